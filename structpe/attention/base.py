@@ -1,0 +1,90 @@
+"""A kernel computes the one equation; it knows terms and nothing else.
+
+``dense`` is the meaning: slow, plain, every field. The others say which fields they support and are held to ``dense``
+by the tests, in values and gradients.
+
+Shapes: b batch, h heads, n queries, m keys, d width of a head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from jaxtyping import Float
+from torch import Tensor
+
+from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.registry import Registry
+from structpe.terms import Terms
+
+__all__ = ["KERNELS", "Kernel", "attend", "kernel"]
+
+Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A way of computing attention.
+
+    Attributes:
+        name: its name in the registry.
+        supports: the fields of :class:`Terms` that it computes.
+        cost: its place in the order in which ``auto`` tries kernels; the lowest that supports the terms wins.
+        compute: (q, k, v, terms, dropout) -> o.
+    """
+
+    name: str
+    supports: frozenset[str]
+    cost: int
+    compute: Compute
+
+
+KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
+"""Every kernel by its name."""
+
+
+def kernel(name: str, supports: str, cost: int) -> Callable[[Compute], Compute]:
+    """Enter a function into the registry as a kernel. ``supports`` names fields of ``Terms``, apart by blanks."""
+
+    def enter(compute: Compute) -> Compute:
+        KERNELS.add(name, Kernel(name, frozenset(supports.split()), cost, compute))
+        return compute
+
+    return enter
+
+
+def attend(
+    q: Float[Tensor, "b h n d"],
+    k: Float[Tensor, "b h m d"],
+    v: Float[Tensor, "b h m d"],
+    terms: Terms | None = None,
+    kernel: str = "auto",
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h n d"]:
+    """Attention with the changes that ``terms`` asks for: the equation at the head of :mod:`structpe.terms`.
+
+    Args:
+        q, k, v: queries, keys and values.
+        terms: what position models add; None for plain attention.
+        kernel: name of a kernel, or ``auto``: the cheapest that supports the terms.
+        dropout: probability with which an attention weight is dropped.
+
+    Raises:
+        UnsupportedTerm: the named kernel does not compute one of the terms.
+        StructPEError: there is no kernel of that name.
+    """
+    terms = terms or Terms()
+    chosen = _cheapest(terms) if kernel == "auto" else KERNELS[kernel]
+    if lacking := terms.used() - chosen.supports:
+        able = ", ".join(name for name, other in KERNELS.items() if terms.used() <= other.supports)
+        raise UnsupportedTerm(
+            f"kernel {chosen.name!r} does not compute {', '.join(sorted(lacking))}; these can: {able} (or 'auto')"
+        )
+    return chosen.compute(q, k, v, terms, dropout)
+
+
+def _cheapest(terms: Terms) -> Kernel:
+    able = [k for k in KERNELS.values() if terms.used() <= k.supports]
+    return min(able, key=lambda k: k.cost)

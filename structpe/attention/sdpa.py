@@ -1,0 +1,39 @@
+"""PyTorch's fused attention; whatever is no vector at the values folds into its query, key or additive mask."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention._gather import disallow, gather_scalars, meet_keys, meet_queries, total
+from structpe.attention.base import kernel
+from structpe.terms import Terms
+
+__all__ = ["sdpa"]
+
+
+@kernel("sdpa", supports="maps factors bias mask key query scale", cost=1)
+def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
+    """``scaled_dot_product_attention`` with one additive mask; without bias or vectors the fused kernels stay in use."""
+    for change in terms.maps:
+        q, k = change(q, k)
+    scale = terms.scale / math.sqrt(q.shape[-1])
+    parts = [gather_scalars(bias) for bias in terms.bias]
+    parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
+    q, k = _fold(q, k, scale, terms)
+    mask = disallow(total(parts), terms.mask)
+    if mask is not None:
+        mask = mask.expand(q.shape[0], *mask.shape[1:])
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+
+
+def _fold(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor]:
+    """[q; left/scale].[k; right]: a longer head in place of a bias."""
+    for factor in terms.factors:
+        batch = q.shape[0]
+        q = torch.cat([q, (factor.left / scale).expand(batch, -1, -1, -1)], dim=-1)
+        k = torch.cat([k, factor.right.expand(batch, -1, -1, -1)], dim=-1)
+    return q, k

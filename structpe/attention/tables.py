@@ -1,0 +1,53 @@
+"""Attention with pair vectors at the values: softmax written out, every pair quantity met by its table."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention._gather import collect_values, disallow, gather_scalars, meet_keys, meet_queries
+from structpe.attention.base import kernel
+from structpe.terms import Terms
+
+__all__ = ["tables"]
+
+
+@kernel("tables", supports="maps factors bias gate mask key query value act scale", cost=10)
+def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
+    """O(n r + n m) memory for tables of r rows in use, where :func:`dense` takes O(n m d)."""
+    for change in terms.maps:
+        q, k = change(q, k)
+    scores = _scores(q, k, terms)
+    mask = disallow(None, terms.mask)
+    if mask is not None:
+        # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    weights = functional.dropout(weights, dropout, training=dropout > 0)
+    out = weights @ v
+    for x in terms.value:
+        out = out + collect_values(weights, x)
+    return out
+
+
+def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
+    scores = q @ k.transpose(-1, -2)
+    for x in terms.key:
+        scores = scores + meet_keys(q, x)
+    for x in terms.query:
+        scores = scores + meet_queries(x, k)
+    scores = scores * (terms.scale / math.sqrt(q.shape[-1]))
+    if terms.act is not None:
+        scores = terms.act(scores)
+    for gate in terms.gate:
+        scores = scores * gather_scalars(gate)
+    for factor in terms.factors:
+        scores = scores + factor.left @ factor.right.transpose(-1, -2)
+    for bias in terms.bias:
+        scores = scores + gather_scalars(bias)
+    return scores

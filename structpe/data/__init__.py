@@ -1,0 +1,1 @@
+"""From structures to batches: encode, store, collate."""

@@ -1,0 +1,71 @@
+"""From encoded structures to the positions of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structpe.encodings.base import Encoded, Encoding
+from structpe.positions.base import Positions
+from structpe.structure import Structure
+from structpe.terms import Lookup
+
+__all__ = ["encode", "join"]
+
+
+def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Positions:
+    """Positions of a batch of structures, padded to the largest.
+
+    Args:
+        structures: b structures.
+        encodings: what to compute; each is computed once, however many models ask for it.
+
+    Returns:
+        Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
+        table holds the distinct values of the batch.
+
+    Raises:
+        EncodingError: a structure lacks what an encoding needs.
+    """
+    return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)})
+
+
+def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
+    """The positions of a batch from what was encoded, structure by structure."""
+    return Positions({encoding: _pad(each) if encoding.arity == 1 else _merge(each) for encoding, each in encoded.items()})
+
+
+def _pad(encoded: Sequence[Encoded]) -> Tensor:
+    most = max(len(e.values) for e in encoded)
+    first = encoded[0].values
+    padded = np.zeros((len(encoded), most, *first.shape[1:]), dtype=first.dtype)
+    for row, e in zip(padded, encoded, strict=True):
+        row[: len(e.values)] = e.values
+    return torch.from_numpy(padded)
+
+
+def _merge(encoded: Sequence[Encoded]) -> Lookup:
+    """One table of distinct values for the batch; where all structures share theirs, one set of rows serves all."""
+    table, places = _distinct([e.values for e in encoded])
+    indices = [e.index for e in encoded if e.index is not None]
+    most, used = max(len(index) for index in indices), max(len(p) for p in places)
+    rows = np.zeros((len(encoded), used), dtype=np.int64)
+    index = np.zeros((len(encoded), most, most), dtype=np.int64)
+    for i, (mine, where) in enumerate(zip(indices, places, strict=True)):
+        rows[i, : len(where)] = where
+        index[i, : len(mine), : len(mine)] = mine
+    return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
+
+
+def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:
+    """The distinct rows of all arrays, and for each array where its rows went. Shorter rows are padded with -1."""
+    if values[0].ndim > 1:
+        shape = np.max([v.shape[1:] for v in values], axis=0)
+        values = [np.pad(v, [(0, 0), *((0, int(w - s)) for w, s in zip(shape, v.shape[1:], strict=True))], constant_values=-1) for v in values]
+    together = np.concatenate(list(values))
+    table, where = np.unique(together, axis=0, return_inverse=True)
+    return table, np.split(where.reshape(-1), np.cumsum([len(v) for v in values])[:-1])

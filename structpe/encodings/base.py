@@ -1,0 +1,113 @@
+"""An encoding says where things are: one definition, no parameter, the same for every user of it.
+
+An encoding of arity 1 gives each unit an integer or a vector of numbers. An encoding of arity 2 gives each pair of
+units one of r distinct *values* and says which pair has which: r is small (distances, tree relations, distinct label
+paths), the n x n index is narrow, and whatever is learned later is learned per value and not per pair.
+
+Values that are offsets are signed integers. What an offset cannot say has code points of its own, far outside:
+:data:`UNREACHABLE`, and :data:`WITHIN` + k for a unit k places further on in the same node (survey, eq. 31).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import EncodingError
+from structpe.registry import Registry
+from structpe.structure import Structure
+
+__all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
+
+UNREACHABLE = 1 << 20
+"""The value of a pair between which there is no way."""
+
+WITHIN = 1 << 22
+"""WITHIN + k is the value of two units of one node, the second k places after the first (k may be negative)."""
+
+ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding", EncodingError)
+"""Every encoding by its name."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """An encoding of one structure of u units.
+
+    Attributes:
+        values: arity 1: (u, ...) what each unit has; arity 2: (r, ...) the distinct values, in no particular order.
+        index: arity 2: (u, u) which value the pair (query, key) has, in the narrowest unsigned dtype; otherwise None.
+    """
+
+    values: NDArray[Any]
+    index: NDArray[Any] | None = None
+
+    @classmethod
+    def of_pairs(cls, pairs: NDArray[Any]) -> Self:
+        """From the (u, u) matrix of integer values itself: keep each distinct value once."""
+        values, index = np.unique(pairs, return_inverse=True)
+        return cls(values, narrow(index.reshape(pairs.shape)))
+
+    def pairs(self) -> NDArray[Any]:
+        """The (u, u, ...) matrix of values itself; the inverse of :meth:`of_pairs`. For looking and for tests."""
+        if self.index is None:
+            raise EncodingError("this encoding has one value per unit, not per pair; use .values")
+        result: NDArray[Any] = self.values[self.index]
+        return result
+
+
+@dataclass(frozen=True)
+class Encoding(ABC):
+    """One definition of "where", hashable: it is its own cache key, whole.
+
+    A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`; :meth:`many` may be
+    given too where a list of structures can be encoded faster at once. Both must agree.
+    """
+
+    name: ClassVar[str]
+    arity: ClassVar[Literal[1, 2]]
+    causal: ClassVar[bool] = False
+    """Whether nothing changes for the first units of a path when more are added, so that a decoder may use it."""
+    codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
+    """Which code points beside plain offsets its values may hold."""
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if name:
+            cls.name = name
+            ENCODINGS.add(name, cls)
+
+    @abstractmethod
+    def one(self, structure: Structure) -> Encoded:
+        """This encoding of one structure, per unit.
+
+        Raises:
+            EncodingError: the structure lacks what the encoding needs (an order, a root, a tree).
+        """
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        """This encoding of each of the structures; equal to ``[self.one(s) for s in structures]``."""
+        return [self.one(structure) for structure in structures]
+
+    def fit(self, structures: Sequence[Structure]) -> Encoding:
+        """The same encoding with what it must learn of a data set, such as its labels; itself where there is nothing."""
+        del structures
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def error(self, structure: Structure, message: str) -> EncodingError:
+        """An :class:`EncodingError` that names this encoding and the structure."""
+        error = EncodingError(message).at(f"encoding {self.name!r}")
+        return error.at(structure.name) if structure.name else error
+
+
+def narrow(index: NDArray[Any]) -> NDArray[Any]:
+    """Non-negative integers in the narrowest unsigned dtype that holds them."""
+    return index.astype(np.min_scalar_type(int(index.max(initial=0))))

@@ -1,0 +1,108 @@
+"""Shortest-path distances between units: signed along the edges (Graformer), or without direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._shortest import UNREACHED, all_pairs
+from structpe.encodings.base import UNREACHABLE, WITHIN, Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = ["Distance", "UndirectedDistance"]
+
+
+@dataclass(frozen=True)
+class Distance(Encoding, name="distance"):
+    """r: signed length of the shortest path between the nodes of query t and key s (survey, eq. 31; Schmitt 2021).
+
+    With d the length of the shortest path along the edges, infinite where there is none::
+
+        r_ts = UNREACHABLE    if neither d(t, s) nor d(s, t) is finite
+               WITHIN + k     if t and s belong to one node, s being its k-th unit after t, k != 0
+               +d(t, s)       if d(t, s) <= d(s, t)
+               -d(s, t)       otherwise
+
+    On a path graph this is the sequential offset s - t. Undirected structures have no negative distances.
+
+    Args:
+        limit: D_max; longer distances count as this long. None keeps them all.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("unreachable", "within")
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        return [
+            _encode(structure, _signed(there), self.limit)
+            for structure, there in zip(structures, all_pairs(structures, directed=True), strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class UndirectedDistance(Encoding, name="undirected-distance"):
+    """d: length of the shortest path between the nodes of two units, edges walked both ways.
+
+    Units of one node have ``WITHIN + k`` and pairs without a path ``UNREACHABLE``, as in :class:`Distance`.
+
+    Args:
+        limit: longer distances count as this long. None keeps them all.
+    """
+
+    arity = 2
+    codes = ("unreachable", "within")
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        return [
+            _encode(structure, np.where(there == UNREACHED, UNREACHABLE, there), self.limit)
+            for structure, there in zip(structures, all_pairs(structures, directed=False), strict=True)
+        ]
+
+
+def _signed(there: Ids) -> Ids:
+    back = there.T
+    return np.where(np.minimum(there, back) == UNREACHED, UNREACHABLE, np.where(there <= back, there, -back))
+
+
+def _encode(structure: Structure, nodes: Ids, limit: int | None) -> Encoded:
+    if limit is not None:
+        nodes = np.where(nodes == UNREACHABLE, nodes, np.clip(nodes, -limit, limit))
+    return Encoded.of_pairs(within(structure, nodes))
+
+
+def within(structure: Structure, nodes: Ids) -> NDArray[np.int64]:
+    """From values per pair of nodes to values per pair of units: two units of one node have ``WITHIN + k``."""
+    owner = structure.unit_owner
+    units = nodes[owner[:, None], owner[None, :]]
+    if structure.owner is None:
+        return units
+    places = np.arange(len(owner))
+    offset = places[None, :] - places[:, None]
+    same = (owner[:, None] == owner[None, :]) & (offset != 0)
+    return np.where(same, WITHIN + offset, units)
+
+
+def _check_limit(encoding: Encoding, limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")

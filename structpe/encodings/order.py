@@ -1,0 +1,54 @@
+"""Sequence order: the place of each unit, and the signed offset between two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.structure import Ids, Structure
+
+__all__ = ["Offset", "Order"]
+
+
+@dataclass(frozen=True)
+class Order(Encoding, name="order"):
+    """t: the place of a unit in reading order, counted from 0 (survey, section 3.1, "absolute").
+
+    Units of one node stand in their own order, nodes in the structure's.
+
+    Raises:
+        EncodingError: the structure has no order.
+    """
+
+    arity = 1
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded(_places(self, structure))
+
+
+@dataclass(frozen=True)
+class Offset(Encoding, name="offset"):
+    """s - t: how far the key s stands after the query t (survey, section 3.1, "relative").
+
+    Raises:
+        EncodingError: the structure has no order.
+    """
+
+    arity = 2
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        places = _places(self, structure)
+        most = len(places) - 1
+        return Encoded(np.arange(-most, most + 1), narrow(places[None, :] - places[:, None] + most))
+
+
+def _places(encoding: Encoding, structure: Structure) -> Ids:
+    if structure.order is None:
+        raise encoding.error(structure, "the structure has no reading order; give Structure(order=...), or choose an "
+                             "encoding of the graph itself, such as 'distance'")
+    ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
+    return ranks.astype(np.int64)

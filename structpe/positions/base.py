@@ -1,0 +1,245 @@
+"""A position model gives numbers to positions and says where they enter; a row of the survey's Table 1.
+
+It is asked at four sites and answers only where it has something to say::
+
+    prepare(positions)           once per batch: whatever all layers share (a path encoder, a table of buckets)
+    inputs(x, prepared)          before the first layer, on the units of the queries         (APE)
+    layer(x, prepared, site)     before each layer, likewise                                 (recurring APE)
+    terms(prepared, site)        inside the attention of each layer                          (MAM)
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.errors import PositionError
+from structpe.registry import Registry
+from structpe.terms import Lookup, Terms
+
+__all__ = ["MODELS", "Dims", "PositionModel", "Positions", "Site", "Spec", "Sum"]
+
+
+@dataclass(frozen=True)
+class Dims:
+    """The sizes that a position model is built for.
+
+    Args:
+        width: d, of the hidden vectors.
+        heads: h; each has width d_h = d / h.
+        layers: l.
+
+    Raises:
+        PositionError: a size below 1, or a width that the heads do not divide.
+    """
+
+    width: int
+    heads: int
+    layers: int
+
+    def __post_init__(self) -> None:
+        if min(self.width, self.heads, self.layers) < 1 or self.width % self.heads:
+            raise PositionError(f"sizes must be 1 or more and the heads must divide the width; these are {self}")
+
+    @property
+    def head(self) -> int:
+        """d_h, width of one head."""
+        return self.width // self.heads
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a position model is asked.
+
+    Attributes:
+        layer: number of the layer, from 0.
+        training: whether this is a training step, for models that draw at random then.
+    """
+
+    layer: int
+    training: bool = False
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a row of Table 1.
+
+    Attributes:
+        reference: reference point: absolute, relative or both.
+        injection: added to the input (APE), to the attention (MAM), both, or neither.
+        learnable: whether numbers are learned from data.
+        recurring: whether the information enters at each layer anew.
+        unbound: whether inputs longer than any fixed length are told apart.
+        params: number of parameters, as a formula.
+    """
+
+    reference: Literal["A", "R", "B"]
+    injection: Literal["APE", "MAM", "both", "-"]
+    learnable: bool
+    recurring: bool
+    unbound: bool
+    params: str
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The row of Table 1 of a position model: what it claims, all of it measured by the tests.
+
+    Attributes:
+        cite: BibTeX key, an entry of ``references.bib``.
+        structure: what it was made for: sequence, tree or graph.
+        cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
+        table1: the survey's printed cells, None where the survey has no such row.
+        note: why the two differ, where they do.
+    """
+
+    cite: str
+    structure: Literal["sequence", "tree", "graph"]
+    cells: Cells
+    table1: Cells | None = None
+    note: str = ""
+
+
+class Positions(Mapping[Encoding, Any]):
+    """What the encodings say of a batch: a tensor (b, m, ...) per unit, or a :class:`Lookup` (b, n, m) per pair.
+
+    Args:
+        encodings: the positions of the keys; for pairs, of queries and keys.
+        rows: which units are the queries; all by default. A decoding step has one.
+    """
+
+    def __init__(self, encodings: Mapping[Encoding, Tensor | Lookup], rows: slice | None = None) -> None:
+        self._encodings, self._rows = dict(encodings), rows
+
+    def __getitem__(self, encoding: Encoding) -> Any:
+        if encoding not in self._encodings:
+            known = ", ".join(repr(e) for e in self._encodings) or "none"
+            raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
+        return self._encodings[encoding]
+
+    def __iter__(self) -> Iterator[Encoding]:
+        return iter(self._encodings)
+
+    def __len__(self) -> int:
+        return len(self._encodings)
+
+    def queries(self, encoding: Encoding) -> Tensor:
+        """(b, n, ...) an encoding of arity 1 at the queries alone."""
+        of_keys: Tensor = self[encoding]
+        return of_keys if self._rows is None else of_keys[:, self._rows]
+
+    def step(self, start: int, stop: int) -> Positions:
+        """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
+        rows = slice(start, stop)
+        return Positions(
+            {e: p.queries(rows) if isinstance(p, Lookup) else p[:, :stop] for e, p in self._encodings.items()}, rows
+        )
+
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
+        """The same on another device; ``dtype`` is for the real-valued ones."""
+
+        def moved(x: Tensor) -> Tensor:
+            return x.to(device, dtype if x.is_floating_point() else None)
+
+        return Positions(
+            {
+                e: Lookup(moved(p.table), moved(p.rows), moved(p.index)) if isinstance(p, Lookup) else moved(p)
+                for e, p in self._encodings.items()
+            },
+            self._rows,
+        )
+
+
+MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
+"""Every position model by its name."""
+
+
+class PositionModel(nn.Module, ABC):
+    """Gives numbers to positions. A subclass answers at the sites that it needs; the others stay silent.
+
+    Attributes:
+        spec: its row of Table 1.
+        encodings: the encodings that it asks for; a batch must hold them all.
+        sizes: values of the symbols that its formula of parameters uses beside d, h, l and dh.
+    """
+
+    name: ClassVar[str]
+    spec: ClassVar[Spec]
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if name:
+            cls.name = name
+            MODELS.add(name, cls)
+
+    def __init__(self, dims: Dims, encodings: Sequence[Encoding], **sizes: int) -> None:
+        super().__init__()
+        self.dims, self.encodings, self.sizes = dims, tuple(encodings), sizes
+
+    def prepare(self, positions: Positions) -> Any:
+        """What all sites of one forward pass share; handed back to them. By default the positions themselves."""
+        return positions
+
+    def inputs(self, x: Tensor, prepared: Any) -> Tensor:
+        """The units (b, n, d) as the first layer shall see them."""
+        del prepared
+        return x
+
+    def layer(self, x: Tensor, prepared: Any, site: Site) -> Tensor:
+        """The hidden vectors (b, n, d) as the layer of this site shall see them."""
+        del prepared, site
+        return x
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        """What changes in the attention of the layer of this site."""
+        del prepared, site
+        return Terms()
+
+    @property
+    def causal(self) -> bool:
+        """Whether a decoder may use it: nothing it says of the first units changes when more are added."""
+        return all(encoding.causal for encoding in self.encodings)
+
+    def claimed_params(self) -> int:
+        """The formula of the spec, evaluated."""
+        known = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "dh": self.dims.head}
+        return int(eval(self.spec.cells.params, {"__builtins__": {}}, known | self.sizes))  # our own formula
+
+
+class Sum(PositionModel):
+    """Several position models at once: inputs one after the other, terms added.
+
+    Args:
+        models: the summands; none means no position information at all.
+    """
+
+    def __init__(self, dims: Dims, models: Sequence[PositionModel]) -> None:
+        super().__init__(dims, tuple(dict.fromkeys(e for model in models for e in model.encodings)))
+        self.models = nn.ModuleList(models)
+
+    def prepare(self, positions: Positions) -> list[Any]:
+        return [model.prepare(positions) for model in self._each()]
+
+    def inputs(self, x: Tensor, prepared: list[Any]) -> Tensor:
+        for model, mine in zip(self._each(), prepared, strict=True):
+            x = model.inputs(x, mine)
+        return x
+
+    def layer(self, x: Tensor, prepared: list[Any], site: Site) -> Tensor:
+        for model, mine in zip(self._each(), prepared, strict=True):
+            x = model.layer(x, mine, site)
+        return x
+
+    def terms(self, prepared: list[Any], site: Site) -> Terms:
+        return sum((m.terms(p, site) for m, p in zip(self._each(), prepared, strict=True)), Terms())
+
+    def _each(self) -> Iterator[PositionModel]:
+        for model in self.models:
+            assert isinstance(model, PositionModel)
+            yield model

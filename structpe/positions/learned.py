@@ -1,0 +1,47 @@
+"""Learned absolute positions (Vaswani et al. 2017; Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.errors import PositionError
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+
+__all__ = ["Learned"]
+
+
+class Learned(PositionModel, name="learned"):
+    """x_t + P_t, P a learned table of t_max vectors (survey, section 4.1.1). It starts from N(0, 0.02) as in BERT.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max, number of positions.
+
+    Raises:
+        PositionError: a batch has a position of ``length`` or more.
+    """
+
+    spec = Spec(
+        cite="devlin2019",
+        structure="sequence",
+        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
+        table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], t=length)
+        self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = prepared.queries(self.encodings[0])
+        if int(places.max()) >= len(self.table):
+            raise PositionError(
+                f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
+                f"build it with a larger 'length', or choose an unbound model"
+            )
+        return x + self.table[places]

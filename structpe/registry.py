@@ -1,0 +1,81 @@
+"""A registry is a folder: every class of a package that gives itself a name can be found by that name.
+
+Nothing is listed by hand. A file dropped into ``structpe/positions`` is in the registry, the docs and the tests.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
+
+from structpe.errors import StructPEError
+
+__all__ = ["Registry", "unknown"]
+
+
+T = TypeVar("T")
+
+
+class Registry(Mapping[str, T], Generic[T]):
+    """The named classes of a package, by name; its modules are imported at the first look.
+
+    Args:
+        package: dotted name of the package whose modules hold the classes.
+        what: the word for one of them in error messages.
+        error: the class of the error that an unknown name raises.
+    """
+
+    def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
+        self.package, self.what, self.error = package, what, error
+        self._classes: dict[str, T] = {}
+        self._complete = False
+
+    def add(self, name: str, cls: T) -> None:
+        """Enter a class under its name.
+
+        Raises:
+            StructPEError: the name is taken by another class.
+        """
+        known = self._classes.get(name)
+        if known is not None and _origin(known) != _origin(cls):
+            raise self.error(f"two {self.what}s are named {name!r}: {known!r} and {cls!r}; rename one")
+        self._classes[name] = cls
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._classes:
+            self._load()
+        if name not in self._classes:
+            raise self.error(unknown(self.what, name, sorted(self._classes)))
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(sorted(self._classes))
+
+    def __len__(self) -> int:
+        self._load()
+        return len(self._classes)
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._classes
+
+    def _load(self) -> None:
+        if not self._complete:
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                importlib.import_module(f"{self.package}.{module.name}")
+            self._complete = True
+
+
+def unknown(what: str, given: str, known: list[str]) -> str:
+    """The text for a name that is not known: what was given, the nearest known names, all known names."""
+    near = difflib.get_close_matches(given, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
+
+
+def _origin(cls: object) -> tuple[str, str]:
+    return getattr(cls, "__module__", ""), getattr(cls, "__qualname__", "")

@@ -1,0 +1,215 @@
+"""A structure: a labelled graph whose nodes own the units that a Transformer reads.
+
+A sequence is a path graph, a dependency parse a rooted tree, AMR and a knowledge graph labelled digraphs, a molecule
+an undirected labelled graph. All of them are this one frozen value; readers make it, encodings ask it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import StructureError
+
+__all__ = ["Structure", "path"]
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A labelled graph, and the units (words, subwords) that stand for its nodes.
+
+    Args:
+        nodes: label of each node, n of them; at least one.
+        edges: (e, 2) integers, each row ``source, target``.
+        relations: label of each edge, e of them; empty means that no edge has a label.
+        directed: whether an edge may be walked in its own direction only. An undirected edge is stored once.
+        order: (n,) rank of each node in reading order, a permutation of 0..n-1; None where there is no order.
+        root: the node that a tree, a sentence or an AMR starts from; None where there is none.
+        units: text of each unit, u of them; None means one unit per node, with the node's label as text.
+        owner: (u,) the node that owns each unit, never decreasing; needed exactly when ``units`` is given.
+        features: further arrays by name, whose first axis is n (nodes) or e (edges, names starting with ``edge_``).
+        name: where the structure comes from (``file:item``), for error messages.
+
+    Raises:
+        StructureError: no node, an edge or owner out of range, labels or features of the wrong length, a feature that
+            is not finite, an order that is no permutation.
+    """
+
+    nodes: tuple[str, ...]
+    edges: Ids
+    relations: tuple[str, ...] = ()
+    directed: bool = True
+    order: Ids | None = None
+    root: int | None = None
+    units: tuple[str, ...] | None = None
+    owner: Ids | None = None
+    features: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        """Bring arrays to one form, then check every rule of the class."""
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        object.__setattr__(self, "relations", tuple(self.relations))
+        object.__setattr__(self, "edges", _frozen(self._integers(self.edges, "edges").reshape(-1, 2)))
+        for name in ("order", "owner"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, _frozen(self._integers(value, name)))
+        self._check_graph()
+        self._check_units()
+        self._check_features()
+
+    def __repr__(self) -> str:
+        kind = "directed" if self.directed else "undirected"
+        return f"Structure({self.size} nodes, {len(self.edges)} {kind} edges, {self.unit_count} units, {self.name!r})"
+
+    @property
+    def size(self) -> int:
+        """Number of nodes, n."""
+        return len(self.nodes)
+
+    @property
+    def unit_count(self) -> int:
+        """Number of units, u."""
+        return self.size if self.units is None else len(self.units)
+
+    @property
+    def unit_texts(self) -> tuple[str, ...]:
+        """Text of each unit."""
+        return self.nodes if self.units is None else self.units
+
+    @property
+    def unit_owner(self) -> Ids:
+        """(u,) the node that owns each unit."""
+        return np.arange(self.size) if self.owner is None else self.owner
+
+    def relation(self, edge: int) -> str:
+        """Label of an edge; the empty string where edges have none."""
+        return self.relations[edge] if self.relations else ""
+
+    def adjacency(self) -> NDArray[np.float64]:
+        """(n, n) number of edges from each node to each other; symmetric when the structure is undirected.
+
+        Parallel edges count each; a self-loop counts once.
+        """
+        counts = np.zeros((self.size, self.size))
+        np.add.at(counts, (self.edges[:, 0], self.edges[:, 1]), 1.0)
+        if not self.directed:
+            counts = counts + counts.T - np.diag(np.diag(counts))
+        return counts
+
+    def with_units(self, units: Sequence[str], owner: Sequence[int] | Ids) -> Structure:
+        """The same graph with other units."""
+        return replace(self, units=tuple(units), owner=np.asarray(owner))
+
+    def parents(self) -> Ids:
+        """(n,) parent of each node of a rooted tree, -1 for the root.
+
+        Raises:
+            StructureError: the structure is not a tree whose edges lead away from its root.
+        """
+        parent = np.full(self.size, -1)
+        for source, target in self.edges:
+            if parent[target] >= 0:
+                raise self.error(f"node {target} ({self.nodes[target]!r}) has two parents, {parent[target]} and {source}")
+            parent[target] = source
+        roots = np.flatnonzero(parent < 0)
+        if len(roots) != 1:
+            raise self.error(f"a tree has one root, this graph has {len(roots)}: {self._named(roots)}")
+        self._check_acyclic(parent)
+        return parent
+
+    def is_tree(self) -> bool:
+        """Whether :meth:`parents` would succeed."""
+        try:
+            self.parents()
+        except StructureError:
+            return False
+        return True
+
+    def error(self, message: str) -> StructureError:
+        """A :class:`StructureError` that says where this structure comes from."""
+        error = StructureError(message)
+        return error.at(self.name) if self.name else error
+
+    def _integers(self, value: Any, what: str) -> Ids:
+        array = np.asarray(value)
+        if array.size and array.dtype.kind not in "iu":
+            raise self.error(f"{what} have dtype {array.dtype}; they number nodes, so give integers")
+        return array.astype(np.int64)
+
+    def _check_graph(self) -> None:
+        if not self.nodes:
+            raise self.error("the graph has no node; a structure needs at least one")
+        wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
+        if len(wrong):
+            source, target = self.edges[wrong[0]]
+            raise self.error(f"edge {wrong[0]} is {source} -> {target}, but the {self.size} nodes are 0..{self.size - 1}")
+        if self.relations and len(self.relations) != len(self.edges):
+            raise self.error(f"{len(self.relations)} relations for {len(self.edges)} edges; give one per edge, or none")
+        if self.root is not None and not 0 <= self.root < self.size:
+            raise self.error(f"the root is {self.root}, but the {self.size} nodes are 0..{self.size - 1}")
+        if self.order is not None and sorted(self.order.tolist()) != list(range(self.size)):
+            raise self.error(f"the order must be a permutation of 0..{self.size - 1}, it is {self.order.tolist()}")
+
+    def _check_units(self) -> None:
+        if (self.units is None) != (self.owner is None):
+            raise self.error("units and owner come together: give the owner node of each unit, or neither")
+        if self.units is None or self.owner is None:
+            return
+        if len(self.units) != len(self.owner) or not len(self.units):
+            raise self.error(f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one")
+        if self.owner.min() < 0 or self.owner.max() >= self.size or (np.diff(self.owner) < 0).any():
+            raise self.error(f"the owners must be nodes 0..{self.size - 1}, never decreasing; they are {self.owner.tolist()}")
+
+    def _check_features(self) -> None:
+        for name, value in self.features.items():
+            rows = len(self.edges) if name.startswith("edge_") else self.size
+            array = np.asarray(value)
+            if not len(array.shape) or array.shape[0] != rows:
+                raise self.error(f"feature {name!r} has shape {array.shape}; its first axis must have length {rows}")
+            if array.dtype.kind not in "biuf":
+                raise self.error(f"feature {name!r} has dtype {array.dtype}; give booleans, integers or floats")
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                row = int(np.argwhere(~np.isfinite(array))[0][0])
+                raise self.error(f"feature {name!r} is not finite in row {row}; remove or fill NaN and infinity first")
+
+    def _check_acyclic(self, parent: Ids) -> None:
+        # Jumping to the parent as often as there are nodes ends at the root (-1) unless a cycle holds the node.
+        at = parent.copy()
+        for _ in range(self.size):
+            at = np.where(at >= 0, parent[at], -1)
+        if (caught := np.flatnonzero(at >= 0)).size:
+            raise self.error(f"these nodes lie on or below a cycle, a tree has none: {self._named(caught)}")
+
+    def _named(self, nodes: Ids) -> str:
+        shown = ", ".join(f"{i} ({self.nodes[i]!r})" for i in nodes[:5])
+        return shown + (", ..." if len(nodes) > 5 else "") if len(nodes) else "none"
+
+
+def path(tokens: Sequence[str], name: str = "") -> Structure:
+    """A sequence as a structure: the path graph 0 -> 1 -> ... in reading order, rooted at its first token.
+
+    Raises:
+        StructureError: there is no token.
+    """
+    places = np.arange(len(tokens))
+    edges = np.stack([places[:-1], places[1:]], axis=1) if len(tokens) > 1 else np.zeros((0, 2), dtype=np.int64)
+    return Structure(tuple(tokens), edges, order=places, root=0, name=name)
+
+
+def duplicates(names: Sequence[str]) -> list[str]:
+    """The names that stand more than once, in order of first appearance."""
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
+def _frozen(array: Ids) -> Ids:
+    array = array.copy()
+    array.setflags(write=False)
+    return array
