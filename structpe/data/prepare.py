@@ -1,0 +1,207 @@
+"""From items that a reader gives to batches that a model takes: form of the graph, units, encodings, padding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from structpe.data.batch import Batch
+from structpe.data.edges import EdgeTypes
+from structpe.data.encode import join
+from structpe.data.vocabulary import FIRST, LAST, PADDING, train_vocabulary
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import StoreError, StructureError
+from structpe.readers import Item
+from structpe.structure import Structure
+from structpe.transforms.labels import with_readable_labels
+from structpe.transforms.levi import levi
+from structpe.transforms.linearise import linearise
+from structpe.transforms.units import split
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+__all__ = ["Example", "PrepareConfig", "Preparer"]
+
+Graph: TypeAlias = Literal["plain", "levi", "linear"]
+
+
+@dataclass(frozen=True)
+class PrepareConfig:
+    """How items become examples.
+
+    Args:
+        graph: ``plain`` as read, relations on the edges; ``levi`` with relations as nodes; ``linear`` as the token
+            sequence of a depth-first walk.
+        labels: ``readable`` writes node labels as words (``want-01`` as "want"); ``raw`` leaves them.
+        vocabulary: number of subword units, shared by graphs and texts, trained on the training split.
+        lowercase: whether case is dropped.
+        longest_source: structures with more units are an error, so that nothing is cut silently.
+        longest_target: texts with more units are left out of training, and counted.
+    """
+
+    graph: Graph = "levi"
+    labels: Literal["readable", "raw"] = "readable"
+    vocabulary: int = 4000
+    lowercase: bool = False
+    longest_source: int = 512
+    longest_target: int = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One structure, encoded, and one text to write of it.
+
+    Attributes:
+        structure: with its units.
+        units: (u,) ids of the units.
+        encoded: what each encoding says of it.
+        target: (m,) ids of the text from <s> to </s>; None where there is no text.
+        texts: all reference texts.
+        id: the item's own.
+    """
+
+    structure: Structure
+    units: NDArray[np.int64]
+    encoded: dict[Encoding, Encoded]
+    target: NDArray[np.int64] | None
+    texts: tuple[str, ...]
+    id: str
+
+
+class Preparer:
+    """What must be the same for training and use: the form of the graph, the vocabulary, the numbers of edge labels.
+
+    Args:
+        config: the form.
+        tokenizer: the subword vocabulary.
+        edge_types: numbers of edge labels.
+    """
+
+    def __init__(self, config: PrepareConfig, tokenizer: Tokenizer, edge_types: EdgeTypes) -> None:
+        self.config, self.tokenizer, self.edge_types = config, tokenizer, edge_types
+        self.padding, self.first, self.last = (tokenizer.token_to_id(unit) for unit in (PADDING, FIRST, LAST))
+
+    @classmethod
+    def fit(cls, items: Sequence[Item], config: PrepareConfig) -> Preparer:
+        """Train the vocabulary and number the edge labels on a training split."""
+        graphs = [_form(item.structure, config) for item in items]
+        texts = [text for item in items for text in item.texts]
+        labels = [label for graph in graphs for label in graph.nodes]
+        roles = [label for label in labels if label.startswith(":")]
+        words = [label for label in labels if not label.startswith(":")]
+        tokenizer = train_vocabulary(texts + words, roles, config.vocabulary, config.lowercase)
+        return cls(config, tokenizer, EdgeTypes.fit(graphs))
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of units."""
+        return int(self.tokenizer.get_vocab_size())
+
+    def structure(self, item: Item) -> Structure:
+        """The item's graph in the form of the configuration, split into units."""
+        return self._split(item)[0]
+
+    def examples(
+        self,
+        items: Iterable[Item],
+        encodings: Sequence[Encoding],
+        every_text: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[Example]:
+        """Encode items.
+
+        Args:
+            items: what a reader gave.
+            encodings: what the position models ask for; each is computed once per structure.
+            every_text: one example per reference text, for training; otherwise one per item, with the first text.
+            progress: called with the number of items done.
+        """
+        split_items = [(item, *self._split(item)) for item in items]
+        structures = [structure for _, structure, _ in split_items]
+        encoded: list[dict[Encoding, Encoded]] = [{} for _ in structures]
+        for encoding in dict.fromkeys(encodings):
+            for mine, result in zip(encoded, encoding.many(structures), strict=True):
+                mine[encoding] = result
+        examples = []
+        for done, ((item, structure, units), mine) in enumerate(zip(split_items, encoded, strict=True), start=1):
+            for text in (item.texts if every_text else item.texts[:1]) or (None,):
+                target = None if text is None else self.target(text)
+                if every_text and target is not None and len(target) > self.config.longest_target:
+                    continue
+                examples.append(Example(structure, units, mine, target, item.texts, item.id))
+            if progress is not None:
+                progress(done)
+        return examples
+
+    def target(self, text: str) -> NDArray[np.int64]:
+        """(m,) ids of a text, from <s> to </s>."""
+        return np.array([self.first, *self.tokenizer.encode(text).ids, self.last])
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text that units spell."""
+        return str(self.tokenizer.decode(list(ids))).strip()
+
+    def collate(self, examples: Sequence[Example]) -> Batch:
+        """A batch: everything padded to its largest."""
+        units = _pad([e.units for e in examples], self.padding)
+        sizes = torch.tensor([len(e.units) for e in examples])
+        targets = [e.target for e in examples if e.target is not None]
+        return Batch(
+            units=units,
+            present=torch.arange(units.shape[1])[None] < sizes[:, None],
+            positions=join({e: [x.encoded[e] for x in examples] for e in examples[0].encoded}),
+            edges=self.edge_types.join([e.structure for e in examples], units.shape[1]),
+            target=_pad(targets, self.padding) if len(targets) == len(examples) else None,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``prepare.json``."""
+        self.tokenizer.save(str(folder / "tokenizer.json"))
+        content = {"config": asdict(self.config), "relations": self.edge_types.relations}
+        (folder / "prepare.json").write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Preparer:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            StoreError: a file is missing.
+        """
+        from tokenizers import Tokenizer
+
+        for name in ("tokenizer.json", "prepare.json"):
+            if not (folder / name).exists():
+                raise StoreError(f"{folder} holds no {name}; give the folder of a finished or running training")
+        content = json.loads((folder / "prepare.json").read_text(encoding="utf-8"))
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        return cls(PrepareConfig(**content["config"]), tokenizer, EdgeTypes(tuple(content["relations"])))
+
+    def _split(self, item: Item) -> tuple[Structure, NDArray[np.int64]]:
+        result = split(_form(item.structure, self.config), self.tokenizer)
+        if len(result.ids) > self.config.longest_source:
+            raise StructureError(
+                f"the structure has {len(result.ids)} units, longest_source is {self.config.longest_source}; "
+                f"raise prepare.longest_source or leave this item out"
+            ).at(result.structure.name or item.id)
+        return result.structure, result.ids
+
+
+def _form(structure: Structure, config: PrepareConfig) -> Structure:
+    if config.labels == "readable":
+        structure = with_readable_labels(structure)
+    return {"plain": lambda s: s, "levi": levi, "linear": linearise}[config.graph](structure)
+
+
+def _pad(rows: Sequence[NDArray[np.int64]], padding: int) -> torch.Tensor:
+    padded = np.full((len(rows), max(len(row) for row in rows)), padding, dtype=np.int64)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(padded)

@@ -1,0 +1,1 @@
+"""Transformers that ask a position model: attention, layers, encoder, decoder, search."""

@@ -1,0 +1,74 @@
+"""Multi-head attention around a kernel, with a cache of keys and values for decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from structpe.attention import attend
+from structpe.positions.base import Dims
+from structpe.terms import Terms
+
+__all__ = ["Attention", "Memory"]
+
+
+@dataclass
+class Memory:
+    """Keys and values seen so far by one attention, (b, h, m, d_h) each; grows as a decoder goes on.
+
+    They are kept as projected, before ``Terms.maps``: a map may depend on how many units there are.
+    """
+
+    keys: Tensor | None = None
+    values: Tensor | None = None
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest and return all."""
+        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], dim=2)
+        self.values = values if self.values is None else torch.cat([self.values, values], dim=2)
+        return self.keys, self.values
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows of the batch, in this order: what a beam search does after each step."""
+        if self.keys is not None and self.values is not None:
+            self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class Attention(nn.Module):
+    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; whatever else happens is in the terms.
+
+    Args:
+        dims: sizes of the Transformer.
+        kernel: name of the attention kernel, or ``auto``.
+        dropout: probability with which an attention weight is dropped in training.
+    """
+
+    def __init__(self, dims: Dims, kernel: str = "auto", dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.kernel, self.dropout = dims.heads, kernel, dropout
+        self.query = nn.Linear(dims.width, dims.width)
+        self.key_value = nn.Linear(dims.width, 2 * dims.width)
+        self.out = nn.Linear(dims.width, dims.width)
+        for projection in (self.query, self.key_value, self.out):
+            nn.init.xavier_uniform_(projection.weight)
+            nn.init.zeros_(projection.bias)
+
+    def project(self, source: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
+        """Keys and values (b, h, m, d_h) of the units attended to."""
+        keys, values = self.key_value(source).chunk(2, dim=-1)
+        return self._split(keys), self._split(values)
+
+    def forward(
+        self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms
+    ) -> Float[Tensor, "b n d"]:
+        """Attend from the units ``x`` to projected ``keys`` and ``values``."""
+        dropout = self.dropout if self.training else 0.0
+        out = attend(self._split(self.query(x)), keys, values, terms, self.kernel, dropout)
+        mixed: Tensor = self.out(out.transpose(1, 2).flatten(2))
+        return mixed
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)

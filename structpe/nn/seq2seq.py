@@ -1,0 +1,132 @@
+"""From a structure to a text: encoder, decoder, tied embeddings, and copying of source units as an option."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.data.batch import Batch
+from structpe.errors import ConfigError
+from structpe.nn.copying import Copy
+from structpe.nn.decoder import Decoder, State
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
+from structpe.nn.message import Convolution
+from structpe.positions.base import Dims, PositionModel
+
+__all__ = ["EncoderDecoder", "TransformerConfig", "smoothed_loss"]
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Sizes and options of an encoder-decoder.
+
+    Args:
+        width: d, of the hidden vectors.
+        heads: h.
+        encoder_layers: layers of the encoder.
+        decoder_layers: layers of the decoder.
+        feedforward: hidden width of the feed-forward parts.
+        dropout: probability with which activations and attention weights are dropped in training.
+        message_passing: convolution beside the encoder's attention: gcn, gine, gatv2, gatedgcn, or null.
+        copy_units: whether the decoder may copy source units, for names and other rare words.
+        kernel: attention kernel: dense, sdpa, tables, or auto.
+    """
+
+    width: int = 256
+    heads: int = 4
+    encoder_layers: int = 4
+    decoder_layers: int = 4
+    feedforward: int = 1024
+    dropout: float = 0.1
+    message_passing: Convolution | None = None
+    copy_units: bool = False
+    kernel: str = "auto"
+
+    def dims(self, side: str) -> Dims:
+        """Sizes of the ``encoder`` or the ``decoder``, for its position model."""
+        return Dims(self.width, self.heads, self.encoder_layers if side == "encoder" else self.decoder_layers)
+
+
+class EncoderDecoder(nn.Module):
+    """p(y_t | y_<t, structure). Source units, target units and output share one embedding.
+
+    Args:
+        config: sizes and options.
+        vocabulary: number of units.
+        encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``.
+        edge_types: number of edge labels, for message passing.
+    """
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        vocabulary: int,
+        encoder_position: PositionModel,
+        decoder_position: PositionModel,
+        edge_types: int = 1,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(vocabulary, config.width)
+        nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
+        self.encoder = Encoder(self._layers("encoder", config.message_passing, edge_types), encoder_position)
+        self.decoder = Decoder(self._layers("decoder", None, edge_types), decoder_position)
+        self.copy = Copy(config.width) if config.copy_units else None
+
+    def encode(self, batch: Batch) -> Float[Tensor, "b n d"]:
+        """Hidden vectors of the units of the structures."""
+        if self.config.message_passing is not None and batch.edges is None:
+            raise ConfigError("the model passes messages along edges, but the batch has none; collate it with edges")
+        hidden: Tensor = self.encoder(self._embed(batch.units), batch.present, batch.positions, batch.edges)
+        return hidden
+
+    def start(self, batch: Batch) -> State:
+        """Encode a batch and make ready for decoding."""
+        memory = self.encode(batch)
+        state = self.decoder.start(memory, batch.present)
+        if self.copy is not None:
+            state.copied = self.copy.start(memory, batch.units)
+        return state
+
+    def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
+        """Log-probabilities of what comes after each of the newest units; the state moves on by n."""
+        hidden = self.decoder(self._embed(written), state)
+        logits = functional.linear(hidden, self.embedding.weight)
+        if self.copy is None:
+            return torch.log_softmax(logits.float(), dim=-1)
+        mixed: Tensor = self.copy(hidden, logits, state.copied, state.present)
+        return mixed
+
+    def forward(self, batch: Batch) -> Float[Tensor, "b m v"]:
+        """Log-probabilities of each next unit of the target texts, which must be there."""
+        if batch.target is None:
+            raise ConfigError("this batch has no target texts; collate it with texts to train or score")
+        return self.step(batch.target[:, :-1], self.start(batch))
+
+    def _embed(self, units: Tensor) -> Tensor:
+        return self.embedding(units) * math.sqrt(self.config.width)
+
+    def _layers(self, side: str, convolution: Convolution | None, edge_types: int) -> LayerConfig:
+        c = self.config
+        return LayerConfig(c.dims(side), c.feedforward, c.dropout, c.kernel, convolution, edge_types)
+
+
+def smoothed_loss(
+    log_probabilities: Float[Tensor, "b m v"], target: Int[Tensor, "b m"], padding: int, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Cross entropy with label smoothing (Szegedy et al. 2016), summed over units, and the number of units.
+
+    ``-(1 - e) log p(y) - e/V sum_v log p(v)``, padding left out.
+    """
+    real = target != padding
+    chosen = log_probabilities.gather(-1, target[..., None]).squeeze(-1)
+    loss = -(1 - smoothing) * chosen
+    if smoothing > 0:
+        loss = loss - smoothing * log_probabilities.mean(dim=-1)
+    return (loss * real).sum(), real.sum()
