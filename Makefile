@@ -1,0 +1,53 @@
+# One word runs each thing. All that is needed beforehand: make, Python 3.11 or newer with venv and pip.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format clean
+
+help:  ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo  ## train a small model on a shipped sample and use it, in a few minutes on a laptop
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test  ## run all tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.test  ## lint, format, types and the directions of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict structpe
+	$(BIN)/python -m pytest -q tests/test_imports.py tests/test_house.py
+
+format: $(VENV)/.test  ## bring all code to one form
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and whatever tools and runs have written
+	rm -rf $(VENV) build dist runs .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is touched when an installation has ended well; a second run installs nothing until a prerequisite changes.
+# PyTorch comes first and alone, so that no other package can draw in a version of its own.
+
+$(VENV)/.torch: constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "structpe needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.torch pyproject.toml
+	$(PIP) --editable '.[all]'
+	@touch $@
+
+# The packages of the tests contain those of the demo.
+$(VENV)/.test: $(VENV)/.torch pyproject.toml
+	$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.demo $@

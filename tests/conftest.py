@@ -1,0 +1,24 @@
+"""What holds for every test: the same random numbers each time, one thread, no deadline for an example."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+# The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
+# so that a failure in continuous integration is a failure at home.
+settings.register_profile("structpe", deadline=None, derandomize=True)
+settings.load_profile("structpe")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """No test depends on those that ran before it."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
