@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-__all__ = ["Copy", "Source"]
+__all__ = ["Copy", "Source", "precise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Copy(nn.Module):
     """p(y) = (1 - g) softmax(logits)_y + g sum_{i: unit_i = y} a_i, a = softmax(h W K^T / sqrt(d)), g = sigmoid(w.h + b).
 
     Source and target share their units, so a copied unit is a unit of the vocabulary. The gate starts near 0.12: the
-    model learns to write before it copies. Log-probabilities are computed in float32.
+    model learns to write before it copies. Log-probabilities are computed in float32 at least.
 
     Args:
         width: d.
@@ -57,10 +57,15 @@ class Copy(nn.Module):
     ) -> Float[Tensor, "b m v"]:
         """Log-probabilities of writing or copying each unit."""
         scores = self.query(hidden) @ source.keys.transpose(1, 2) / math.sqrt(hidden.shape[-1])
-        attention = torch.softmax(scores.float().masked_fill(~present[:, None], -math.inf), dim=-1)
+        attention = torch.softmax(precise(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
         where = source.units[:, None].expand(-1, hidden.shape[1], -1)
-        copied = torch.zeros_like(logits, dtype=torch.float32).scatter_add(-1, where, attention)
-        gate = self.gate(hidden).float()
-        written = nn.functional.logsigmoid(-gate) + torch.log_softmax(logits.float(), dim=-1)
+        copied = torch.zeros_like(logits, dtype=attention.dtype).scatter_add(-1, where, attention)
+        gate = precise(self.gate(hidden))
+        written = nn.functional.logsigmoid(-gate) + torch.log_softmax(precise(logits), dim=-1)
         # A unit that cannot be copied has copied = 0: the tiny floor keeps its logarithm, and the gradient, finite.
         return torch.logaddexp(written, nn.functional.logsigmoid(gate) + torch.log(copied.clamp(min=1e-30)))
+
+
+def precise(x: Tensor) -> Tensor:
+    """In float32 at least: half precision is too coarse for logarithms of small probabilities."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from structpe.data.batch import Batch
 from structpe.errors import ConfigError
-from structpe.nn.copying import Copy
+from structpe.nn.copying import Copy, precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
@@ -99,7 +99,7 @@ class EncoderDecoder(nn.Module):
         hidden = self.decoder(self._embed(written), state)
         logits = functional.linear(hidden, self.embedding.weight)
         if self.copy is None:
-            return torch.log_softmax(logits.float(), dim=-1)
+            return torch.log_softmax(precise(logits), dim=-1)
         mixed: Tensor = self.copy(hidden, logits, state.copied, state.present)
         return mixed
 

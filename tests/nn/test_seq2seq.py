@@ -1,0 +1,164 @@
+"""Encoder, decoder and both together: padding, caches, messages and copying change nothing that they should not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+
+from structpe.data.batch import Batch
+from structpe.data.edges import EdgeTypes
+from structpe.data.encode import encode
+from structpe.encodings.distance import Distance
+from structpe.encodings.order import Offset
+from structpe.errors import ConfigError, PositionError
+from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig, smoothed_loss
+from structpe.positions import MODELS, PositionModel, Sum
+from structpe.structure import Structure, path
+
+CONFIG = TransformerConfig(width=16, heads=2, encoder_layers=2, decoder_layers=2, feedforward=32, dropout=0.0)
+GRAPHS = [
+    Structure(("want", "boy", "go"), [[0, 1], [0, 2], [2, 1]], (":ARG0", ":ARG1", ":ARG0"), order=[0, 1, 2], root=0),
+    path(["a", "b", "c", "d", "e"]),
+    Structure(("x", "y"), [[1, 0]], (":mod",), order=[0, 1], root=1).with_units(("x", "y", "y'"), (0, 1, 1)),
+]
+EDGES = EdgeTypes.fit(GRAPHS)
+
+
+class Backwards(Offset):
+    """An encoding that says it needs the whole text."""
+
+    causal = False
+
+
+def model(**options: object) -> EncoderDecoder:
+    """A small model in float64 whose encoder knows distances and whose decoder knows order."""
+    torch.manual_seed(1)
+    config = dataclasses.replace(CONFIG, **options)
+    dims = config.dims("encoder")
+    position = Sum(dims, [MODELS["t5"](dims, encoding=Distance()), MODELS["sinusoidal"](dims)])
+    decoder = Sum(config.dims("decoder"), [MODELS["t5"](config.dims("decoder"), bidirectional=False)])
+    return EncoderDecoder(config, 30, position, decoder, EDGES.size).double().eval()
+
+
+def batch(graphs: list[Structure], position: PositionModel) -> Batch:
+    """The graphs with unit ids that depend on the unit's text alone."""
+    most = max(g.unit_count for g in graphs)
+    units = torch.tensor([[5 + ord(t[0]) % 20 for t in g.unit_texts] + [0] * (most - g.unit_count) for g in graphs])
+    present = torch.arange(most)[None] < torch.tensor([g.unit_count for g in graphs])[:, None]
+    target = torch.tensor([[2, 7, 8, 9, 3]] * len(graphs))
+    return Batch(units, present, encode(graphs, position.encodings), EDGES.join(graphs, most), target)
+
+
+@pytest.mark.parametrize("convolution", [None, "gcn", "gine", "gatv2", "gatedgcn"])
+@pytest.mark.parametrize("copying", [False, True])
+def test_padded_together_equals_one_by_one(convolution: str | None, copying: bool) -> None:
+    net = model(message_passing=convolution, copy_units=copying)
+    together = net(batch(GRAPHS, net.encoder.position))
+    for row, graph in enumerate(GRAPHS):
+        alone = net(batch([graph], net.encoder.position))[0]
+        torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_steps_with_a_cache_equal_the_full_computation(copying: bool) -> None:
+    net = model(copy_units=copying)
+    given = batch(GRAPHS, net.encoder.position)
+    assert given.target is not None
+    full = net.step(given.target, net.start(given))
+    state = net.start(given)
+    for place in range(given.target.shape[1]):
+        step = net.step(given.target[:, place : place + 1], state)
+        torch.testing.assert_close(step[:, 0], full[:, place], rtol=0, atol=1e-9)
+
+
+def test_a_later_unit_changes_nothing_before_it() -> None:
+    net = model()
+    given = batch(GRAPHS[:1], net.encoder.position)
+    full = net.step(torch.tensor([[2, 7, 8, 9]]), net.start(given))
+    other = net.step(torch.tensor([[2, 7, 8, 11]]), net.start(given))
+    torch.testing.assert_close(full[:, :3], other[:, :3])
+    assert not torch.allclose(full[:, 3], other[:, 3])
+
+
+@pytest.mark.parametrize("convolution", [None, "gine", "gatedgcn"])
+def test_relabelling_nodes_changes_nothing(convolution: str | None) -> None:
+    net = model(message_passing=convolution)
+    graph = GRAPHS[0]
+    order = [2, 0, 1]
+    place = {old: new for new, old in enumerate(order)}
+    moved = dataclasses.replace(
+        graph,
+        nodes=tuple(graph.nodes[old] for old in order),
+        edges=[[place[s], place[t]] for s, t in graph.edges.tolist()],
+        order=[int(graph.order[old]) for old in order],
+        root=place[0],
+    )
+    here = net.encode(batch([graph], net.encoder.position))[0]
+    there = net.encode(batch([moved], net.encoder.position))[0]
+    torch.testing.assert_close(there, here[order], rtol=0, atol=1e-9)
+
+
+def test_probabilities_sum_to_one_with_and_without_copying() -> None:
+    for copying in (False, True):
+        net = model(copy_units=copying)
+        total = net(batch(GRAPHS, net.encoder.position)).exp().sum(-1)
+        torch.testing.assert_close(total, torch.ones_like(total), rtol=0, atol=1e-9)
+
+
+def test_copying_is_the_mixture_that_its_docstring_says() -> None:
+    net = model(copy_units=True)
+    given = batch(GRAPHS[2:], net.encoder.position)
+    state = net.start(given)
+    copy, source = net.copy, state.copied
+    assert copy is not None
+    assert source is not None
+    hidden = torch.randn(1, 1, 16, dtype=torch.float64)
+    logits = torch.randn(1, 1, 30, dtype=torch.float64)
+    gate = torch.sigmoid(copy.gate(hidden)).item()
+    weights = torch.softmax(copy.key(net.encode(given))[0] @ copy.query(hidden)[0, 0] / math.sqrt(16), dim=0)
+    expected = (1 - gate) * torch.softmax(logits[0, 0], dim=0)
+    for unit, weight in zip(given.units[0].tolist(), weights.tolist(), strict=True):
+        expected[unit] += gate * weight
+    got = copy(hidden, logits, source, state.present)[0, 0].exp()
+    torch.testing.assert_close(got.double(), expected, rtol=0, atol=1e-6)
+
+
+def test_smoothed_loss_is_its_formula() -> None:
+    scores = torch.log_softmax(torch.randn(1, 3, 4, dtype=torch.float64), dim=-1)
+    target = torch.tensor([[2, 3, 0]])
+    expected = sum(-0.9 * scores[0, t, y] - 0.1 / 4 * scores[0, t].sum() for t, y in [(0, 2), (1, 3)])
+    total, count = smoothed_loss(scores, target, padding=0, smoothing=0.1)
+    torch.testing.assert_close(total, expected)
+    assert count == 2
+
+
+def test_a_decoder_refuses_positions_that_need_the_future() -> None:
+    dims = CONFIG.dims("decoder")
+    position = MODELS["t5"](dims, encoding=Backwards())
+    with pytest.raises(PositionError, match=r"a decoder cannot use encoding 'offset'.*not yet written"):
+        EncoderDecoder(CONFIG, 30, MODELS["sinusoidal"](CONFIG.dims("encoder")), position)
+
+
+def test_messages_without_edges_say_what_is_missing() -> None:
+    net = model(message_passing="gine")
+    given = dataclasses.replace(batch(GRAPHS, net.encoder.position), edges=None)
+    with pytest.raises(ConfigError, match="collate it with edges"):
+        net(given)
+
+
+def test_unknown_convolution_names_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="there is no convolution 'gpt'; known are gcn, gine, gatv2, gatedgcn"):
+        model(message_passing="gpt")
+
+
+def test_every_parameter_gets_a_gradient() -> None:
+    net = model(message_passing="gine", copy_units=True)
+    given = batch(GRAPHS, net.encoder.position)
+    assert given.target is not None
+    smoothed_loss(net(given), given.target[:, 1:], 0, 0.1)[0].backward()
+    # The keys' bias moves all scores of a query alike, so softmax gives it no gradient; of the copy's too.
+    silent = [n for n, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert [n for n in silent if n != "copy.key.bias"] == []
