@@ -1,5 +1,35 @@
-"""Position models: what stands for a position and where it enters. One file per model; the registry finds them."""
+"""Position models: what stands for a position and where it enters. One file per model; the registry finds them.
+
+Every class of the registry can be imported from here: ``from structpe.positions import T5``.
+"""
+
+from typing import Any
 
 from structpe.positions.base import MODELS, Cells, Dims, PositionModel, Positions, Site, Spec, Sum
+from structpe.positions.build import build, describe
+from structpe.registry import unknown
 
-__all__ = ["MODELS", "Cells", "Dims", "PositionModel", "Positions", "Site", "Spec", "Sum"]
+__all__ = [
+    "MODELS",
+    "Cells",
+    "Dims",
+    "PositionModel",
+    "Positions",
+    "Site",
+    "Spec",
+    "Sum",
+    "build",
+    "describe",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The model of that class name; the registry is asked, so that no list has to be kept."""
+    known = {} if name.startswith("_") else {model.__name__: model for model in MODELS.values()}
+    if name not in known:
+        raise AttributeError(unknown("position model class", name, sorted(known)))
+    return known[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(model.__name__ for model in MODELS.values())})

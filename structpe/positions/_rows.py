@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
 from structpe.positions.base import Dims
+from structpe.structure import path
 
-__all__ = ["Rows", "Sharing", "Table", "is_plain", "of_arity"]
+__all__ = ["Rows", "Sharing", "Table", "Window", "is_plain", "numbers", "of_arity", "width_of"]
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
 """Which parameters are one and the same (seed study 002, section 4.4): ``head-wise`` for all heads of a layer,
@@ -59,6 +60,40 @@ class Rows:
         return rows
 
 
+@dataclass(frozen=True)
+class Window:
+    """A row for each offset from -reach to reach; offsets farther away share the row at their end (Shaw et al. 2018).
+
+    Args:
+        encoding: where the values come from.
+        reach: the farthest offset that has a row of its own, 1 or more.
+        within: as in :class:`Rows`.
+    """
+
+    encoding: Encoding
+    reach: int
+    within: int = 8
+
+    def __post_init__(self) -> None:
+        if self.reach < 1 or self.within < 1:
+            raise PositionError(
+                f"a table of offsets needs a row on each side: reach {self.reach}, within {self.within}; give 1 or more"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of rows, R: 2 reach + 1, and those of the code points."""
+        return self._rows.size
+
+    def of(self, values: Tensor) -> Tensor:
+        """Row of each value."""
+        return self._rows.of(values, lambda offsets: offsets.clamp(-self.reach, self.reach) + self.reach)
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.encoding, 2 * self.reach + 1, self.within)
+
+
 class Table(nn.Module):
     """A learned table per layer and head, or shared over either.
 
@@ -90,6 +125,20 @@ class Table(nn.Module):
         )
 
 
+def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
+    """What an encoding of arity 1 says of each unit, if it is one number.
+
+    Raises:
+        PositionError: it is a vector, such as a path or eigenvectors.
+    """
+    if of_units.ndim != 2:
+        raise PositionError(
+            f"position model {model!r} needs one number per unit (order, depth, ...); "
+            f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers"
+        )
+    return of_units
+
+
 def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
     """The encoding, if it is of the arity that a model needs.
 
@@ -100,3 +149,18 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
         needed = "pairs of units (offset, distance, ...)" if arity == 2 else "single units (order, depth, ...)"
         raise PositionError(f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one")
     return encoding
+
+
+def width_of(model: str, encoding: Encoding) -> int:
+    """How many numbers an encoding of arity 1 gives each unit; a path, which every encoding takes, shows it.
+
+    Raises:
+        PositionError: it gives one integer, not a vector.
+    """
+    shape = of_arity(model, encoding, 1).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per unit (laplacian, random-walk, ...); "
+            f"{encoding.name!r} gives one number"
+        )
+    return int(shape[1])

@@ -10,10 +10,11 @@ It is asked at four sites and answers only where it has something to say::
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -171,6 +172,16 @@ class PositionModel(nn.Module, ABC):
 
     name: ClassVar[str]
     spec: ClassVar[Spec]
+    _options: dict[str, Any]
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Keep what the model is built with, here and once, so that no model file can forget an option of its own."""
+        self = super().__new__(cls)
+        # bind_partial, because copying and unpickling make the object first, without arguments, and fill it later.
+        bound = inspect.signature(cls.__init__).bind_partial(self, *given, **named)
+        bound.apply_defaults()
+        self.__dict__["_options"] = {k: v for k, v in list(bound.arguments.items())[1:] if k != "dims"}
+        return self
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -205,6 +216,10 @@ class PositionModel(nn.Module, ABC):
     def causal(self) -> bool:
         """Whether a decoder may use it: nothing it says of the first units changes when more are added."""
         return all(encoding.causal for encoding in self.encodings)
+
+    def options(self) -> dict[str, Any]:
+        """What it was built with beside the sizes: ``type(model)(dims, **model.options())`` is such a model again."""
+        return dict(self._options)
 
     def claimed_params(self) -> int:
         """The formula of the spec, evaluated."""

@@ -1,0 +1,42 @@
+"""BibTeX of the position models: whom to cite for what is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources import files
+
+from structpe.errors import PositionError
+from structpe.positions.base import MODELS, PositionModel, Sum
+
+__all__ = ["cite", "reference"]
+
+
+def cite(models: Iterable[PositionModel | type[PositionModel] | str]) -> str:
+    """The BibTeX entries of position models, each once, in order of first use; the summands of a sum each have theirs.
+
+    Args:
+        models: models, their classes, or their names.
+
+    Raises:
+        PositionError: there is no model of a name, or a model names a reference that is not there.
+    """
+    keys = dict.fromkeys(key for model in models for key in _keys(model))
+    return "\n".join(reference(key) for key in keys)
+
+
+def reference(key: str) -> str:
+    """One BibTeX entry, ending in a line break.
+
+    Raises:
+        PositionError: there is no file ``structpe/references/<key>.bib``.
+    """
+    entry = files("structpe") / "references" / f"{key}.bib"
+    if not entry.is_file():
+        raise PositionError(f"there is no reference {key!r}; add its BibTeX entry as structpe/references/{key}.bib")
+    return entry.read_text(encoding="utf-8").strip() + "\n"
+
+
+def _keys(model: PositionModel | type[PositionModel] | str) -> list[str]:
+    if isinstance(model, Sum):
+        return [key for each in model.models if isinstance(each, PositionModel) for key in _keys(each)]
+    return [(MODELS[model] if isinstance(model, str) else model).spec.cite]

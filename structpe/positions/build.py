@@ -1,0 +1,132 @@
+"""Position models from plain data, such as a configuration file holds, and back.
+
+::
+
+    "t5"                                                                    a model with its defaults
+    {"name": "t5", "buckets": 16, "encoding": "distance"}                   with options
+    {"name": "t5", "encoding": {"name": "distance", "limit": 8}}            with an encoding that has options
+    ["sinusoidal", {"name": "graformer", "reach": 3}]                       several at once; [] is none at all
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from structpe.encodings.base import ENCODINGS, Encoding
+from structpe.errors import PositionError
+from structpe.positions.base import MODELS, Dims, PositionModel, Sum
+from structpe.registry import unknown
+
+__all__ = ["Config", "build", "describe"]
+
+Config: TypeAlias = "str | Mapping[str, Any] | Sequence[Config]"
+"""Plain data that describes a position model."""
+
+
+def build(config: Config, dims: Dims) -> PositionModel:
+    """The position model that plain data describes.
+
+    Args:
+        config: a name; a mapping with ``name`` and options; or a list of these, for their :class:`Sum`.
+        dims: sizes of the Transformer.
+
+    Raises:
+        PositionError: there is no such model, encoding or option, or an option is of another type.
+    """
+    if isinstance(config, Sequence) and not isinstance(config, str):
+        return Sum(dims, [build(each, dims) for each in config])
+    name, given = _named(config, "a position model", "a list of these")
+    model = MODELS[name]
+    return model(dims, **_options(f"position model {name!r}", model.__init__, given, skip=("self", "dims")))
+
+
+def describe(model: PositionModel) -> Any:
+    """Plain data from which :func:`build` makes such a model again, with fresh parameters. It can be written as JSON.
+
+    Raises:
+        PositionError: the model has no name in the registry.
+    """
+    if isinstance(model, Sum):
+        return [describe(each) for each in model.models if isinstance(each, PositionModel)]
+    if type(model) not in MODELS.values():
+        raise PositionError(
+            f"{type(model).__name__} has no name in the registry, so that data cannot speak of it; "
+            f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
+        )
+    return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}}
+
+
+def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
+    """Name and options of a name, or of a mapping that has one."""
+    if isinstance(config, str):
+        return config, {}
+    if isinstance(config, Mapping) and isinstance(config.get("name"), str):
+        return config["name"], {key: value for key, value in config.items() if key != "name"}
+    raise PositionError(f"{what} is described by its name, by a mapping with 'name' and options, or by {other}; "
+                        f"given is {config!r}")
+
+
+def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str]) -> dict[str, Any]:
+    """The options as the constructor wants them."""
+    hints = get_type_hints(init)
+    allowed = [name for name in inspect.signature(init).parameters if name not in skip]
+    for option in given:
+        if option not in allowed:
+            raise PositionError(
+                unknown("option", option, allowed).replace("there is no option", f"{whose} has no option", 1)
+            )
+    return {option: _value(f"option {option!r} of {whose}", hints[option], value) for option, value in given.items()}
+
+
+def _value(what: str, hint: Any, given: Any) -> Any:
+    """One option, as the type hint of the constructor wants it."""
+    if isinstance(hint, type) and issubclass(hint, Encoding):
+        return _encoding(what, given, hint)
+    if get_origin(hint) is tuple and isinstance(given, Sequence) and not isinstance(given, str):
+        inner = get_args(hint)[0]
+        return tuple(_value(what, inner, each) for each in given)
+    if not _fits(hint, given):
+        raise PositionError(f"{what} takes {_words(hint)}; given is {given!r} ({type(given).__name__})")
+    return given
+
+
+def _encoding(what: str, given: Any, hint: type[Encoding]) -> Encoding:
+    if isinstance(given, hint):
+        return given
+    name, options = _named(given, f"{what}, an encoding,", "an Encoding")
+    if name not in ENCODINGS:
+        raise PositionError(f"{what}: {unknown('encoding', name, sorted(ENCODINGS))}")
+    chosen = ENCODINGS[name]
+    if not issubclass(chosen, hint):
+        raise PositionError(f"{what} takes an encoding of the class {hint.__name__}; {name!r} is not one")
+    return chosen(**_options(f"encoding {name!r}", chosen.__init__, options, skip=("self",)))
+
+
+def _fits(hint: Any, given: Any) -> bool:
+    """Whether a plain value is of the type: an int is a float too, but a bool is neither."""
+    if get_origin(hint) is Literal:
+        return given in get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(each, given) for each in get_args(hint))
+    if hint in (int, float) and isinstance(given, bool):
+        return False
+    plain = get_origin(hint) or hint
+    return isinstance(given, (int, float) if plain is float else plain)
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(each) for each in get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(_words(each) for each in get_args(hint))
+    return "None" if hint is NoneType else str(getattr(hint, "__name__", hint))
+
+
+def _plain(value: Any) -> Any:
+    """Encodings as mappings, tuples as lists, everything else as it is."""
+    if isinstance(value, Encoding):
+        return {"name": value.name, **{option: _plain(each) for option, each in value.options().items()}}
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
