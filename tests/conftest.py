@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+import tests.shapes  # noqa: F401  --jaxtyping-packages=structpe,tests.shapes.checked finds it only if it is imported
+
 # The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
 # so that a failure in continuous integration is a failure at home.
 settings.register_profile("structpe", deadline=None, derandomize=True)
