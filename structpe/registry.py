@@ -44,6 +44,10 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self.error(f"two {self.what}s are named {name!r}: {known!r} and {cls!r}; rename one")
         self._classes[name] = cls
 
+    def forget(self, name: str) -> None:
+        """Take a class out again: for tests and notebooks that make one for a while."""
+        del self._classes[name]
+
     def __getitem__(self, name: str) -> T:
         if name not in self._classes:
             self._load()

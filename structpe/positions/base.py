@@ -193,6 +193,11 @@ class PositionModel(nn.Module, ABC):
         super().__init__()
         self.dims, self.encodings, self.sizes = dims, tuple(encodings), sizes
 
+    def __add__(self, other: PositionModel) -> Sum:
+        """Both at once."""
+        each = [part for model in (self, other) for part in (model.models if isinstance(model, Sum) else [model])]
+        return Sum(self.dims, [part for part in each if isinstance(part, PositionModel)])
+
     def prepare(self, positions: Positions) -> Any:
         """What all sites of one forward pass share; handed back to them. By default the positions themselves."""
         return positions
