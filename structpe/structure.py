@@ -181,10 +181,11 @@ class Structure:
                 raise self.error(f"feature {name!r} is not finite in row {row}; remove or fill NaN and infinity first")
 
     def _check_acyclic(self, parent: Ids) -> None:
-        # Jumping to the parent as often as there are nodes ends at the root (-1) unless a cycle holds the node.
-        at = parent.copy()
-        for _ in range(self.size):
-            at = np.where(at >= 0, parent[at], -1)
+        # As many parents up as there are nodes one is past the root (-1), unless a cycle holds the node. Each round
+        # doubles the step.
+        at = parent
+        for _ in range(self.size.bit_length()):
+            at = np.where(at >= 0, at[at], -1)
         if (caught := np.flatnonzero(at >= 0)).size:
             raise self.error(f"these nodes lie on or below a cycle, a tree has none: {self._named(caught)}")
 

@@ -1,5 +1,23 @@
-"""Encodings: what is computed from a structure. One file per subject; the registry finds them by name."""
+"""Encodings: what is computed from a structure. One file per subject; the registry finds them by name.
+
+Each class can be imported from here, ``from structpe.encodings import Distance``, wherever its file is.
+"""
+
+from typing import Any
 
 from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding
+from structpe.registry import unknown
 
 __all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
+
+
+def __getattr__(name: str) -> Any:
+    """The encoding of that class name; the registry is asked, so that no list has to be kept."""
+    known = {} if name.startswith("_") else {cls.__name__: cls for cls in ENCODINGS.values()}
+    if name not in known:
+        raise AttributeError(unknown("encoding class", name, sorted(known)))
+    return known[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(cls.__name__ for cls in ENCODINGS.values())})

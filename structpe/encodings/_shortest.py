@@ -62,4 +62,4 @@ def _floyd_warshall(structures: Sequence[Structure], directed: bool) -> NDArray[
 def _search(structure: Structure, directed: bool) -> Ids:
     graph = csr_array((np.ones(len(structure.edges)), structure.edges.T), shape=(structure.size, structure.size))
     lengths = shortest_path(graph, directed=directed and structure.directed, unweighted=True)
-    return np.where(np.isinf(lengths), UNREACHED, lengths).astype(np.int64) if np.isinf(lengths).any() else lengths.astype(np.int64)
+    return np.where(np.isinf(lengths), UNREACHED, lengths).astype(np.int64)

@@ -94,7 +94,7 @@ class Encoding(ABC):
         return [self.one(structure) for structure in structures]
 
     def fit(self, structures: Sequence[Structure]) -> Encoding:
-        """The same encoding with what it must learn of a data set, such as its labels; itself where there is nothing."""
+        """The same encoding with what it must learn of a data set, its labels say; itself where there is nothing."""
         del structures
         return self
 

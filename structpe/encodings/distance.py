@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structpe.encodings._shortest import UNREACHED, all_pairs
-from structpe.encodings.base import UNREACHABLE, WITHIN, Encoded, Encoding
+from structpe.encodings._units import within
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -63,6 +63,7 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     """
 
     arity = 2
+    causal = True
     codes = ("unreachable", "within")
 
     limit: int | None = None
@@ -89,18 +90,6 @@ def _encode(structure: Structure, nodes: Ids, limit: int | None) -> Encoded:
     if limit is not None:
         nodes = np.where(nodes == UNREACHABLE, nodes, np.clip(nodes, -limit, limit))
     return Encoded.of_pairs(within(structure, nodes))
-
-
-def within(structure: Structure, nodes: Ids) -> NDArray[np.int64]:
-    """From values per pair of nodes to values per pair of units: two units of one node have ``WITHIN + k``."""
-    owner = structure.unit_owner
-    units = nodes[owner[:, None], owner[None, :]]
-    if structure.owner is None:
-        return units
-    places = np.arange(len(owner))
-    offset = places[None, :] - places[:, None]
-    same = (owner[:, None] == owner[None, :]) & (offset != 0)
-    return np.where(same, WITHIN + offset, units)
 
 
 def _check_limit(encoding: Encoding, limit: int | None) -> None:

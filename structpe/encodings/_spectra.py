@@ -1,0 +1,145 @@
+"""Lowest eigenpairs of the normalised Laplacians of many graphs at once, with signs that do not depend on labels.
+
+Shapes: b graphs of one size, c nodes each, m eigenvectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+
+from structpe.structure import Ids
+
+__all__ = ["NotConverged", "canonical_signs", "laplacians", "lowest_dense", "lowest_sparse", "sparse_laplacian"]
+
+Floats = NDArray[np.float64]
+
+_SAME = 1e-6  # entries of eigenvectors nearer than this are equal: well above rounding
+_RESIDUAL = 1e-6
+_TOLERANCE = 1e-10
+_RESTARTS = 100
+_SHIFT = 1e-3  # keeps the Laplacian plus it regular; small, so that its inverse sets the lowest eigenvalues far apart
+
+
+class NotConverged(ArithmeticError):
+    """An iterative solver did not find eigenvectors to the tolerance."""
+
+
+def laplacians(adjacency: NDArray[np.bool_]) -> Floats:
+    """I - D^-1/2 A D^-1/2 of each (c, c) adjacency of a batch; a node without an edge has degree 1."""
+    scale = np.maximum(adjacency.sum(axis=-1), 1) ** -0.5
+    result: Floats = np.eye(adjacency.shape[-1]) - scale[..., :, None] * adjacency * scale[..., None, :]
+    return result
+
+
+def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
+    """The same of one large graph, from its (e, 2) edges, each walked both ways."""
+    both = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0).T
+    adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
+    degree = diags_array(np.maximum(np.bincount(both[0], minlength=nodes), 1) ** -0.5)
+    return csr_array(eye_array(nodes) - degree @ adjacency @ degree)
+
+
+def lowest_dense(matrices: Floats, count: int) -> tuple[Floats, Floats]:
+    """(b, m) eigenvalues and (b, c, m) eigenvectors, ascending, m = count or as many as there are."""
+    values, vectors = np.linalg.eigh(matrices)
+    return values[..., :count], vectors[..., :count]
+
+
+def lowest_sparse(matrix: csr_array, count: int) -> tuple[Floats, Floats]:
+    """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from a fixed start.
+
+    Raises:
+        NotConverged: a residual |L v - lambda v| above 1e-6.
+    """
+    vectors = _dominant(_mirrored(matrix), count)
+    if vectors is None:  # eigenvalues too near one another, as those of long paths and rings; their inverses are not
+        vectors = _dominant(_inverse(matrix), count)
+    if vectors is None:
+        raise NotConverged("the iteration ended before the eigenvectors were found")
+    image = matrix @ vectors
+    values = np.einsum("cm,cm->m", vectors, image)
+    residual = float(np.linalg.norm(image - vectors * values, axis=0).max())
+    if residual > _RESIDUAL:
+        raise NotConverged(f"the largest residual is {residual:.0e}, it must be {_RESIDUAL:.0e} at most")
+    ascending = np.argsort(values, kind="stable")
+    return values[ascending], vectors[:, ascending]
+
+
+def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
+    """(b, c, m) eigenvectors with a sign that is a matter of their entries, not of the solver.
+
+    Entries are sorted down, those of v and those of -v; where the two lists first differ, the larger wins: so the
+    entry of largest magnitude is positive, and of two that are equally large the next ones decide. If v and -v have
+    the same entries (an automorphism may exchange them, and then no rule can tell them apart without looking at
+    labels), the first node by ``rank`` (b, c) with an entry other than 0 is positive.
+    """
+    ascending = np.sort(vectors, axis=1)
+    difference = ascending[:, ::-1] + ascending  # sorted down, entries of v minus entries of -v
+    telling = _first(np.abs(difference) > _SAME, difference)
+    place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
+    leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
+    return vectors * np.where(np.where(telling != 0, telling, leading) < 0, -1.0, 1.0)[:, None]
+
+
+def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
+    """(b, m) the first value along axis 1 at which ``where`` holds, 0 if there is none."""
+    place = where.argmax(axis=1)[:, None]
+    return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
+
+
+def _dominant(operator: LinearOperator, count: int) -> Floats | None:
+    """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
+
+    A Krylov space holds one vector of each eigenspace: copies of a repeated eigenvalue are found by luck of rounding,
+    or missed. So what was found is taken out and the rest searched again, until nothing larger is left.
+    """
+    try:
+        values, vectors = _search(operator, count, 0)
+        while True:
+            value, vector = _search(_without(operator, vectors), 1, 1)
+            if value[0] <= values.min() * (1 + _TOLERANCE):
+                return vectors
+            values, vectors = np.append(values, value), np.append(vectors, vector, axis=1)
+            kept = np.argsort(-values, kind="stable")[:count]
+            values, vectors = values[kept], vectors[:, kept]
+    except ArpackNoConvergence:
+        return None
+
+
+def _search(operator: LinearOperator, count: int, seed: int) -> tuple[Floats, Floats]:
+    size = operator.shape[0]
+    start = np.random.default_rng(seed).standard_normal(size)
+    basis = min(size, max(4 * count, 40))
+    found: tuple[Floats, Floats] = eigsh(
+        operator, count, which="LA", v0=start, ncv=basis, maxiter=_RESTARTS, tol=_TOLERANCE
+    )
+    return found
+
+
+def _operator(size: int, apply: Callable[[Floats], Floats]) -> LinearOperator:
+    return LinearOperator((size, size), matvec=apply, dtype=np.float64)
+
+
+def _mirrored(matrix: csr_array) -> LinearOperator:
+    """2 - L: the lowest eigenvalues become the largest."""
+    return _operator(matrix.shape[0], lambda x: 2 * x - matrix @ x)
+
+
+def _inverse(matrix: csr_array) -> LinearOperator:
+    """(L + shift)^-1: the lowest become the largest and move far apart."""
+    return _operator(matrix.shape[0], splu((matrix + _SHIFT * eye_array(matrix.shape[0])).tocsc()).solve)
+
+
+def _without(operator: LinearOperator, vectors: Floats) -> LinearOperator:
+    """The operator on what is orthogonal to its eigenvectors; on these, zero."""
+
+    def outside(x: Floats) -> Floats:
+        remaining: Floats = x - vectors @ (vectors.T @ x)
+        return remaining
+
+    return _operator(operator.shape[0], lambda x: outside(operator @ outside(x)))

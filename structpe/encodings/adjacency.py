@@ -1,0 +1,42 @@
+"""Adjacency: whether an edge joins two units' nodes, and which way it leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.encodings._units import within
+from structpe.encodings.base import Encoded, Encoding
+from structpe.structure import Structure
+
+__all__ = ["Adjacency"]
+
+_SELF = 4
+
+
+@dataclass(frozen=True)
+class Adjacency(Encoding, name="adjacency"):
+    """a_ts: the edges between the nodes of query t and key s.
+
+    ::
+
+        a_ts = WITHIN + k    t and s belong to one node, s being its k-th unit after t, k != 0
+               4             t is s, whether or not its node has a self-loop
+               3             edges lead both ways, or one undirected edge joins the two
+               2             an edge leads s -> t
+               1             an edge leads t -> s
+               0             none
+
+    Parallel edges count as one. A mask of neighbours, as in message passing or in Dwivedi & Bresson 2020, is a != 0.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("within",)
+
+    def one(self, structure: Structure) -> Encoded:
+        there = structure.adjacency() > 0
+        nodes = there + 2 * there.T.astype(np.int64)
+        np.fill_diagonal(nodes, _SELF)
+        return Encoded.of_pairs(within(structure, nodes))

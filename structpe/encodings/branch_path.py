@@ -1,0 +1,124 @@
+"""The branches taken on the way from the root of a tree, as one-hot vectors: tree position encodings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._trees import Forest
+from structpe.encodings._units import of_units
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = ["BranchPath", "left_child_right_sibling"]
+
+
+@dataclass(frozen=True)
+class BranchPath(Encoding, name="branch-path"):
+    """x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
+
+    (Shiv & Quirk 2019; survey, section 4.3.1.) b(v) in 0..width-1 says which child of its parent v is: counted in
+    reading order where the structure has one, else by node number. The deepest step stands first, as in the authors'
+    code (the survey leaves this open): x[j width + b] = 1 if the node j edges above u is the b-th child of its parent.
+    The root is all zero; shorter ways end in zeros, of longer ones the steps next to the root are dropped. All units
+    of a node have its vector.
+
+    The authors' code makes a one-hot as wide as its parent has children, which is the same where the tree is complete.
+
+    Args:
+        depth: number of steps kept; the authors use 256.
+        width: k, most children that a node may have.
+        binary: first turn the tree into a binary one by :func:`left_child_right_sibling`, for trees of any width; the
+            width must be 2.
+
+    Raises:
+        EncodingError: the structure is no tree whose edges lead away from its root, or a node has too many children.
+    """
+
+    arity = 1
+    causal = True
+
+    depth: int = 16
+    width: int = 2
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.depth, self.width) < 1 or (self.binary and self.width != 2):
+            raise EncodingError(
+                f"encoding {self.name!r}: depth and width must be 1 or more, and a binary tree has width 2; these are "
+                f"depth {self.depth}, width {self.width}, binary {self.binary}"
+            )
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        forest = Forest.of(self, structures)
+        order = np.concatenate([*map(_reading, structures), np.zeros(0, dtype=np.int64)])
+        if self.binary:
+            parent, branch = left_child_right_sibling(forest.parent, order)
+        else:
+            parent, branch = forest.parent, _branches(forest.parent, order)
+            self._check_width(structures, forest, branch)
+        paths = self._paths(parent, branch)
+        bounds = zip(forest.start, forest.start[1:], strict=False)
+        return [Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)]
+
+    def _paths(self, parent: Ids, branch: Ids) -> NDArray[np.float32]:
+        paths = np.zeros((len(parent), self.depth * self.width), dtype=np.float32)
+        nodes = at = np.arange(len(parent))
+        for step in range(self.depth):
+            below = parent[at] >= 0
+            nodes, at = nodes[below], at[below]
+            if not len(nodes):
+                break
+            paths[nodes, step * self.width + branch[at]] = 1.0
+            at = parent[at]
+        return paths
+
+    def _check_width(self, structures: Sequence[Structure], forest: Forest, branch: Ids) -> None:
+        if not (over := np.flatnonzero(branch >= self.width)).size:
+            return
+        full = int(forest.parent[over[0]])
+        which = int(np.searchsorted(forest.start, full, side="right")) - 1
+        structure, node = structures[which], full - int(forest.start[which])
+        children = int((forest.parent == full).sum())
+        raise self.error(
+            structure, f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
+            f"give a width of {children} or more, or binary=True, which fits any tree into width 2"
+        )
+
+
+def left_child_right_sibling(parent: Ids, order: Ids) -> tuple[Ids, Ids]:
+    """The binary tree in which a node's left child is its first child, and its right child its next sibling.
+
+    Args:
+        parent: (T,) parent of each node, -1 for a root; several trees may stand together.
+        order: (T,) rank by which the children of a node are sorted.
+
+    Returns:
+        (T,) parent of each node in the binary tree, and which child it is there: 0 left, 1 right; 0 for a root.
+    """
+    branch = _branches(parent, order)
+    by_parent = np.lexsort((branch, parent))
+    before = np.empty_like(parent)
+    before[by_parent] = np.roll(by_parent, 1)  # the sibling before, wherever there is one
+    return np.where(branch > 0, before, parent), (branch > 0).astype(np.int64)
+
+
+def _branches(parent: Ids, order: Ids) -> Ids:
+    """(T,) which child of its parent each node is, from 0; 0 for a root."""
+    by_parent = np.lexsort((order, parent))
+    sorted_parent = parent[by_parent]
+    first = np.searchsorted(sorted_parent, sorted_parent, side="left")
+    branch = np.empty_like(parent)
+    branch[by_parent] = np.arange(len(parent)) - first
+    return np.where(parent >= 0, branch, 0)
+
+
+def _reading(structure: Structure) -> Ids:
+    return np.arange(structure.size) if structure.order is None else structure.order

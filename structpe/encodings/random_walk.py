@@ -1,0 +1,106 @@
+"""Random walks: how likely one comes back to its node after 1, 2, ... steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array
+
+from structpe.encodings._units import of_units
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+
+__all__ = ["RandomWalk"]
+
+_DENSE = 500  # up to this many nodes powers of a dense matrix are faster than walks from blocks of nodes
+_BLOCK = 256
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class RandomWalk(Encoding, name="random-walk"):
+    """p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
+
+    (Dwivedi et al. 2022, LSPE; Rampasek et al. 2022, GraphGPS.) A counts edges, parallel ones each and a self-loop
+    once; D is its row sum, in a directed graph the out-degree. Rows of nodes without an outgoing edge are zero, and so
+    is what isolated nodes get. LSPE writes A D^-1, whose powers have the same diagonals where A is symmetric. All units
+    of a node have its vector.
+
+    A directed graph without cycles gives zeros alone: where edges should be walked both ways, make the structure
+    undirected. Nodes that an automorphism exchanges have the same vector.
+
+    Args:
+        steps: number of steps; computed in float64.
+    """
+
+    arity = 1
+
+    steps: int = 16
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise EncodingError(f"encoding {self.name!r}: steps is {self.steps}; give 1 or more")
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        result: dict[int, NDArray[np.float64]] = {}
+        small = sorted((s.size, i) for i, s in enumerate(structures) if s.size <= _DENSE)
+        for size, group in groupby(small, key=lambda item: item[0]):
+            members = [i for _, i in group]
+            most = max(1, _CELLS // size**2)
+            for chunk in (members[a : a + most] for a in range(0, len(members), most)):
+                result |= zip(chunk, _returns(np.stack([_walk(structures[i]) for i in chunk]), self.steps), strict=True)
+        for i, structure in enumerate(structures):
+            if structure.size > _DENSE:
+                result[i] = _sparse_returns(structure, self.steps)
+        return [Encoded(of_units(s, result[i].astype(np.float32))) for i, s in enumerate(structures)]
+
+
+def _walk(structure: Structure) -> NDArray[np.float64]:
+    """P = D^-1 A, rows without an edge zero."""
+    counts = structure.adjacency()
+    walk: NDArray[np.float64] = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    return walk
+
+
+def _returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
+    """(b, n, steps) diagonals of the powers of (b, n, n): half of the powers, met in the middle.
+
+    diag(P^(a+b)) is the row sum of P^a times the transpose of P^b, entry by entry.
+    """
+    half = -(-steps // 2)
+    powers = [walk]
+    while len(powers) < half:
+        powers.append(powers[-1] @ walk)
+    near = [np.einsum("bii->bi", power) for power in powers]
+    far = [np.einsum("bij,bji->bi", powers[-1], power) for power in powers[: steps - half]]
+    return np.stack([*near, *far], axis=-1)
+
+
+def _sparse_returns(structure: Structure, steps: int) -> NDArray[np.float64]:
+    """(n, steps) the same for one large graph, a block of target nodes at a time."""
+    n, walk = structure.size, _sparse_walk(structure)
+    result = np.empty((n, steps))
+    for first in range(0, n, _BLOCK):
+        nodes = np.arange(first, min(first + _BLOCK, n))
+        arrive = eye_array(n, format="csc")[:, nodes].toarray()
+        for step in range(steps):
+            arrive = walk @ arrive
+            result[nodes, step] = arrive[nodes, np.arange(len(nodes))]
+    return result
+
+
+def _sparse_walk(structure: Structure) -> csr_array:
+    source, target = structure.edges.T
+    if not structure.directed:
+        apart = source != target
+        source, target = np.concatenate([source, target[apart]]), np.concatenate([target, source[apart]])
+    degree = np.bincount(source, minlength=structure.size)
+    return csr_array((1.0 / degree[source], (source, target)), shape=(structure.size, structure.size))

@@ -1,0 +1,67 @@
+"""Structural position representations of dependency trees, relative; absolute ones are ``depth``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._trees import Forest, depths
+from structpe.encodings.base import Encoded, Encoding
+from structpe.structure import Ids, Structure
+
+__all__ = ["SPRRelative"]
+
+
+@dataclass(frozen=True)
+class SPRRelative(Encoding, name="spr-relative"):
+    """rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
+
+    With abs(u) the tree distance of u from the root, and t, s also standing for the places in reading order::
+
+        rel(t, s) = abs(t) - abs(s)                      if t is on the path from s to the root, or s on that of t
+                    sgn(t - s) (abs(t) + abs(s))         otherwise
+
+    All units of a word have the word's place (survey, footnote 1). On a path graph rel(t, s) = t - s, minus the offset.
+    Two words on different branches have the sum of their depths, wherever their branches meet: two children of the root
+    are 2 apart, and so is a word and its grandchild.
+
+    Raises:
+        EncodingError: the structure is no tree whose edges lead away from its root, or has no reading order.
+    """
+
+    arity = 2
+    causal = True
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        forest = Forest.of(self, structures)
+        depth = depths(forest.parent)
+        above = forest.ancestors(depth)
+        bounds = zip(forest.start, forest.start[1:], strict=False)
+        return [
+            _encode(s, _relative(depth[a:b], above[a:b, : s.size], _order(self, s)))
+            for s, (a, b) in zip(structures, bounds, strict=True)
+        ]
+
+
+def _relative(depth: Ids, above: NDArray[np.bool_], order: Ids) -> Ids:
+    here, there = depth[:, None], depth[None, :]
+    apart = np.sign(order[:, None] - order[None, :]) * (here + there)
+    return np.where(above | above.T, here - there, apart)
+
+
+def _encode(structure: Structure, nodes: Ids) -> Encoded:
+    owner = structure.owner
+    return Encoded.of_pairs(nodes if owner is None else nodes[owner[:, None], owner[None, :]])
+
+
+def _order(encoding: SPRRelative, structure: Structure) -> Ids:
+    if structure.order is None:
+        raise encoding.error(structure, "the structure has no reading order, which tells left from right between "
+                             "branches; give Structure(order=...), or choose 'distance', which needs none")
+    return structure.order
