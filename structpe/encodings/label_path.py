@@ -1,0 +1,190 @@
+"""The labels along shortest paths: step by step, or one token per whole path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from structpe.encodings._walks import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
+from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = ["LabelPath", "PathToken"]
+
+
+@dataclass(frozen=True)
+class LabelPath(Encoding, name="label-path"):
+    """The sequence of edge labels on a shortest path from the node of query t to that of key s, with directions.
+
+    The graph is walked both ways; each step is the label of its edge and whether it was walked along (down) or against
+    (up). Edges of an undirected structure are all walked down. Values are sequences of these symbols, padded with -1::
+
+        0               a step whose label is not in ``labels``
+        1               the whole path from a node to itself; also that between units of one node
+        2               the whole path between nodes that no path joins
+        3               the whole path where it is longer than the limit and ``longer="symbol"``
+        4 + 2i, 5 + 2i  a step down, up an edge with label i
+
+    Of several shortest paths those with the smallest sequences of symbols are kept, in that order: the choice follows
+    from the graph and not from the numbering of its nodes. Two paths over different nodes (or parallel edges) count as
+    two, even if their labels agree. (Zhu et al. 2019, section 3.2; Cai and Lam 2020.)
+
+    Args:
+        labels: the known labels; :meth:`fit` finds them.
+        limit: number of steps up to which a path is kept whole; None keeps all whole.
+        longer: what becomes of longer paths: their first ``limit`` steps (``cut``), or symbol 3 (``symbol``).
+        paths: k, most shortest paths of a pair. The values have shape (r, L) for one, (r, k, L) for more.
+
+    Raises:
+        EncodingError: the structure joins nodes by edges, but no label is known.
+    """
+
+    arity = 2
+
+    labels: tuple[str, ...] = ()
+    limit: int | None = None
+    longer: Literal["cut", "symbol"] = "cut"
+    paths: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        _check_limit(self, self.limit)
+        if self.paths < 1:
+            raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
+        if self.longer not in ("cut", "symbol"):
+            raise EncodingError(f"encoding 'label-path': longer is {self.longer!r}; give 'cut' or 'symbol'")
+
+    @property
+    def size(self) -> int:
+        """Number of symbols: a learned table has as many rows."""
+        return FIRST_STEP + 2 * len(self.labels)
+
+    def fit(self, structures: Sequence[Structure]) -> LabelPath:
+        return replace(self, labels=labels_of(structures))
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        _check_fitted(self, self.labels, structures)
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
+        return [self._encode(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)]
+
+    def _encode(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
+        if self.paths == 1:
+            found = Encoded.of_pairs(_to_units(structure, rows[:, :, 0]))
+            values, index = walks.paths[found.values], found.index
+        else:
+            sets, index = _distinct_sets(_to_units(structure, rows))
+            values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets])
+            values = values[:, : int((sets >= 0).any(0).sum())]
+        longest = int((values >= 0).reshape(-1, values.shape[-1]).any(0).sum())
+        return Encoded(values[..., :longest], index)
+
+
+@dataclass(frozen=True)
+class PathToken(Encoding, name="path-token"):
+    """One number per whole path of labels: the path of :class:`LabelPath` as a word of a vocabulary.
+
+    A step is written ``-:label`` down and ``+:label`` up an edge, steps are joined by blanks. Values::
+
+        0      a path that is not in ``tokens``
+        1      the path from a node to itself; also that between units of one node
+        2      no path
+        3 + i  the path tokens[i]
+
+    (Zhu et al. 2019, section 3.2, "feature-based".)
+
+    Args:
+        tokens: the known paths; :meth:`fit` finds them.
+        limit: number of steps after which a path is cut off; None keeps all.
+        most: how many paths :meth:`fit` keeps, the most frequent ones; the authors' vocabulary has 5,000. None for all.
+
+    Raises:
+        EncodingError: the structure joins nodes by edges, but no path is known.
+    """
+
+    arity = 2
+
+    tokens: tuple[str, ...] = ()
+    limit: int | None = None
+    most: int | None = 5000
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", tuple(self.tokens))
+        _check_limit(self, self.limit)
+        if self.most is not None and self.most < 1:
+            raise EncodingError(f"encoding 'path-token': most is {self.most}; give 1 or more, or None for all paths")
+
+    @property
+    def size(self) -> int:
+        """Number of values: a learned table has as many rows."""
+        return 3 + len(self.tokens)
+
+    def fit(self, structures: Sequence[Structure]) -> PathToken:
+        times: Counter[str] = Counter()
+        for structure in structures:
+            rows, words = _in_words([structure], self.limit)
+            for row, often in zip(*np.unique(rows[0], return_counts=True), strict=True):
+                times[words[row]] += int(often)
+        del times[_SELF], times[_UNREACHED]
+        ranked = sorted(times, key=lambda word: (-times[word], word))
+        return replace(self, tokens=tuple(sorted(ranked[: self.most])))
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        _check_fitted(self, self.tokens, structures)
+        rows, words = _in_words(structures, self.limit)
+        values = np.array([self._numbers.get(word, UNKNOWN) for word in words])
+        return [Encoded.of_pairs(_to_units(s, values[mine])) for s, mine in zip(structures, rows, strict=True)]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate((_SELF, _UNREACHED, *self.tokens), start=1)}
+
+
+_SELF, _UNREACHED = "self", "unreachable"  # no step reads like these: steps begin with - or +
+
+
+def _in_words(structures: Sequence[Structure], limit: int | None) -> tuple[list[Ids], list[str]]:
+    """Per structure the (n, n) rows of the distinct paths, and these paths as words."""
+    labels = labels_of(structures)
+    walks = walk(structures, {label: i for i, label in enumerate(labels)}, limit, True, 1)
+    steps = ["", "", "", ""] + [sign + label for label in labels for sign in ("-:", "+:")]
+    words = [" ".join([steps[symbol] for symbol in path if symbol >= 0]) for path in walks.paths[3:].tolist()]
+    return [rows[:, :, 0] for rows in walks.rows], [_SELF, _UNREACHED, "", *words]
+
+
+def _to_units(structure: Structure, nodes: Ids) -> Ids:
+    """From pairs of nodes to pairs of units."""
+    if structure.owner is None:
+        return nodes
+    return nodes[structure.owner[:, None], structure.owner[None, :]]
+
+
+def _distinct_sets(rows: Ids) -> tuple[Ids, Ids]:
+    """The distinct rows of (u, u, k), and which of them each pair has."""
+    sets, index = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
+    return sets, narrow(index.reshape(rows.shape[:2]))
+
+
+def _check_limit(encoding: Encoding, limit: int | None) -> None:
+    if limit is not None and limit < 1:
+        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")
+
+
+def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequence[Structure]) -> None:
+    if known:
+        return
+    if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
+        raise encoding.error(found, "it knows no label yet; give it those of the training structures first: "
+                                    "encoding = encoding.fit(structures)")

@@ -1,0 +1,205 @@
+"""Paths of labels: against all shortest paths one by one, and by laws."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structpe.encodings import ENCODINGS
+from structpe.encodings.label_path import LabelPath, PathToken
+from structpe.errors import EncodingError
+from structpe.structure import Structure, path
+from tests.strategies import relabelled, structures
+
+MANY = settings(max_examples=50, deadline=None)
+SELF, UNREACHABLE, TOO_LONG = (1,), (2,), (3,)
+
+
+def all_shortest(structure: Structure, labels: tuple[str, ...], start: int) -> dict[int, list[tuple[int, ...]]]:
+    """Every shortest walk from ``start``, edge by edge, as symbols: extends all walks of one length by all edges."""
+    found, walks = {start: [()]}, [(start, ())]
+    while walks:
+        longer = []
+        for (at, steps), (edge, (source, target)) in itertools.product(walks, enumerate(structure.edges.tolist())):
+            name = structure.relation(edge)
+            down = 4 + 2 * labels.index(name) if name in labels else 0
+            up = down + 1 if structure.directed and name in labels else down
+            for here, there, symbol in ((source, target, down), (target, source, up)):
+                if here == at and there not in found:
+                    longer.append((there, (*steps, symbol)))
+        for at, steps in longer:
+            found.setdefault(at, []).append(steps)
+        walks = longer
+    return {node: sorted(each) for node, each in found.items()}
+
+
+def expected(structure: Structure, encoding: LabelPath, t: int, s: int) -> list[tuple[int, ...]]:
+    """What units t and s must have, straight from the definition."""
+    owner = structure.unit_owner
+    if owner[t] == owner[s]:
+        return [SELF]
+    found = all_shortest(structure, encoding.labels, int(owner[t])).get(int(owner[s]))
+    if found is None:
+        return [UNREACHABLE]
+    if encoding.limit is not None and len(found[0]) > encoding.limit:
+        if encoding.longer == "symbol":
+            return [TOO_LONG]
+        return [steps[: encoding.limit] for steps in found][: encoding.paths]
+    return found[: encoding.paths]
+
+
+def read(value: np.ndarray) -> list[tuple[int, ...]]:
+    rows = value.reshape(-1, value.shape[-1])
+    return [tuple(int(x) for x in row if x >= 0) for row in rows if row[0] >= 0]
+
+
+@st.composite
+def encodings(draw: st.DrawFn) -> LabelPath:
+    limit, longer = draw(st.sampled_from([None, 1, 2, 4])), draw(st.sampled_from(["cut", "symbol"]))
+    return LabelPath(limit=limit, longer=longer, paths=draw(st.sampled_from([1, 2, 5])))
+
+
+@MANY
+@given(structures(most=7), encodings())
+def test_it_is_what_listing_all_shortest_paths_says(structure: Structure, encoding: LabelPath) -> None:
+    fitted = encoding.fit([structure])
+    pairs = fitted.one(structure).pairs()
+    for t, s in itertools.product(range(structure.unit_count), repeat=2):
+        assert read(pairs[t, s]) == expected(structure, fitted, t, s), (t, s)
+
+
+@MANY
+@given(structures(most=8))
+def test_the_set_of_label_sequences_is_that_of_networkx(structure: Structure) -> None:
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(range(structure.size))
+    for edge, (source, target) in enumerate(structure.edges.tolist()):
+        graph.add_edge(source, target, key=edge)
+    encoding = LabelPath(paths=1000).fit([structure])
+    encoded = encoding.one(Structure(structure.nodes, structure.edges, structure.relations, structure.directed)).pairs()
+    for t, s in itertools.permutations(range(structure.size), 2):
+        nodes = list(networkx.all_shortest_paths(graph, t, s)) if networkx.has_path(graph, t, s) else []
+        steps = [[_steps(structure, encoding, a, b) for a, b in itertools.pairwise(each)] for each in nodes]
+        walks = [walk for each in steps for walk in itertools.product(*each)]
+        assert read(encoded[t, s]) == (sorted(walks) or [UNREACHABLE])
+
+
+def _steps(structure: Structure, encoding: LabelPath, a: int, b: int) -> list[int]:
+    down = {e: 4 + 2 * encoding.labels.index(structure.relation(e)) for e in range(len(structure.edges))}
+    along = [down[e] for e, (x, y) in enumerate(structure.edges.tolist()) if (x, y) == (a, b)]
+    against = [down[e] + structure.directed for e, (x, y) in enumerate(structure.edges.tolist()) if (x, y) == (b, a)]
+    return along + against
+
+
+@MANY
+@given(structures(), encodings(), st.randoms(use_true_random=False))
+def test_numbering_nodes_otherwise_changes_nothing(structure: Structure, encoding: LabelPath, random) -> None:
+    number = np.array(random.sample(range(structure.size), structure.size))
+    other, places = relabelled(structure, number)
+    for each in (encoding.fit([structure]), PathToken(limit=encoding.limit).fit([structure])):
+        here, there = each.one(structure).pairs(), each.one(other).pairs()
+        assert np.array_equal(here[places][:, places], there)
+
+
+@MANY
+@given(st.lists(structures(most=6), min_size=1, max_size=4), encodings())
+def test_many_at_once_are_as_one_by_one(batch: list[Structure], encoding: LabelPath) -> None:
+    for each in (encoding.fit(batch), PathToken(limit=encoding.limit).fit(batch)):
+        for together, structure in zip(each.many(batch), batch, strict=True):
+            assert np.array_equal(together.pairs(), each.one(structure).pairs())
+
+
+@MANY
+@given(structures(), encodings())
+def test_values_are_distinct_and_all_in_use(structure: Structure, encoding: LabelPath) -> None:
+    encoded = encoding.fit([structure]).one(structure)
+    assert encoded.index is not None
+    assert len(np.unique(encoded.values, axis=0)) == len(encoded.values)
+    assert set(encoded.index.ravel().tolist()) == set(range(len(encoded.values)))
+
+
+@MANY
+@given(structures(), st.sampled_from([None, 2]))
+def test_a_token_is_the_path_in_words(structure: Structure, limit: int | None) -> None:
+    steps, tokens = LabelPath(limit=limit).fit([structure]), PathToken(limit=limit, most=None).fit([structure])
+    words = ["?", "self", "unreachable", *tokens.tokens]
+    names = [f"{sign}:{label}" for label in steps.labels for sign in "-+"]
+    values = steps.one(structure).pairs().reshape(structure.unit_count**2, -1)
+    for value, token in zip(values, tokens.one(structure).pairs().ravel(), strict=True):
+        whole = {SELF: "self", UNREACHABLE: "unreachable"}.get(read(value)[0])
+        assert words[token] == (whole or " ".join(names[symbol - 4] for symbol in read(value)[0]))
+
+
+def test_a_path_graph_reads_as_steps_down_and_up() -> None:
+    encoding = LabelPath(limit=2).fit([path("abc")])
+    assert encoding.labels == ("",)
+    assert encoding.size == 6
+    assert [read(v)[0] for v in encoding.one(path("abc")).pairs()[1]] == [(5,), SELF, (4,)]
+    assert read(encoding.one(path("abcde")).pairs()[0, 4]) == [(4, 4)]
+
+
+def test_labels_never_seen_are_unknown() -> None:
+    seen = Structure(("a", "b", "c"), [(0, 1), (2, 1)], ("x", "y"))
+    new = Structure(("a", "b", "c"), [(0, 1), (2, 1)], ("x", "z"))
+    assert read(LabelPath().fit([seen]).one(new).pairs()[0, 2]) == [(4, 0)]
+    tokens = PathToken().fit([seen])
+    assert tokens.tokens == ("+:x", "+:y", "-:x", "-:x +:y", "-:y", "-:y +:x")
+    assert tokens.one(new).pairs()[0].tolist() == [1, 3 + tokens.tokens.index("-:x"), 0]
+
+
+def test_a_vocabulary_of_tokens_keeps_the_most_frequent() -> None:
+    often, once = Structure(("a", "b"), [(0, 1)], ("x",)), Structure(("a", "b"), [(0, 1)], ("a",))
+    assert PathToken(most=2).fit([often, often, once]).tokens == ("+:x", "-:x")
+    assert PathToken(most=None).fit([often, often, once]).size == 7
+
+
+def test_what_has_no_edge_needs_no_label() -> None:
+    lone = Structure(("a", "b"), np.zeros((0, 2), dtype=int))
+    assert [read(v)[0] for v in LabelPath().one(lone).pairs()[0]] == [SELF, UNREACHABLE]
+    assert PathToken().one(lone).pairs().tolist() == [[1, 2], [2, 1]]
+
+
+@pytest.mark.parametrize("encoding", [LabelPath(), PathToken()])
+def test_an_encoding_that_was_not_fitted_says_so(encoding: LabelPath | PathToken) -> None:
+    with pytest.raises(EncodingError, match=r"knows no label yet; give it those .* first: encoding = encoding\.fit\("):
+        encoding.one(path("ab"))
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"limit": 0}, "the limit is 0; give 1 or more, or None"),
+        ({"paths": 0}, "paths is 0; give 1 or more"),
+        ({"longer": "no"}, "longer is 'no'; give 'cut' or 'symbol'"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict, text: str) -> None:
+    with pytest.raises(EncodingError, match=text):
+        LabelPath(**options)
+
+
+def test_a_vocabulary_of_no_tokens_is_refused() -> None:
+    with pytest.raises(EncodingError, match="most is 0; give 1 or more, or None for all paths"):
+        PathToken(most=0)
+
+
+@pytest.mark.parametrize("encoding", [LabelPath(limit=3, paths=2), PathToken()])
+def test_its_options_make_it_again(encoding: LabelPath | PathToken) -> None:
+    fitted = encoding.fit([path("abc")])
+    assert ENCODINGS[fitted.name](**fitted.options()) == fitted
+    lists = {k: list(v) if isinstance(v, tuple) else v for k, v in fitted.options().items()}
+    assert ENCODINGS[fitted.name](**lists) == fitted
+
+
+def test_a_far_pair_of_a_wide_graph_has_no_more_paths_than_asked_for() -> None:
+    # 2^20 shortest paths: they are never listed
+    edges = [(2 * i + a, 2 * i + 2 + b) for i in range(20) for a in (0, 1) for b in (0, 1)]
+    wide = Structure(tuple("x" * 42), edges, tuple("ab"[e % 2] for e in range(len(edges))))
+    encoding = LabelPath(paths=4).fit([wide])
+    assert encoding.one(wide).pairs()[0, 41].shape[0] == 4
+    assert read(encoding.one(wide).pairs()[0, 40])[0] == (4,) * 20
