@@ -83,7 +83,9 @@ def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str
 
 def _value(what: str, hint: Any, given: Any) -> Any:
     """One option, as the type hint of the constructor wants it."""
-    if isinstance(hint, type) and issubclass(hint, Encoding):
+    if get_origin(hint) in (Union, UnionType) and given is not None:
+        hint = next((each for each in get_args(hint) if _is_encoding(each)), hint)
+    if _is_encoding(hint):
         return _encoding(what, given, hint)
     if get_origin(hint) is tuple and isinstance(given, Sequence) and not isinstance(given, str):
         inner = get_args(hint)[0]
@@ -103,6 +105,10 @@ def _encoding(what: str, given: Any, hint: type[Encoding]) -> Encoding:
     if not issubclass(chosen, hint):
         raise PositionError(f"{what} takes an encoding of the class {hint.__name__}; {name!r} is not one")
     return chosen(**_options(f"encoding {name!r}", chosen.__init__, options, skip=("self",)))
+
+
+def _is_encoding(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Encoding)
 
 
 def _fits(hint: Any, given: Any) -> bool:

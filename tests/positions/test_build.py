@@ -1,0 +1,129 @@
+"""Position models from plain data and back."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+import structpe.positions
+from structpe.encodings.branch_path import BranchPath
+from structpe.encodings.distance import Distance
+from structpe.encodings.order import Offset
+from structpe.errors import PositionError
+from structpe.positions import MODELS, Dims, Sum, build, describe
+from structpe.positions.base import Cells, PositionModel, Spec
+from structpe.positions.t5 import T5
+
+DIMS = Dims(8, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("config", "encoding", "rows"),
+    [
+        ("t5", Offset(), 32),
+        ({"name": "t5"}, Offset(), 32),
+        ({"name": "t5", "encoding": "distance"}, Distance(), 32 + 1 + 17),
+        ({"name": "t5", "encoding": {"name": "distance", "limit": 8}, "buckets": 16}, Distance(limit=8), 16 + 1 + 17),
+        ({"name": "t5", "encoding": Distance(limit=8), "buckets": 16}, Distance(limit=8), 16 + 1 + 17),
+    ],
+)
+def test_from_plain_data(config: Any, encoding: Any, rows: int) -> None:
+    model = build(config, DIMS)
+    assert isinstance(model, T5)
+    assert model.encodings == (encoding,)
+    assert model.sizes["R"] == rows
+
+
+def test_a_list_is_a_sum() -> None:
+    model = build(["sinusoidal", {"name": "t5", "encoding": "distance"}, ["rotary"]], DIMS)
+    assert isinstance(model, Sum)
+    assert [describe(m) if isinstance(m, Sum) else m.name for m in model.models] == [
+        "sinusoidal",
+        "t5",
+        [describe(build("rotary", DIMS))],
+    ]
+    assert describe(build(describe(model), DIMS)) == describe(model)
+    assert describe(build([], DIMS)) == []
+
+
+def test_description_is_whole_and_plain() -> None:
+    model = build({"name": "t5", "encoding": {"name": "distance", "limit": 8}, "sharing": "none"}, DIMS)
+    assert json.loads(json.dumps(describe(model))) == {
+        "name": "t5",
+        "encoding": {"name": "distance", "limit": 8},
+        "buckets": 32,
+        "farthest": 128,
+        "bidirectional": True,
+        "sharing": "none",
+    }
+
+
+def test_an_encoding_that_may_be_absent() -> None:
+    given = {"name": "tpe-onehot", "encoding": {"name": "branch-path", "depth": 2, "width": 3, "binary": False}}
+    assert build(given, DIMS).encodings == (BranchPath(2, 3),)
+    assert describe(build(given, DIMS)) == given
+    assert describe(build({"name": "tpe-onehot"}, DIMS)) == {"name": "tpe-onehot", "encoding": None}
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_copies_and_pickles_keep_what_they_were_built_with(name: str) -> None:
+    model = MODELS[name](DIMS)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert describe(other) == describe(model)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("t55", r"there is no position model named 't55'. Did you mean 't5'\? Known: alibi, "),
+        ({"name": "t5", "bucket": 3}, r"position model 't5' has no option named 'bucket'. Did you mean 'buckets'\? Known: encoding, buckets, farthest, bidirectional, sharing$"),
+        ({"name": "t5", "dims": 3}, r"position model 't5' has no option named 'dims'"),
+        ({"name": "t5", "buckets": "many"}, r"option 'buckets' of position model 't5' takes int; given is 'many' \(str\)"),
+        ({"name": "t5", "buckets": True}, r"option 'buckets' of position model 't5' takes int; given is True \(bool\)"),
+        ({"name": "t5", "sharing": "some"}, r"takes one of 'none', 'head-wise', 'layer-wise', 'both'; given is 'some' \(str\)"),
+        ({"name": "rotary", "base": "10000"}, r"option 'base' of position model 'rotary' takes float; given is '10000' \(str\)"),
+        ({"name": "t5", "encoding": "distanz"}, r"option 'encoding' of position model 't5': there is no encoding named 'distanz'. Did you mean 'distance'\?"),
+        ({"name": "t5", "encoding": {"name": "distance", "limits": 3}}, r"encoding 'distance' has no option named 'limits'. Did you mean 'limit'\? Known: limit$"),
+        ({"name": "t5", "encoding": {"name": "distance", "limit": "3"}}, r"option 'limit' of encoding 'distance' takes int or None; given is '3' \(str\)"),
+        ({"name": "t5", "encoding": 4}, r"option 'encoding' of position model 't5', an encoding, is described by its name, .* given is 4$"),
+        ({"name": "t5", "encoding": "order"}, r"position model 't5' needs an encoding of pairs of units .*; 'order' is not one"),
+        ({"name": "tpe", "encoding": "depth"}, r"takes an encoding of the class BranchPath; 'depth' is not one"),
+        (3, r"a position model is described by its name, by a mapping with 'name' and options, or by a list of these; given is 3$"),
+        ({"buckets": 3}, r"a position model is described by its name, .* given is \{'buckets': 3\}$"),
+        (["t5", None], r"a position model is described by its name, .* given is None$"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_built(config: Any, message: str) -> None:
+    with pytest.raises(PositionError, match=message):
+        build(config, DIMS)
+
+
+def test_an_int_is_a_float() -> None:
+    assert build({"name": "rotary", "base": 500}, DIMS).options()["base"] == 500
+
+
+def test_a_model_without_a_name_cannot_be_described() -> None:
+    class Mine(PositionModel):
+        spec = Spec("mine", "sequence", Cells("A", "-", False, False, False, "0"))
+
+    with pytest.raises(PositionError, match=r"Mine has no name in the registry.*class Mine\(PositionModel, name=\.\.\.\)"):
+        describe(Mine(DIMS, []))
+
+
+def test_every_class_can_be_imported_from_the_package() -> None:
+    for name, cls in MODELS.items():
+        assert getattr(structpe.positions, cls.__name__) is cls, name
+        assert cls.__name__ in dir(structpe.positions)
+
+
+def test_no_two_classes_share_a_name() -> None:
+    assert len({cls.__name__ for cls in MODELS.values()}) == len(MODELS)
+
+
+def test_an_unknown_class() -> None:
+    with pytest.raises(AttributeError, match=r"no position model class named 'Graphormers'"):
+        _ = structpe.positions.Graphormers

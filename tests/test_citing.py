@@ -1,0 +1,37 @@
+"""References: every model has one, and it reads as BibTeX."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from structpe.citing import cite, reference
+from structpe.errors import PositionError
+from structpe.positions import MODELS, Dims, build
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_has_a_reference(name: str) -> None:
+    entry = reference(MODELS[name].spec.cite)
+    assert entry.startswith(("@article{", "@inproceedings{", "@misc{", "@book{", "@phdthesis{"))
+    assert re.match(r"@\w+\{" + re.escape(MODELS[name].spec.cite) + ",", entry)
+    for field in ("author", "title", "year"):
+        assert re.search(rf"^\s*{field}\s*=\s*[{{\d]", entry, re.MULTILINE), field
+    assert entry.count("{") == entry.count("}")
+
+
+def test_each_reference_once_in_order_of_use() -> None:
+    model = build(["t5", "sinusoidal", ["rotary"]], Dims(8, 2, 1))
+    entries = cite([model, "rotary-half", MODELS["shaw"]])
+    assert re.findall(r"^@\w+\{(\w+),", entries, re.MULTILINE) == ["raffel2020", "vaswani2017", "su2021", "shaw2018"]
+
+
+def test_an_unknown_model() -> None:
+    with pytest.raises(PositionError, match="there is no position model named 'shawn'. Did you mean 'shaw'"):
+        cite(["shawn"])
+
+
+def test_a_missing_reference() -> None:
+    with pytest.raises(PositionError, match=r"there is no reference 'nobody1999'; add its BibTeX entry as structpe/refe"):
+        reference("nobody1999")
