@@ -1,1 +1,76 @@
+"""Structural position information for Transformers: any structure, any position model, any kernel.
+
+::
+
+    sentence = structpe.path(["a", "path", "graph"])              a structure, or structpe.read("file.amr")
+    where = Distance(limit=8)                                     from structpe.encodings
+    positions = structpe.encode([sentence], [where])              what the encoding says of a batch
+    model = structpe.build({"name": "t5", "encoding": "distance"}, structpe.Dims(width=64, heads=4, layers=2))
+    terms = model.terms(model.prepare(positions), structpe.Site(layer=0))
+    out = structpe.attend(q, k, v, terms)
+
+Names are imported when they are first used: ``import structpe`` alone is instant.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structpe.attention import attend
+    from structpe.citing import cite
+    from structpe.data.encode import encode
+    from structpe.encodings import Encoding
+    from structpe.errors import StructPEError
+    from structpe.positions import Dims, PositionModel, Positions, Site, build
+    from structpe.readers import read
+    from structpe.structure import Structure, path
+    from structpe.terms import Lookup, Terms
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Dims",
+    "Encoding",
+    "Lookup",
+    "PositionModel",
+    "Positions",
+    "Site",
+    "StructPEError",
+    "Structure",
+    "Terms",
+    "attend",
+    "build",
+    "cite",
+    "encode",
+    "path",
+    "read",
+]
+
+_HOME = {
+    "attend": "attention",
+    "build": "positions",
+    "cite": "citing",
+    "Dims": "positions",
+    "encode": "data.encode",
+    "Encoding": "encodings",
+    "Lookup": "terms",
+    "path": "structure",
+    "PositionModel": "positions",
+    "Positions": "positions",
+    "read": "readers",
+    "Site": "positions",
+    "Structure": "structure",
+    "StructPEError": "errors",
+    "Terms": "terms",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public name, imported from where it is defined."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'structpe' has no attribute {name!r}")
+    return getattr(import_module(f"structpe.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,107 @@
+"""``structpe encode``: encode a data set once, and store what comes out."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from structpe.cli.base import Command, UsageError
+
+__all__ = ["Encode", "parse_encoding"]
+
+
+class Encode(Command, name="encode"):
+    """Encode the structures of a file once, and store the result for training.
+
+    An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options.
+    What an encoding must learn first, such as labels, it learns from this file. A run that was interrupted goes on
+    where it stopped when it is started again.
+    """
+
+    example = (
+        "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
+        "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
+        'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded'
+    )
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
+        parser.add_argument(
+            "--encoding",
+            metavar="NAME",
+            dest="encodings",
+            action="append",
+            required=True,
+            help="may be given several times; 'structpe positions --encodings' lists them",
+        )
+        parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder of the new store")
+        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
+        parser.add_argument(
+            "--graph",
+            choices=("plain", "levi", "linear"),
+            default="plain",
+            help="as read, with relations as nodes, or as the token sequence of a depth-first walk",
+        )
+        parser.add_argument("--on-error", choices=("raise", "skip"), default="raise", help="what to do with a bad item")
+
+    def run(self, given: Namespace) -> None:
+        from structpe.data.store import write
+        from structpe.positions.build import build_encoding
+        from structpe.readers import read
+
+        encodings = [build_encoding(parse_encoding(each)) for each in given.encodings]
+        reading = read(given.file, given.reader, given.on_error)
+        if reading.skipped:
+            print(reading.report(), file=sys.stderr)
+        form = _form(given.graph)
+        structures = [form(structure) for structure in reading.structures]
+        fitted = [encoding.fit(structures) for encoding in encodings]
+        with _progress(len(structures)) as progress:
+            store = write(given.out, structures, fitted, progress)
+        print(f"{given.out}: {len(store)} structures, encoded by {', '.join(e.name for e in store.encodings)}")
+
+
+def parse_encoding(text: str) -> dict[str, Any]:
+    """Plain data that describes an encoding, from how it is written on the command line.
+
+    Raises:
+        UsageError: it is neither a name, nor NAME:key=value,..., nor a JSON object.
+    """
+    import yaml
+
+    if not text.startswith("{"):
+        name, _, options = text.partition(":")
+        pairs = [option.partition("=") for option in options.split(",") if option]
+        if not name or not all(key and equals and value for key, equals, value in pairs):
+            raise UsageError(f"--encoding {text!r} is not of the form NAME or NAME:key=value,key=value")
+        return {"name": name, **{key: yaml.safe_load(value) for key, _, value in pairs}}
+    try:
+        described = yaml.safe_load(text)  # of which JSON is a part
+    except yaml.YAMLError as error:
+        raise UsageError(f"--encoding {text!r} is no JSON object: {error}") from error
+    if not isinstance(described, dict) or not isinstance(described.get("name"), str):
+        raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "limit": 8}}')
+    return described
+
+
+def _form(graph: str) -> Callable[[Any], Any]:
+    from structpe.transforms.levi import levi
+    from structpe.transforms.linearise import linearise
+
+    return {"plain": lambda structure: structure, "levi": levi, "linear": linearise}[graph]
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], object]]:
+    """A bar on a terminal, nothing elsewhere; it is told how many are done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task("encoding", total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -1,0 +1,143 @@
+"""The entry of the command line: finds the command, runs it, and turns every error into one clear message.
+
+Exit codes: 0 done; 1 what was asked for cannot be done; 2 the command line or the configuration is wrong; 130
+interrupted; 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import NoReturn
+
+from structpe import __version__
+from structpe.cli.base import COMMANDS, Command, UsageError
+from structpe.errors import ConfigError, StructPEError
+from structpe.registry import unknown
+
+__all__ = ["main", "parser"]
+
+SHELLS = ("bash", "zsh", "tcsh")
+FILES = ("CONFIG", "FILE", "FOLDER", "RUN")
+"""The words in help that stand for a path."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: the words after ``structpe``; those of this process by default.
+
+    Returns:
+        The exit code.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    try:
+        _run(argv)
+        sys.stdout.flush()
+        return 0
+    except BrokenPipeError:
+        # Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except KeyboardInterrupt:
+        return _say("interrupted", 130)
+    except Exception as error:
+        if "--debug" in argv:
+            raise
+        return _say(*_explained(error))
+
+
+class _Parser(ArgumentParser):
+    """Raises where argparse would print and exit."""
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.partition(" ")[2]
+        error = UsageError(f"{message}; see '{self.prog} --help'")
+        raise error.at(command) if command else error
+
+
+def parser() -> ArgumentParser:
+    """The parser of all commands."""
+    top = _Parser(
+        prog="structpe",
+        description="Structural position information for Transformers.",
+        epilog="'structpe COMMAND --help' shows what a command takes, with an example.",
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"structpe {__version__}")
+    top.add_argument("--print-completion", choices=SHELLS, help="print a completion script for this shell, and exit")
+    _debug(top)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", required=True)
+    for name, command in COMMANDS.items():
+        doc = inspect.getdoc(command) or ""
+        own = commands.add_parser(
+            name,
+            help=doc.partition("\n")[0].rstrip("."),
+            description=doc,
+            epilog="example:\n" + "\n".join(f"  {line}" for line in command.example.splitlines()),
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        _debug(own)
+        own.set_defaults(parser=own)
+        command().arguments(own)
+    return top
+
+
+def _debug(parser: ArgumentParser) -> None:
+    parser.add_argument("--debug", action="store_true", default=SUPPRESS, help="show where an error was raised")
+
+
+def _run(argv: list[str]) -> None:
+    if argv and argv[0] == "--print-completion" and argv[1:2] and argv[1] in SHELLS:
+        print(_completion(argv[1]))
+        return
+    if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
+        raise UsageError(unknown("command", argv[0], list(COMMANDS)))
+    given, given.overrides = parser().parse_known_args(argv or ["--help"])
+    command: Command = COMMANDS[given.command]()
+    if given.overrides and not command.overrides:
+        raise _unknown(given.overrides[0], given.parser).at(command.name)
+    command.run(given)
+
+
+def _unknown(word: str, parser: ArgumentParser) -> UsageError:
+    """The error for a word that a command does not take."""
+    if not word.startswith("-"):
+        return UsageError(f"{word!r} is one argument too many; see '{parser.prog} --help'")
+    # argparse has no public list of what was declared; the name is as old as argparse.
+    known = [name for name in parser._option_string_actions if name.startswith("--")]
+    return UsageError(unknown("option", word.partition("=")[0], known))
+
+
+def _completion(shell: str) -> str:
+    import shtab
+
+    top = parser()
+    for action in top._actions:
+        for own in (action.choices or {}).values() if isinstance(action.choices, dict) else ():
+            for argument in own._actions:
+                if argument.metavar in FILES:
+                    argument.complete = shtab.FILE
+    return str(shtab.complete(top, shell))
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """What to say of an error, and the exit code."""
+    if isinstance(error, (UsageError, ConfigError)):
+        return str(error), 2
+    if isinstance(error, StructPEError):
+        return str(error), 1
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", 1
+    kind = type(error).__name__
+    return f"{kind}: {error}. This is a fault of structpe, please report it; add --debug to see where it arose", 1
+
+
+def _say(message: str, code: int) -> int:
+    print(f"structpe: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,138 @@
+"""``structpe positions``: the registry as Table 1 of the survey."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from argparse import ArgumentParser, Namespace
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from structpe.cli._table import print_table
+from structpe.cli.base import Command
+
+if TYPE_CHECKING:
+    from structpe.positions import Cells, Dims, PositionModel, Spec
+
+__all__ = ["Row"]
+
+ROLE = re.compile(r":\w+:`~?([^`]*)`")
+"""A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
+STRUCTURES = ("sequence", "tree", "graph")
+
+
+class Positions(Command, name="positions"):
+    """List position models as in Table 1 of the survey, or encodings.
+
+    Cells are what structpe claims of its models, each claim measured by its tests; where the survey's Table 1 prints
+    another, that stands in brackets. Ref: reference point, A absolute, R relative, B both. Inj: added to the input
+    (APE), to the attention (MAM), both, or neither (-). L: learnable. Rec: recurring at each layer. U: unbound.
+    #Param: our formula in d width, h heads, l layers, dh = d/h and the model's own sizes, then how many parameters the
+    model really has at the sizes asked for, then the survey's formula in its own letters.
+    """
+
+    example = "structpe positions --width 64 --heads 4 --layers 2\nstructpe positions --encodings"
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--width", metavar="D", type=int, default=512, help="hidden size, d (default 512)")
+        parser.add_argument("--heads", metavar="H", type=int, default=8, help="heads, h (default 8)")
+        parser.add_argument("--layers", metavar="L", type=int, default=6, help="layers, l (default 6)")
+        parser.add_argument("--notes", action="store_true", help="say why cells differ from the survey's")
+        parser.add_argument("--encodings", action="store_true", help="list encodings, what position models build upon")
+        parser.add_argument("--json", action="store_true", help="print everything as JSON")
+
+    def run(self, given: Namespace) -> None:
+        if given.encodings:
+            _show_encodings(given.json)
+            return
+        from structpe.positions import MODELS, Dims
+
+        dims = Dims(given.width, given.heads, given.layers)
+        rows = [Row.measured(name, model, dims) for name, model in MODELS.items()]
+        rows.sort(key=lambda row: (STRUCTURES.index(row.spec.structure), row.name))
+        if given.json:
+            print(json.dumps([row.plain() for row in rows], indent=2, ensure_ascii=False))
+        else:
+            _show_models(rows, dims, given.notes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A position model: its row of Table 1, and how many parameters it really has.
+
+    Attributes:
+        name: its name in the registry.
+        spec: what it claims.
+        sizes: the values of its own letters in the formula.
+        parameters: how many it has; None where it cannot be built for the sizes asked for.
+        problem: why it cannot.
+    """
+
+    name: str
+    spec: Spec
+    sizes: dict[str, int]
+    parameters: int | None
+    problem: str = ""
+
+    @classmethod
+    def measured(cls, name: str, model: type[PositionModel], dims: Dims) -> Row:
+        """The row of a model with its default options, built for these sizes."""
+        from structpe.errors import PositionError
+
+        try:
+            built = model(dims)
+        except PositionError as error:
+            return cls(name, model.spec, {}, None, str(error))
+        return cls(name, model.spec, dict(built.sizes), sum(p.numel() for p in built.parameters()))
+
+    def plain(self) -> dict[str, Any]:
+        """As data that can be written as JSON."""
+        own = {"name": self.name, "parameters": self.parameters, "sizes": self.sizes, "problem": self.problem}
+        return own | asdict(self.spec)
+
+    def cells(self) -> list[str]:
+        """As cells of the table that is shown."""
+        ours, survey = _marks(self.spec.cells), _marks(self.spec.table1) if self.spec.table1 else None
+        marks = [
+            mine if survey in (None, ours) or mine == theirs else f"{mine} ({theirs})"
+            for mine, theirs in zip(ours, survey or ours, strict=True)
+        ]
+        formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
+        count = "-" if self.parameters is None else f"{self.parameters:,}"
+        printed = self.spec.table1.params if self.spec.table1 else ""
+        return [self.spec.structure, self.name, *marks, formula, count, printed]
+
+
+def _marks(cells: Cells) -> list[str]:
+    flags = (cells.learnable, cells.recurring, cells.unbound)
+    return [cells.reference, cells.injection, *("y" if flag else "n" for flag in flags)]
+
+
+def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
+    count = f"d={dims.width} h={dims.heads} l={dims.layers}"
+    header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
+    print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])
+    print("\nIn brackets: the cell of the survey's Table 1, where it differs from what is measured.")
+    for row in rows:
+        if row.problem:
+            print(f"{row.name}: {row.problem}")
+        elif notes and row.spec.note:
+            print(f"{row.name}: {row.spec.note}")
+
+
+def _show_encodings(as_json: bool) -> None:
+    from structpe.encodings import ENCODINGS
+
+    rows = []
+    for name, encoding in ENCODINGS.items():
+        options = [str(each).partition(":")[0] for each in inspect.signature(encoding).parameters.values()]
+        about = ROLE.sub(r"\1", (inspect.getdoc(encoding) or "").partition("\n\n")[0].replace("\n", " "))
+        rows.append(
+            {"name": name, "per": "pair" if encoding.arity == 2 else "unit", "options": options, "about": about}
+        )
+    if as_json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    header = ["encoding", "per", "options", "about"]
+    print_table(header, [[r["name"], r["per"], ", ".join(r["options"]), r["about"]] for r in rows], long=header[2:])
