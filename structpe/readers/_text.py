@@ -1,0 +1,53 @@
+"""Lines and blocks of UTF-8 text with their numbers, and where words stand in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from structpe.errors import ReadError
+from structpe.structure import Ids
+
+__all__ = ["blocks", "lines", "spans"]
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file without their ends, numbered from 1. Only a line feed ends a line, as in an editor.
+
+    Raises:
+        ReadError: a line is not UTF-8.
+    """
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                found = f"byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8"
+                remedy = "convert the file first, for example: iconv -f LATIN1 -t UTF-8"
+                raise ReadError(f"{found}; {remedy}").at(f"line {number}") from None
+            yield number, line.rstrip("\r\n")
+
+
+def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Runs of lines that are not blank, each with the number of its first."""
+    block: list[str] = []
+    for number, line in lines(path):
+        if line.strip():
+            block.append(line)
+        elif block:
+            yield number - len(block), block
+            block = []
+    if block:
+        yield number - len(block) + 1, block
+
+
+def spans(words: Sequence[str], text: str) -> Ids:
+    """(n, 2) where each word begins and ends in the text, found from left to right; -1, -1 where it does not stand."""
+    found, start = np.full((len(words), 2), -1), 0
+    for i, word in enumerate(words):
+        if word and (at := text.find(word, start)) >= 0:
+            found[i] = at, at + len(word)
+            start = at + len(word)
+    return found

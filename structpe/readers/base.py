@@ -1,0 +1,228 @@
+"""A reader turns a path into items: each a structure, its texts, an id and what else the file says about it.
+
+A reader is a generator. Where one item is bad and the next can still be found, it yields the error in the place of
+the item; where the file ends in an error, it raises. Whether errors stop the reading is decided here, once for all:
+:func:`read` and :func:`stream` raise the first, unless the caller asks to skip, and then every one is reported.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
+
+from structpe.errors import ReadError, StructPEError, StructureError
+from structpe.registry import Registry
+from structpe.structure import Structure
+
+__all__ = ["READERS", "Item", "Reader", "Reading", "Skipped", "attempt", "read", "reader", "stream"]
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """One example of a data set.
+
+    Attributes:
+        structure: the graph.
+        texts: sentences that say the same, the references of a text generator; none where the file has none.
+        id: its name in the file, or its number from 1 where it has no name.
+        metadata: whatever else the file says about it.
+    """
+
+    structure: Structure
+    texts: tuple[str, ...] = ()
+    id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Outcome: TypeAlias = Item | StructPEError
+"""An item, or the error that stands in its place."""
+
+Items: TypeAlias = Callable[..., Iterator[Outcome]]
+T = TypeVar("T", bound=Items)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file format.
+
+    Attributes:
+        name: its name in the registry.
+        suffixes: the file names it claims, such as ``.conllu``; several readers may claim one.
+        doc: what it reads, in one line.
+        items: (path, **options) -> items.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    doc: str
+    items: Items
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of what may be given beside the path."""
+        return tuple(inspect.signature(self.items).parameters)[1:]
+
+
+class Skipped(NamedTuple):
+    """A bad item that was left out: where it stands, and what is wrong with it."""
+
+    place: str
+    message: str
+
+
+READERS: Registry[Reader] = Registry("structpe.readers", "reader", ReadError)
+"""Every reader by its name."""
+
+
+def reader(name: str, suffixes: str) -> Callable[[T], T]:
+    """Enter a function into the registry as a reader. ``suffixes`` are apart by blanks; its docstring is its doc."""
+
+    def enter(items: T) -> T:
+        doc = (inspect.getdoc(items) or "").partition("\n")[0]
+        READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items))
+        return items
+
+    return enter
+
+
+@dataclass(frozen=True, eq=False)
+class Reading(Sequence[Item]):
+    """What was read: a sequence of items, and what was skipped on the way."""
+
+    items: tuple[Item, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        return self.items[index]
+
+    @property
+    def structures(self) -> list[Structure]:
+        """The structure of each item."""
+        return [item.structure for item in self.items]
+
+    def report(self) -> str:
+        """How many items were skipped, which, and why; the whole list is ``skipped``."""
+        total = len(self.items) + len(self.skipped)
+        shown = [f"  {place}: {message}" for place, message in self.skipped[:SHOWN]]
+        more = [f"  and {len(self.skipped) - SHOWN} more"] if len(self.skipped) > SHOWN else []
+        return "\n".join([f"skipped {len(self.skipped)} of {total} items" + (":" if shown else ""), *shown, *more])
+
+
+SHOWN = 20
+
+
+def read(
+    path: str | Path, reader: str | None = None, on_error: Literal["raise", "skip"] = "raise", **options: Any
+) -> Reading:
+    """All items of a file, or of every file of a folder in the order of their names.
+
+    Args:
+        path: a file or a folder; a folder is searched with its subfolders for files that the reader claims.
+        reader: name of the reader; None chooses by the suffix of the file.
+        on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and lists them in ``skipped``.
+        options: options of the reader.
+
+    Raises:
+        ReadError: no such path, reader or option; with ``raise`` a bad item; with ``skip`` no good item at all.
+        StructureError: with ``raise``, an item whose graph breaks a rule.
+    """
+    if on_error not in ("raise", "skip"):
+        raise ReadError(f"on_error is {on_error!r}; give 'raise' or 'skip'")
+    skipped: list[Skipped] = []
+    skip = None if on_error == "raise" else skipped.append
+    reading = Reading(tuple(stream(path, reader, skip, **options)), tuple(skipped))
+    if not reading.items:
+        raise ReadError(f"not one good item; check that the reader fits the file; {reading.report()}").at(str(path))
+    return reading
+
+
+def stream(
+    path: str | Path, reader: str | None = None, skip: Callable[[Skipped], object] | None = None, **options: Any
+) -> Iterator[Item]:
+    """The items of :func:`read` one by one, so that a corpus larger than memory can be gone through.
+
+    Args:
+        path: a file or a folder.
+        reader: name of the reader; None chooses by the suffix of the file.
+        skip: told of each bad item, which is then left out; None raises the first.
+        options: options of the reader.
+    """
+    for file, chosen in _files(Path(path), reader):
+        if wrong := [name for name in options if name not in chosen.options]:
+            has = ", ".join(chosen.options) or "none"
+            raise ReadError(f"reader {chosen.name!r} has no option {wrong[0]!r}; its options: {has}")
+        for outcome in _outcomes(file, chosen, options):
+            if isinstance(outcome, Item):
+                yield outcome
+            elif skip is None:
+                raise outcome
+            else:
+                skip(Skipped(": ".join(outcome.places), outcome.message))
+
+
+def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:
+    """The item that ``make`` makes, or its error with the item's id and the line it begins in."""
+    try:
+        return make()
+    except StructureError as error:
+        # The name of a structure is its file and id, which are said once already.
+        return StructureError(error.message).at(*_place(id, line))
+    except ReadError as error:
+        return error.at(*_place(id, 0 if error.places else line))
+
+
+def _place(id: str, line: int) -> list[str]:
+    return ([repr(id)] if id else []) + ([f"line {line}"] if line else [])
+
+
+def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[Outcome]:
+    number = 0
+    try:
+        for outcome in chosen.items(file, **options):
+            number += 1
+            yield outcome if isinstance(outcome, Item) else outcome.at(str(file), f"item {number}")
+    except ReadError as error:
+        error.message += " (nothing after this was read from the file)" if number else ""
+        yield error.at(str(file))
+        return
+    except OSError as error:
+        yield ReadError(f"the file cannot be read: {error.strerror}; check its permissions").at(str(file))
+        return
+    if not number:
+        yield ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}").at(str(file))
+
+
+def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
+    given = READERS[name] if name is not None else None
+    if path.is_file():
+        yield path, given or _choose(path)
+        return
+    if not path.is_dir():
+        raise ReadError("there is no such file or folder; check the path").at(str(path))
+    claimed = given.suffixes if given else tuple(s for known in READERS.values() for s in known.suffixes)
+    files = sorted(f for f in path.rglob("*") if f.suffix in claimed and f.is_file() and not f.name.startswith("."))
+    if not files:
+        raise ReadError(f"the folder holds no file whose name ends in {', '.join(sorted(set(claimed)))}").at(str(path))
+    for file in files:
+        yield file, given or _choose(file)
+
+
+def _choose(file: Path) -> Reader:
+    claims = [known for known in READERS.values() if file.suffix in known.suffixes]
+    if len(claims) == 1:
+        return claims[0]
+    names = ", ".join(repr(known.name) for known in claims or READERS.values())
+    problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
+    raise ReadError(f"{problem}; say which with reader=, one of {names}").at(str(file))

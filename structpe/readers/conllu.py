@@ -1,0 +1,75 @@
+"""CoNLL-U: dependency trees of sentences, as in Universal Dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from structpe.errors import MissingExtra, ReadError
+from structpe.readers._text import blocks, spans
+from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.tree import tree
+
+__all__ = ["conllu"]
+
+NEEDED = ("id", "form", "upos", "head", "deprel")
+
+
+@reader("conllu", ".conllu .conll")
+def conllu(path: Path) -> Iterator[Outcome]:
+    """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
+
+    Multiword ranges (``3-4``) and empty nodes (``5.1``) are no nodes of the basic tree; ``metadata`` counts them as
+    ``multiword_tokens`` and ``empty_nodes``. It also has the comments, such as ``sent_id`` and ``text``, and ``upos``.
+    With a text, the feature ``span`` says where each word begins and ends in it, -1 where it does not stand.
+    """
+    for number, (first, block) in enumerate(blocks(path), 1):
+        ids = [line.partition("=")[2].strip() for line in block if line.startswith("# sent_id")]
+        id = ids[0] if ids else str(number)
+        yield attempt(partial(_item, block, first, id, path.name), ids[0] if ids else "", first)
+
+
+def _item(block: list[str], first: int, id: str, file: str) -> Item:
+    numbers = [number for number, line in enumerate(block, first) if not line.lstrip().startswith("#")]
+    rows = _parse(block, first)
+    words = [(number, row) for number, row in zip(numbers, rows, strict=True) if isinstance(row["id"], int)]
+    _check_ids(words)
+    column = {name: [row[name] for _, row in words] for name in NEEDED}
+    structure = tree(column["form"], column["head"], column["deprel"], name=f"{file}:{id}")
+    if "text" in rows.metadata:
+        structure = replace(structure, features={"span": spans(column["form"], rows.metadata["text"])})
+    kinds = [row["id"][1] for row in rows if isinstance(row["id"], tuple)]
+    counts = {"multiword_tokens": kinds.count("-"), "empty_nodes": kinds.count(".")}
+    return Item(structure, id=id, metadata={**rows.metadata, "upos": tuple(column["upos"]), **counts})
+
+
+def _parse(block: list[str], first: int) -> Any:
+    """The sentence as the conllu library reads it; where it cannot, the error of the first line that it cannot."""
+    try:
+        from conllu import parse_token_and_metadata
+        from conllu.exceptions import ParseException
+    except ImportError:
+        raise MissingExtra("conllu", "trees") from None
+    try:
+        rows = parse_token_and_metadata("\n".join(block))
+    except ParseException:
+        for number, line in enumerate(block, first):
+            try:
+                parse_token_and_metadata(line)
+            except ParseException as error:
+                message = f"{str(error).rstrip('.')}; the line is {line!r}, CoNLL-U has ten columns apart by tabs"
+                raise ReadError(message).at(f"line {number}") from None
+        raise
+    if lacking := [name for name in NEEDED for row in rows if name not in row or row["id"] is None]:
+        raise ReadError(f"a word has no {lacking[0].upper()}; CoNLL-U has ten columns apart by tabs, HEAD is the seventh")
+    return rows
+
+
+def _check_ids(words: list[tuple[int, Any]]) -> None:
+    for place, (number, row) in enumerate(words, 1):
+        if row["id"] != place:
+            message = f"the word {row['form']!r} has id {row['id']}; ids count 1, 2, 3, ..., so {place} is due here"
+            raise ReadError(message).at(f"line {number}")

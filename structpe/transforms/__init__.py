@@ -1,0 +1,8 @@
+"""Transforms: from a structure to another that says the same, always asked for by name and never done in silence."""
+
+from structpe.transforms.labels import with_readable_labels
+from structpe.transforms.levi import levi
+from structpe.transforms.linearise import linearise
+from structpe.transforms.units import split
+
+__all__ = ["levi", "linearise", "split", "with_readable_labels"]

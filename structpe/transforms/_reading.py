@@ -1,0 +1,65 @@
+"""How a graph with an order is read: by which edge each node is reached first, and where the other edges are read."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.structure import Ids, Structure
+
+__all__ = ["Tour", "tour"]
+
+
+@dataclass(frozen=True, eq=False)
+class Tour:
+    """The spanning forest along which a graph is read.
+
+    Attributes:
+        starts: nodes where reading begins: the root, then the first node in order of each part not yet reached.
+        entry: (n,) the edge by which each node is reached, -1 for the starts.
+        site: (e,) the node at which each edge is read: the end nearer to the start for the edges of ``entry``, and
+            for the others, which close a cycle or a re-entrancy, the end that comes later in the order.
+    """
+
+    starts: tuple[int, ...]
+    entry: Ids
+    site: Ids
+
+
+def tour(structure: Structure) -> Tour:
+    """Reach every node: of all edges that lead on, take the one to the node that comes first in the order.
+
+    Edges are walked both ways, since an inverse role is an edge towards the node that is read first. Between edges to
+    the same node the first one stored decides. O(e log e).
+
+    Raises:
+        StructureError: the structure has no order.
+    """
+    if structure.order is None:
+        raise structure.error("the structure has no reading order; give Structure(order=...)")
+    rank, edges = structure.order.tolist(), structure.edges.tolist()
+    incident: list[list[tuple[int, int]]] = [[] for _ in rank]
+    for edge, (source, target) in enumerate(edges):
+        incident[source].append((edge, target))
+        incident[target].append((edge, source))
+    entry, site = np.full(len(rank), -1), np.array([max(ends, key=rank.__getitem__) for ends in edges], dtype=np.int64)
+    starts, reached = [], set[int]()
+    root = [] if structure.root is None else [structure.root]
+    for start in [*root, *np.argsort(structure.order).tolist()]:
+        if start in reached:
+            continue
+        starts.append(start)
+        frontier = [(-1, -1, start, start)]
+        while frontier:
+            _, edge, node, origin = heapq.heappop(frontier)
+            if node in reached:
+                continue
+            reached.add(node)
+            if edge >= 0:
+                entry[node], site[edge] = edge, origin
+            for onward, other in incident[node]:
+                if other not in reached:
+                    heapq.heappush(frontier, (rank[other], onward, other, node))
+    return Tour(tuple(starts), entry, site)
