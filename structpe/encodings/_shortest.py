@@ -62,4 +62,6 @@ def _floyd_warshall(structures: Sequence[Structure], directed: bool) -> NDArray[
 def _search(structure: Structure, directed: bool) -> Ids:
     graph = csr_array((np.ones(len(structure.edges)), structure.edges.T), shape=(structure.size, structure.size))
     lengths = shortest_path(graph, directed=directed and structure.directed, unweighted=True)
-    return np.where(np.isinf(lengths), UNREACHED, lengths).astype(np.int64)
+    reached = np.isfinite(lengths)
+    # Not np.where on the floats: UNREACHED has more digits than a float keeps.
+    return np.where(reached, np.where(reached, lengths, 0.0).astype(np.int64), UNREACHED)

@@ -74,14 +74,16 @@ def _parents(encoding: Encoding, structure: Structure) -> Ids:
         parents = structure.parents()
     except StructureError as error:
         raise encoding.error(
-            structure, f"it needs a tree whose edges lead away from the root: {error.message}; for graphs choose an "
-            "encoding of the graph itself, such as 'distance'"
+            structure,
+            f"it needs a tree whose edges lead away from the root: {error.message}; for graphs choose an "
+            "encoding of the graph itself, such as 'distance'",
         ) from error
     if structure.root is not None and parents[structure.root] >= 0:
         top = int(np.flatnonzero(parents < 0)[0])
         raise encoding.error(
-            structure, f"it needs a tree; the root is said to be node {structure.root} "
+            structure,
+            f"it needs a tree; the root is said to be node {structure.root} "
             f"({structure.nodes[structure.root]!r}), but the edges lead away from node {top} "
-            f"({structure.nodes[top]!r}); give Structure(root={top}), or turn the edges round"
+            f"({structure.nodes[top]!r}); give Structure(root={top}), or turn the edges round",
         )
     return parents

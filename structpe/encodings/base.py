@@ -49,8 +49,14 @@ class Encoded:
     @classmethod
     def of_pairs(cls, pairs: NDArray[Any]) -> Self:
         """From the (u, u) matrix of integer values itself: keep each distinct value once."""
-        values, index = np.unique(pairs, return_inverse=True)
-        return cls(values, narrow(index.reshape(pairs.shape)))
+        low, span = int(pairs.min()), int(np.ptp(pairs))
+        if span > 4 * pairs.size:  # code points lie far from offsets
+            values, index = np.unique(pairs, return_inverse=True)
+            return cls(values, narrow(index.reshape(pairs.shape)))
+        seen = np.zeros(span + 1, dtype=np.bool_)  # counting beats sorting
+        seen[pairs - low] = True
+        values = (np.flatnonzero(seen) + low).astype(pairs.dtype)
+        return cls(values, narrow(np.cumsum(seen) - 1)[pairs - low])
 
     def pairs(self) -> NDArray[Any]:
         """The (u, u, ...) matrix of values itself; the inverse of :meth:`of_pairs`. For looking and for tests."""
@@ -111,3 +117,12 @@ class Encoding(ABC):
 def narrow(index: NDArray[Any]) -> NDArray[Any]:
     """Non-negative integers in the narrowest unsigned dtype that holds them."""
     return index.astype(np.min_scalar_type(int(index.max(initial=0))))
+
+
+def same_shape(values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Values whose rows have the same shape: shorter ones, such as shorter label paths, are padded with -1."""
+    shape = np.max([v.shape[1:] for v in values], axis=0) if values[0].ndim > 1 else ()
+    return [
+        np.pad(v, [(0, 0), *((0, int(w - s)) for w, s in zip(shape, v.shape[1:], strict=True))], constant_values=-1)
+        for v in values
+    ]

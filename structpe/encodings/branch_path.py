@@ -88,8 +88,9 @@ class BranchPath(Encoding, name="branch-path"):
         structure, node = structures[which], full - int(forest.start[which])
         children = int((forest.parent == full).sum())
         raise self.error(
-            structure, f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
-            f"give a width of {children} or more, or binary=True, which fits any tree into width 2"
+            structure,
+            f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
+            f"give a width of {children} or more, or binary=True, which fits any tree into width 2",
         )
 
 

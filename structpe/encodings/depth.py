@@ -67,6 +67,7 @@ def _check_reached(encoding: Depth, structures: Sequence[Structure], parent: Ids
     which = int(np.searchsorted(start, missed[0], side="right")) - 1
     structure, node = structures[which], int(missed[0] - start[which])
     raise encoding.error(
-        structure, f"no way leads from the root {structure.root} ({structure.nodes[structure.root or 0]!r}) to node "
-        f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows for this: 'distance', say"
+        structure,
+        f"no way leads from the root {structure.root} ({structure.nodes[structure.root or 0]!r}) to node "
+        f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows for this: 'distance', say",
     )

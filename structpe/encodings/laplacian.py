@@ -85,8 +85,8 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     """lambda_u: eigenvalues of the vectors that :class:`Laplacian` has for the unit's part: float32 (k).
 
     From 0 to 2, ascending; -1 where there is no vector, so ``values >= 0`` is the mask of the columns. (An isolated
-    node has D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code. As the only one of its part, ``skip`` 1 drops
-    it.)
+    node has D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code; as the only one of its part, it is dropped
+    by ``skip`` 1.)
 
     Args:
         k, components, skip: as for :class:`Laplacian`.
@@ -139,8 +139,9 @@ def _large(
         except NotConverged as problem:
             which = int(np.searchsorted(starts(structures), members[0], side="right")) - 1
             raise encoding.error(
-                structures[which], f"{problem} (a part of {len(members)} nodes, k = {encoding.k}); give another k, or "
-                "choose 'random-walk'"
+                structures[which],
+                f"{problem} (a part of {len(members)} nodes, k = {encoding.k}); give another k, or "
+                "choose 'random-walk'",
             ) from problem
     return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
 

@@ -62,6 +62,9 @@ def _encode(structure: Structure, nodes: Ids) -> Encoded:
 
 def _order(encoding: SPRRelative, structure: Structure) -> Ids:
     if structure.order is None:
-        raise encoding.error(structure, "the structure has no reading order, which tells left from right between "
-                             "branches; give Structure(order=...), or choose 'distance', which needs none")
+        raise encoding.error(
+            structure,
+            "the structure has no reading order, which tells left from right between "
+            "branches; give Structure(order=...), or choose 'distance', which needs none",
+        )
     return structure.order

@@ -1,0 +1,87 @@
+"""A shard: the encoded arrays of some structures in one safetensors file.
+
+::
+
+    <i>.<part>.<dtype>    (elements,) the arrays of encoding i that have this dtype, one after the other
+    <i>.<part>.at         (structures, 2 + axes) per structure: dtype, as its place in DTYPES; first element; shape
+                          part: values, and index for encodings of pairs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+
+from structpe.encodings.base import Encoded
+from structpe.errors import StoreError
+
+__all__ = ["DTYPES", "Shard", "pack"]
+
+DTYPES = (
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
+    *("float16", "float32", "float64"),
+)
+
+Array = NDArray[Any]
+
+
+def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
+    """The tensors of a shard, from what each encoding made of each structure."""
+    tensors: dict[str, Array] = {}
+    for i, each in enumerate(encoded):
+        tensors |= _pack([e.values for e in each], f"{i}.values")
+        if any(e.index is not None for e in each):
+            tensors |= _pack([e.index for e in each if e.index is not None], f"{i}.index")
+    return tensors
+
+
+class Shard:
+    """A shard on disk; what is asked for is read, and nothing else.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = _opened(path)
+        self.metadata: Mapping[str, str] = self._file.metadata() or {}
+        self._names = frozenset(self._file.keys())
+        self._at = {name: self._file.get_tensor(name) for name in self._names if name.endswith(".at")}
+
+    def encoded(self, encoding: int, row: int) -> Encoded:
+        """What an encoding, by number, made of the structure in a row."""
+        index = f"{encoding}.index"
+        has_index = f"{index}.at" in self._at
+        return Encoded(self._array(f"{encoding}.values", row), self._array(index, row) if has_index else None)
+
+    def _array(self, name: str, row: int) -> Array:
+        dtype, first, *shape = self._at[f"{name}.at"][row].tolist()
+        count = int(np.prod(shape))
+        flat: Array = self._file.get_slice(f"{name}.{DTYPES[dtype]}")[first : first + count]
+        return flat.reshape(shape)
+
+
+def _opened(path: Path) -> Any:  # untyped upstream
+    return safe_open(path, framework="np")
+
+
+def _pack(arrays: Sequence[Array], name: str) -> dict[str, Array]:
+    parts: dict[str, list[Array]] = {}
+    ends: dict[str, int] = {}
+    at = []
+    for array in arrays:
+        dtype = array.dtype.name
+        if dtype not in DTYPES or array.ndim != arrays[0].ndim:
+            raise StoreError(
+                f"a store holds arrays of {', '.join(DTYPES)}, of one encoding all with as many axes; one has dtype "
+                f"{dtype} and {array.ndim} axes, the first has {arrays[0].ndim}"
+            )
+        at.append([DTYPES.index(dtype), ends.get(dtype, 0), *array.shape])
+        parts.setdefault(dtype, []).append(array.reshape(-1))
+        ends[dtype] = ends.get(dtype, 0) + array.size
+    return {f"{name}.at": np.array(at)} | {f"{name}.{dtype}": np.concatenate(some) for dtype, some in parts.items()}

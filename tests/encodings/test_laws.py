@@ -1,0 +1,191 @@
+"""What holds for every encoding of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import structpe.encodings
+from structpe.encodings import (
+    ENCODINGS,
+    WITHIN,
+    Adjacency,
+    Depth,
+    Distance,
+    Eigenvalues,
+    Encoded,
+    Encoding,
+    Laplacian,
+    Offset,
+    Order,
+    RandomWalk,
+    SPRRelative,
+    UndirectedDistance,
+)
+from structpe.errors import EncodingError
+from structpe.structure import Structure, path
+from tests.strategies import paths, relabelled, structures, trees
+
+NAMES = list(ENCODINGS)
+OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Offset(), Order(), RandomWalk(), SPRRelative(),
+                UndirectedDistance()]  # fmt: skip
+
+
+def fitted(name: str, given: Sequence[Structure]) -> Encoding:
+    return ENCODINGS[name]().fit(given)
+
+
+def attempt(encode: Callable[[], Encoded]) -> Encoded | None:
+    """None if the structure lacks what the encoding needs; any other error is a failure."""
+    try:
+        return encode()
+    except EncodingError:
+        return None
+
+
+def meaning(encoded: Encoded) -> np.ndarray:
+    return encoded.values if encoded.index is None else encoded.pairs()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(drawn=st.lists(structures(), min_size=1, max_size=5))
+def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
+    encoding = fitted(name, drawn)
+    singly = [(s, e) for s in drawn if (e := attempt(lambda s=s: encoding.one(s))) is not None]
+    together = encoding.many([s for s, _ in singly])
+    assert len(together) == len(singly)
+    for (_, one), many in zip(singly, together, strict=True):
+        np.testing.assert_array_equal(meaning(many), meaning(one))
+        assert many.values.dtype == one.values.dtype
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=25, deadline=None)
+@given(structure=structures())
+def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Structure) -> None:
+    encoding = fitted(name, [structure])
+    if (encoded := attempt(lambda: encoding.one(structure))) is None:
+        return
+    u = structure.unit_count
+    if encoding.arity == 1:
+        assert encoded.index is None
+        assert len(encoded.values) == u
+    else:
+        assert encoded.index is not None
+        assert encoded.index.shape == (u, u)
+        assert encoded.index.dtype.kind == "u"
+        assert len(np.unique(encoded.values, axis=0)) == len(encoded.values)
+    assert np.isfinite(encoded.values).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_reaches_trees_and_paths(name: str) -> None:
+    """The laws here would hold for an encoding that refuses everything."""
+    assert len(fitted(name, [path("abcd")]).one(path("abcd")).values)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "laplacian"])
+@settings(max_examples=25, deadline=None)
+@given(tree=trees(), data=st.data())
+def test_relabelling_the_nodes_of_a_tree_permutes(name: str, tree: Structure, data: st.DataObject) -> None:
+    _assert_permuted(fitted(name, [tree]), tree, np.array(data.draw(st.permutations(range(tree.size)))))
+
+
+@pytest.mark.parametrize("encoding", OF_ANY_GRAPH, ids=lambda e: e.name)
+@settings(max_examples=25, deadline=None)
+@given(structure=structures(), data=st.data())
+def test_relabelling_the_nodes_of_a_graph_permutes(
+    encoding: Encoding, structure: Structure, data: st.DataObject
+) -> None:
+    _assert_permuted(encoding, structure, np.array(data.draw(st.permutations(range(structure.size)))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_options_make_it_again(name: str) -> None:
+    encoding = fitted(name, [path("abc")])
+    again = ENCODINGS[name](**encoding.options())
+    assert again == encoding
+    assert hash(again) == hash(encoding)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=10, deadline=None)
+@given(n=st.integers(1, 12), more=st.integers(1, 4))
+def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int) -> None:
+    short, long = path(["x"] * n), path(["x"] * (n + more))
+    encoding = fitted(name, [long])
+    if encoding.causal:
+        grown = meaning(encoding.one(long))
+        first = grown[:n] if encoding.arity == 1 else grown[:n, :n]
+        np.testing.assert_array_equal(first, meaning(encoding.one(short)))
+
+
+@pytest.mark.parametrize("encoding", [Depth(), RandomWalk(), Laplacian(), Eigenvalues()], ids=lambda e: e.name)
+@settings(max_examples=25, deadline=None)
+@given(structure=structures())
+def test_units_have_what_their_node_has(encoding: Encoding, structure: Structure) -> None:
+    if (units := attempt(lambda: encoding.one(structure))) is not None:
+        nodes = encoding.one(_without_units(structure))
+        np.testing.assert_array_equal(units.values, nodes.values[structure.unit_owner])
+
+
+@pytest.mark.parametrize(
+    "encoding", [Distance(), UndirectedDistance(), Adjacency(), SPRRelative()], ids=lambda e: e.name
+)
+@settings(max_examples=25, deadline=None)
+@given(structure=structures())
+def test_pairs_of_units_have_what_their_nodes_have(encoding: Encoding, structure: Structure) -> None:
+    if (encoded := attempt(lambda: encoding.one(structure))) is None:
+        return
+    nodes, units = encoding.one(_without_units(structure)).pairs(), encoded.pairs()
+    for i, mine in enumerate(structure.unit_owner):
+        for j, other in enumerate(structure.unit_owner):
+            inside = mine == other and i != j and "within" in encoding.codes
+            assert units[i, j] == (WITHIN + j - i if inside else nodes[mine, other])
+
+
+@settings(max_examples=25, deadline=None)
+@given(tokens=paths(most=20, units=False))
+def test_on_a_path_structure_is_sequence(tokens: Structure) -> None:
+    np.testing.assert_array_equal(Distance().one(tokens).pairs(), Offset().one(tokens).pairs())
+    np.testing.assert_array_equal(SPRRelative().one(tokens).pairs(), -Offset().one(tokens).pairs())
+    np.testing.assert_array_equal(Depth().one(tokens).values, Order().one(tokens).values)
+
+
+def test_every_class_can_be_imported_from_the_package() -> None:
+    for cls in ENCODINGS.values():
+        assert getattr(structpe.encodings, cls.__name__) is cls
+        assert cls.__name__ in dir(structpe.encodings)
+
+
+def test_an_unknown_class_is_named_with_the_nearest_known_one() -> None:
+    with pytest.raises(AttributeError, match=r"no encoding class named 'Distanse'. Did you mean 'Distance'"):
+        structpe.encodings.Distanse  # noqa: B018
+
+
+def _assert_permuted(encoding: Encoding, old: Structure, number: np.ndarray) -> None:
+    new, p = relabelled(old, number)
+    there, here = attempt(lambda: encoding.one(new)), attempt(lambda: encoding.one(old))
+    if here is None or there is None:
+        assert here is there
+        return
+    expected = meaning(here)[p] if encoding.arity == 1 else meaning(here)[p][:, p]
+    if expected.dtype.kind == "f":
+        np.testing.assert_allclose(meaning(there), expected, atol=2e-6)
+    else:
+        np.testing.assert_array_equal(meaning(there), expected)
+
+
+def _without_units(structure: Structure) -> Structure:
+    return Structure(
+        structure.nodes,
+        structure.edges,
+        directed=structure.directed,
+        order=structure.order,
+        root=structure.root,
+    )

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import networkx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structpe.encodings import RandomWalk
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+from tests.golden import golden
+from tests.strategies import structures
+
+
+def literal(structure: Structure, steps: int) -> np.ndarray:
+    """Diagonals of powers of a dense matrix, taken one after the other."""
+    graph = networkx.MultiDiGraph() if structure.directed else networkx.MultiGraph()
+    graph.add_nodes_from(range(structure.size))
+    graph.add_edges_from(structure.edges.tolist())
+    counts = networkx.to_numpy_array(graph)
+    walk = np.zeros_like(counts)
+    for i, row in enumerate(counts):
+        if row.sum():
+            walk[i] = row / row.sum()
+    return np.stack([np.diag(np.linalg.matrix_power(walk, step)) for step in range(1, steps + 1)], axis=1)
+
+
+@settings(max_examples=50, deadline=None)
+@given(structure=structures(units=False), steps=st.integers(1, 9))
+def test_it_is_the_diagonal_of_powers(structure: Structure, steps: int) -> None:
+    encoded = RandomWalk(steps).one(structure).values
+    assert encoded.dtype == np.float32
+    np.testing.assert_allclose(encoded, literal(structure, steps), atol=1e-6)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("steps", [1, 6])
+def test_large_graphs_walk_the_same_way(directed: bool, steps: int) -> None:
+    edges = np.random.default_rng(0).integers(0, 520, (900, 2))  # with isolated nodes, self-loops and dead ends
+    graph = Structure(("x",) * 520, edges, directed=directed)
+    np.testing.assert_allclose(RandomWalk(steps).one(graph).values, literal(graph, steps), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["g7", "disc6", "cycle4"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_the_authors_code_agrees(name: str, directed: bool) -> None:
+    g = golden("lap_wl_rw_dgl")
+    edges, expected = g[f"in.{name}.edges"].numpy(), g[f"out.{name}.rwpe5"].numpy()
+    graph = Structure(
+        ("x",) * len(expected), edges if directed else edges[edges[:, 0] < edges[:, 1]], directed=directed
+    )
+    np.testing.assert_allclose(RandomWalk(5).one(graph).values, expected, atol=1e-6)
+
+
+def test_no_step_is_refused() -> None:
+    with pytest.raises(EncodingError, match="encoding 'random-walk': steps is 0; give 1 or more"):
+        RandomWalk(0)
