@@ -62,7 +62,16 @@ class Lookup:
         return self.table[chosen]
 
     def transpose(self) -> Lookup:
-        """x_ji in place of x_ij; for self-attention, where queries and keys are the same units."""
+        """x_ji in place of x_ij; for self-attention, where queries and keys are the same units.
+
+        Raises:
+            PositionError: they are not, as in a step of decoding with a cache.
+        """
+        if self.index.shape[1] != self.index.shape[2]:
+            raise PositionError(
+                f"{self.index.shape[1]} queries and {self.index.shape[2]} keys cannot change places; a position model "
+                f"that looks from the key at the query cannot decode step by step"
+            )
         return Lookup(self.table, self.rows, self.index.transpose(1, 2))
 
     def queries(self, rows: slice) -> Lookup:
@@ -103,9 +112,9 @@ class Terms:
 
     maps: tuple[Map, ...] = ()
     factors: tuple[Factor, ...] = ()
-    bias: tuple[Lookup | Float[Tensor, "b h n m"], ...] = ()
-    gate: tuple[Lookup | Float[Tensor, "b h n m"], ...] = ()
-    mask: tuple[Bool[Tensor, "b h n m"], ...] = ()
+    bias: tuple[Lookup | Float[Tensor, "#b #h #n #m"], ...] = ()
+    gate: tuple[Lookup | Float[Tensor, "#b #h #n #m"], ...] = ()
+    mask: tuple[Bool[Tensor, "#b #h #n #m"], ...] = ()
     key: tuple[Lookup, ...] = ()
     query: tuple[Lookup, ...] = ()
     product: tuple[Lookup, ...] = ()

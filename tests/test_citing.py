@@ -28,10 +28,10 @@ def test_each_reference_once_in_order_of_use() -> None:
 
 
 def test_an_unknown_model() -> None:
-    with pytest.raises(PositionError, match="there is no position model named 'shawn'. Did you mean 'shaw'"):
+    with pytest.raises(PositionError, match=r"there is no position model named 'shawn'\. Did you mean 'shaw'"):
         cite(["shawn"])
 
 
 def test_a_missing_reference() -> None:
-    with pytest.raises(PositionError, match=r"there is no reference 'nobody1999'; add its BibTeX entry as structpe/refe"):
+    with pytest.raises(PositionError, match=r"no reference 'nobody1999'; add its BibTeX entry as structpe/refer"):
         reference("nobody1999")

@@ -20,7 +20,7 @@ from structpe.errors import PositionError
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
 from structpe.registry import unknown
 
-__all__ = ["Config", "build", "describe"]
+__all__ = ["Config", "build", "build_encoding", "describe"]
 
 Config: TypeAlias = "str | Mapping[str, Any] | Sequence[Config]"
 """Plain data that describes a position model."""
@@ -57,6 +57,15 @@ def describe(model: PositionModel) -> Any:
             f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
         )
     return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}}
+
+
+def build_encoding(config: str | Mapping[str, Any]) -> Encoding:
+    """The encoding that plain data describes: a name, or a mapping with ``name`` and options.
+
+    Raises:
+        PositionError: there is no such encoding or option, or an option is of another type.
+    """
+    return _encoding("the encoding", config, Encoding)  # type: ignore[type-abstract]  # any subclass will do
 
 
 def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:

@@ -58,7 +58,9 @@ class Graformer(PositionModel, name="graformer"):
         sharing: Sharing = "none",
     ) -> None:
         if reach < 1 or within < 1:
-            raise PositionError(f"position model 'graformer' needs reach and within of 1 or more; they are {reach}, {within}")
+            raise PositionError(
+                f"position model 'graformer' needs reach and within of 1 or more; they are {reach}, {within}"
+            )
         rows = 2 * reach + 4 + 2 * within
         super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
         self.reach, self.within = reach, within
@@ -71,13 +73,8 @@ class Graformer(PositionModel, name="graformer"):
         return False
 
     def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value, with query and key exchanged."""
+        """The row of each distinct value, query and key exchanged: no step of decoding can do that."""
         of_pairs: Lookup = positions[self.encodings[0]]
-        if of_pairs.index.shape[1] != of_pairs.index.shape[2]:
-            raise PositionError(
-                "position model 'graformer' looks from the key at the query and so cannot decode step by step; "
-                "use 'graformer-survey', which looks from the query at the key"
-            )
         return of_pairs.transpose().map(self._row)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

@@ -1,4 +1,4 @@
-"""Structural position representations, absolute and relative, together with the order of words (Wang X. et al. 2019)."""
+"""Structural position representations, both kinds, together with the order of words (Wang X. et al. 2019)."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
         if self.space < 0:
             raise PositionError(
                 f"position model 'tpe-onehot' has {dims.width} channels, and paths of {encoding.depth} steps among "
-                f"{encoding.width} branches need {encoding.depth * encoding.width}; give branch-path a smaller depth, or use "
-                f"'tpe', which projects"
+                f"{encoding.width} branches need {encoding.depth * encoding.width}; "
+                f"give branch-path a smaller depth, or use 'tpe', which projects"
             )
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the tests of position models share: structures that suit each of them, models, and a small Transformer around."""
+"""What the tests of position models share: structures that suit each of them, and a small Transformer around."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def made(name: str, dims: Dims = DIMS, **options: Any) -> PositionModel:
         model = type(model)(dims, **{**options, "encoding": fitted})
     model = model.double().eval()
     for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
+        torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
     return model
 
 

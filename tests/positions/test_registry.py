@@ -1,0 +1,261 @@
+"""Every model of the registry: what its row of Table 1 claims is measured, and the laws that hold for all of them.
+
+A new file in ``structpe/positions`` is tested here without a line in this file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from structpe.attention import KERNELS, attend
+from structpe.errors import PositionError, UnsupportedTerm
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build, describe
+from structpe.terms import Terms
+from tests.positions.cases import (
+    DIMS,
+    TREES,
+    Around,
+    accepts,
+    causal,
+    encoded,
+    labelled_path,
+    made,
+    noise,
+    present,
+    tolerance,
+)
+from tests.strategies import relabelled
+
+NAMES = sorted(MODELS)
+SHARINGS = ["none", "head-wise", "layer-wise", "both"]
+SEVERAL = [Dims(8, 2, 3), Dims(12, 3, 1), Dims(16, 1, 2)]
+
+
+# --- the row of Table 1 ---
+
+
+@pytest.mark.parametrize("dims", SEVERAL, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_are_as_many_as_claimed(name: str, dims: Dims) -> None:
+    for sharing in SHARINGS if accepts(name, "sharing") else [None]:
+        model = made(name, dims, **({"sharing": sharing} if sharing else {}))
+        assert sum(p.numel() for p in model.parameters()) == model.claimed_params(), (
+            f"{name} claims {model.spec.cells.params} with {model.sizes}, sharing {sharing}"
+        )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_learns_as_claimed(name: str) -> None:
+    assert any(p.requires_grad for p in made(name).parameters()) == MODELS[name].spec.cells.learnable
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_enters_where_claimed(name: str) -> None:
+    model, x = made(name), noise(3, 10, 8)
+    prepared = model.prepare(encoded(model, TREES))
+    at_input = not torch.equal(model.inputs(x, prepared), x)
+    sites = [Site(layer) for layer in range(DIMS.layers)]
+    at_layers = [not torch.equal(model.layer(x, prepared, site), x) for site in sites]
+    in_attention = [bool(model.terms(prepared, site).used()) for site in sites]
+    ape, mam = at_input or any(at_layers), any(in_attention)
+    assert {(True, True): "both", (True, False): "APE", (False, True): "MAM", (False, False): "-"}[ape, mam] == (
+        model.spec.cells.injection
+    )
+    assert any(at_layers[1:]) or any(in_attention[1:]) or not model.spec.cells.recurring
+    assert not (any(at_layers[1:]) or any(in_attention[1:])) or model.spec.cells.recurring
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_reference_point_is_as_claimed(name: str) -> None:
+    """Text in front of a text moves what an absolute model says of it, and not what a relative one says."""
+    size, by = 6, 5
+    model, x = made(name), noise(1, size, 8)
+    here, there = encoded(model, [labelled_path(size)]), encoded(model, [labelled_path(by + size)])
+    unseen = torch.arange(by + size)[None, None, None] >= by
+    moved = Around(model)(there, torch.cat([noise(1, by, 8, seed=1), x], dim=1), unseen)[:, by:]
+    stays = torch.allclose(moved, Around(model)(here, x), rtol=0, atol=1e-9)
+    claimed = model.spec.cells.reference
+    assert stays == (claimed == "R")
+    if claimed == "A":  # what it says in attention, if anything, moves too
+        pairs = _attended(model, there, by + size, unseen)[:, :, by:]
+        assert not _terms(model, here).used() or not torch.allclose(_attended(model, here, size), pairs, atol=1e-9)
+    if claimed == "B":
+        assert _terms(model, here).used()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_unbound_as_claimed(name: str) -> None:
+    """Far beyond every table, two places next to each other are still told apart, or not."""
+    assert _unbound(made(name), 600) == MODELS[name].spec.cells.unbound
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_difference_from_table_1_is_explained(name: str) -> None:
+    spec = MODELS[name].spec
+    same = spec.table1 is not None and replace(spec.table1, params="") == replace(spec.cells, params="")
+    assert same or spec.table1 is None or spec.note, f"{name} differs from Table 1 without a note"
+
+
+def _terms(model: PositionModel, positions: Positions, layer: int = 0) -> Terms:
+    return model.terms(model.prepare(positions), Site(layer))
+
+
+def _attended(model: PositionModel, positions: Positions, n: int, *masks: Tensor) -> Tensor:
+    """What attention gives for queries, keys and values that are the same for the last units of any text."""
+    q, k, v = (noise(3, 2, 20, 4)[:, None, :, -n:]).unbind(0)
+    return attend(q, k, v, _terms(model, positions) + Terms(mask=masks), "dense")
+
+
+def _unbound(model: PositionModel, size: int) -> bool:
+    try:
+        prepared = model.prepare(encoded(model, [labelled_path(size)]))
+        last = model.inputs(torch.zeros(1, size, 8, dtype=torch.float64), prepared)[0, -2:]
+    except PositionError:
+        return False
+    q, k = noise(1, 2, 1, 4).expand(-1, -1, size, -1), noise(1, 2, 1, 4, seed=1).expand(-1, -1, size, -1)
+    v = (torch.arange(size, dtype=torch.float64) == size - 1)[:, None].expand(1, 2, size, 4).double()
+    terms = [model.terms(prepared, Site(layer)) for layer in range(DIMS.layers)]
+    return _apart(last) or any(_apart(_two(q, k, v, of_layer)) for of_layer in terms)
+
+
+def _two(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
+    """What the last query gets from itself and one far key: the first, or the second. All keys are alike."""
+    places = torch.arange(k.shape[2])
+    masks = [((places == far) | (places == len(places) - 1))[None, None, None] for far in (0, 1)]
+    return torch.stack([attend(q, k, v, terms + Terms(mask=(mask,)))[0, :, -1] for mask in masks])
+
+
+def _apart(rows: Tensor) -> bool:
+    return not torch.allclose(rows[0], rows[1], rtol=0, atol=1e-9)
+
+
+# --- laws ---
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("name", NAMES)
+def test_every_kernel_means_what_dense_means(name: str, kernel: str) -> None:
+    if lacking := _used(name) - KERNELS[kernel].supports:
+        with pytest.raises(UnsupportedTerm) as caught:
+            Around(made(name), kernel)(encoded(made(name), TREES), noise(3, 10, 8))
+        for term in lacking:
+            assert term in str(caught.value)
+        able = str(caught.value).split("these can: ")[1]
+        assert all((n in able) == (_used(name) <= KERNELS[n].supports) for n in KERNELS)
+        return
+    results = {}
+    for chosen in ("dense", kernel):
+        model = made(name)
+        x = noise(3, 10, 8).requires_grad_()
+        out = Around(model, chosen)(encoded(model, TREES), x, present(TREES))
+        (out * noise(3, 10, 8, seed=1) * present(TREES)[:, 0, 0, :, None]).sum().backward()
+        results[chosen] = [out, x.grad, *(p.grad for p in model.parameters())]
+    for mine, dense in zip(results[kernel], results["dense"], strict=True):
+        torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_of_queries_keys_and_values_are_those_of_dense(name: str, kernel: str) -> None:
+    if _used(name) - KERNELS[kernel].supports:
+        return
+    results = {}
+    for chosen in ("dense", kernel):
+        model = made(name)
+        q, k, v = (noise(3, 2, 10, 4, seed=i).requires_grad_() for i in range(3))
+        terms = _terms(model, encoded(model, TREES)) + Terms(mask=(present(TREES),))
+        out = attend(q, k, v, terms, chosen)
+        (out * noise(3, 2, 10, 4, seed=4)).sum().backward()
+        results[chosen] = [out, q.grad, k.grad, v.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
+    for mine, dense in zip(results[kernel], results["dense"], strict=True):
+        torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
+    if not MODELS[name].spec.cells.learnable:
+        return
+    model = made(name).train(training)
+    out = Around(model)(encoded(model, TREES), noise(3, 10, 8), present(TREES))
+    (out * noise(3, 10, 8, seed=1)).sum().backward()
+    for parameter, value in model.named_parameters():
+        assert value.grad is not None, f"{name}: no gradient at {parameter}"
+        assert value.grad.isfinite().all(), f"{name}: the gradient of {parameter} is not finite"
+        assert value.grad.any(), f"{name}: the gradient of {parameter} is zero"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_with_a_cache_are_the_rows_of_the_full_computation(name: str) -> None:
+    model, x = made(name), noise(1, 9, 8)
+    if not model.causal:
+        return
+    positions = encoded(model, [labelled_path(9)])
+    full = Around(model)(positions, x, causal(9))
+    torch.testing.assert_close(Around(model).steps(positions, x), full, rtol=0, atol=1e-9)
+    shorter = Around(model)(encoded(model, [labelled_path(6)]), x[:, :6], causal(6))
+    torch.testing.assert_close(shorter, full[:, :6], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
+    model, x = made(name), noise(3, 10, 8)
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    other = build(json.loads(json.dumps(describe(model))), DIMS).double().eval()
+    other.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    assert describe(other) == describe(model)
+    assert other.encodings == model.encodings
+    positions = encoded(model, TREES)
+    assert torch.equal(Around(other)(positions, x), Around(model)(positions, x))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_padded_together_is_one_by_one(name: str) -> None:
+    model, x = made(name), noise(3, 10, 8)
+    together = Around(model)(encoded(model, TREES), x, present(TREES))
+    for row, structure in enumerate(TREES):
+        n, positions = structure.unit_count, encoded(model, [structure])
+        alone = Around(model)(positions, x[row : row + 1, :n])
+        torch.testing.assert_close(together[row, :n], alone[0], rtol=0, atol=tolerance(positions))
+
+
+@pytest.mark.parametrize("tree", range(len(TREES)))
+@pytest.mark.parametrize("name", NAMES)
+def test_numbering_the_nodes_otherwise_only_permutes(name: str, tree: int) -> None:
+    """But for a model that is absolute though no encoding says where a unit is: it counts units as they are stored."""
+    structure = TREES[tree]
+    new, units = relabelled(structure, np.arange(structure.size)[::-1])
+    model, x = made(name), noise(1, structure.unit_count, 8)
+    before, positions = Around(model)(encoded(model, [structure]), x), encoded(model, [new])
+    after = Around(model)(positions, x[:, units])
+    counts = model.spec.cells.reference != "R" and all(e.arity == 2 for e in model.encodings)
+    assert torch.allclose(after, before[:, units], rtol=0, atol=tolerance(positions)) != counts
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_runs(name: str, kernel: str) -> None:
+    if _used(name) - KERNELS[kernel].supports:
+        return
+    exact = Around(made(name), kernel)(encoded(made(name), TREES), noise(3, 10, 8), present(TREES))
+    model = made(name).bfloat16()
+    positions = encoded(model, TREES, torch.bfloat16)
+    half = Around(model, kernel)(positions, noise(3, 10, 8).bfloat16(), present(TREES))
+    assert half.dtype == torch.bfloat16
+    assert half.isfinite().all()
+    off = (half.double() - exact).abs().mean() / exact.abs().mean()
+    assert off < 0.05, f"{name} in bfloat16 is off by {off:.1%}"
+
+
+def _used(name: str) -> frozenset[str]:
+    model = made(name)
+    prepared = model.prepare(encoded(model, TREES))
+    return frozenset().union(*(model.terms(prepared, Site(layer)).used() for layer in range(DIMS.layers)))
