@@ -39,6 +39,17 @@ def of_nodes(encoding: Laplacian | Eigenvalues, structure: Structure) -> np.ndar
     return encoding.one(structure).values.astype(np.float64)
 
 
+def torus(side: int) -> Structure:
+    graph = networkx.convert_node_labels_to_integers(networkx.grid_graph([side, side], periodic=True))
+    return Structure(("x",) * side**2, list(graph.edges), directed=False)
+
+
+def waves(side: int) -> list[float]:
+    """Eigenvalues of the torus, each four times or more."""
+    cosines = np.cos(2 * np.pi * np.arange(side) / side)
+    return sorted((1 - (cosines[:, None] + cosines) / 2).ravel().tolist())
+
+
 def ring(size: int) -> Structure:
     return Structure(("x",) * size, [[i, (i + 1) % size] for i in range(size)], directed=False)
 
@@ -134,10 +145,11 @@ def test_parts_are_each_for_themselves() -> None:
 @pytest.mark.parametrize(
     ("graph", "expected"),
     [
+        (torus(24), waves(24)[1:9]),
         (ring(600), [1 - np.cos(2 * np.pi * (j // 2) / 600) for j in range(2, 10)]),
         (path(["x"] * 700), [1 - np.cos(np.pi * j / 699) for j in range(1, 9)]),
     ],
-    ids=["ring, every eigenvalue twice", "path"],
+    ids=["torus, each four times", "ring, every eigenvalue twice", "path"],
 )
 def test_large_graphs_lose_no_eigenvalue(graph: Structure, expected: list[float]) -> None:
     np.testing.assert_allclose(of_nodes(Eigenvalues(), graph)[0], expected, atol=1e-9)
