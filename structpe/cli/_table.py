@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 
 __all__ = ["print_table"]
 
+_NARROWEST = 18
+"""Columns are not folded below this."""
+
 
 def print_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = (), long: Sequence[str] = ()
@@ -20,19 +23,18 @@ def print_table(
     """
     from rich import box
     from rich.console import Console, JustifyMethod
-    from rich.measure import Measurement
     from rich.table import Table
 
+    rows = [list(row) for row in rows]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
-    for name in header:
-        folds = name in long
+    widths = []
+    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
+        widths.append(_NARROWEST if name in long else max(map(len, (name, *cells))))
         justify: JustifyMethod = "right" if name in numeric else "left"
-        table.add_column(name, justify=justify, no_wrap=not folds, overflow="fold", min_width=18 if folds else None)
+        table.add_column(name, justify=justify, overflow="fold", min_width=widths[-1])
     for row in rows:
         table.add_row(*row)
     console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = 10_000
-    # Below the width of the cells that are never folded, rich would cut them off.
-    console.width = max(console.width, Measurement.get(console, console.options, table).minimum)
+    # A terminal narrower than what is needed breaks the lines itself; rich would cut cells off.
+    console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
     console.print(table)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command, UsageError
 
 __all__ = ["Encode", "parse_encoding"]
@@ -60,8 +60,8 @@ class Encode(Command, name="encode"):
         form = _form(given.graph)
         structures = [form(structure) for structure in reading.structures]
         fitted = [encoding.fit(structures) for encoding in encodings]
-        with _progress(len(structures)) as progress:
-            store = write(given.out, structures, fitted, progress)
+        with progress_bar("encoding") as tell:
+            store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)))
         print(f"{given.out}: {len(store)} structures, encoded by {', '.join(e.name for e in store.encodings)}")
 
 
@@ -93,15 +93,3 @@ def _form(graph: str) -> Callable[[Any], Any]:
     from structpe.transforms.linearise import linearise
 
     return {"plain": lambda structure: structure, "levi": levi, "linear": linearise}[graph]
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], object]]:
-    """A bar on a terminal, nothing elsewhere; it is told how many are done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("encoding", total=total)
-        yield lambda done: bar.update(task, completed=done)

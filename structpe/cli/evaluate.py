@@ -6,27 +6,30 @@ import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
+from structpe.cli._generation import add_arguments, what_is_asked
+from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command
-from structpe.cli.generate import generated, generation_arguments
 
 __all__ = ["Evaluate"]
 
 
 class Evaluate(Command, name="evaluate"):
-    """Write a text for each structure of a file, and compare the texts with those in the file.
+    """Score what a trained model writes for the structures of a file.
 
-    Metrics come with the signature of sacrebleu, which says all that must be known to compare them.
+    The texts are compared with those in the file. Metrics come with the signature of sacrebleu, which says all that
+    must be known to compare them with others.
     """
 
-    example = "structpe evaluate runs/amr datasets/amr_sample/test.txt --reader amr"
+    example = "structpe evaluate runs/amr datasets/amr_sample/test.txt"
 
     def arguments(self, parser: ArgumentParser) -> None:
-        generation_arguments(parser)
+        add_arguments(parser)
         parser.add_argument("--json", action="store_true", help="print the metrics as one JSON object")
 
     def run(self, given: Namespace) -> None:
-        from structpe.tasks.graph_to_text.evaluate import score
+        from structpe.tasks.graph_to_text.evaluate import evaluate
 
-        texts = list(generated(given))
-        scores = score([each.text for each in texts], [list(each.references) for each in texts])
+        items, search = what_is_asked(given)
+        with progress_bar("writing") as progress:
+            scores, texts = evaluate(given.run, items, search, given.device, progress)
         print(json.dumps({"items": len(texts), **asdict(scores)}, indent=2) if given.json else scores)

@@ -98,10 +98,11 @@ def _run(argv: list[str]) -> None:
         return
     if argv and not argv[0].startswith("-") and argv[0] not in COMMANDS:
         raise UsageError(unknown("command", argv[0], list(COMMANDS)))
-    given, given.overrides = parser().parse_known_args(argv or ["--help"])
+    given, rest = parser().parse_known_args(argv or ["--help"])
     command: Command = COMMANDS[given.command]()
-    if given.overrides and not command.overrides:
-        raise _unknown(given.overrides[0], given.parser).at(command.name)
+    if rest and not command.overrides:
+        raise _unknown(rest[0], given.parser).at(command.name)
+    given.overrides = rest
     command.run(given)
 
 

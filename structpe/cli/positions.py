@@ -13,7 +13,8 @@ from structpe.cli._table import print_table
 from structpe.cli.base import Command
 
 if TYPE_CHECKING:
-    from structpe.positions import Cells, Dims, PositionModel, Spec
+    from structpe.encodings import Encoding
+    from structpe.positions import Cells, Dims, Spec
 
 __all__ = ["Row"]
 
@@ -49,7 +50,7 @@ class Positions(Command, name="positions"):
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
-        rows = [Row.measured(name, model, dims) for name, model in MODELS.items()]
+        rows = [Row.measured(name, dims) for name in MODELS]
         rows.sort(key=lambda row: (STRUCTURES.index(row.spec.structure), row.name))
         if given.json:
             print(json.dumps([row.plain() for row in rows], indent=2, ensure_ascii=False))
@@ -76,15 +77,16 @@ class Row:
     problem: str = ""
 
     @classmethod
-    def measured(cls, name: str, model: type[PositionModel], dims: Dims) -> Row:
+    def measured(cls, name: str, dims: Dims) -> Row:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
+        from structpe.positions import MODELS, build
 
         try:
-            built = model(dims)
+            built = build(name, dims)
         except PositionError as error:
-            return cls(name, model.spec, {}, None, str(error))
-        return cls(name, model.spec, dict(built.sizes), sum(p.numel() for p in built.parameters()))
+            return cls(name, MODELS[name].spec, {}, None, str(error))
+        return cls(name, built.spec, dict(built.sizes), sum(p.numel() for p in built.parameters()))
 
     def plain(self) -> dict[str, Any]:
         """As data that can be written as JSON."""
@@ -124,15 +126,20 @@ def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
 def _show_encodings(as_json: bool) -> None:
     from structpe.encodings import ENCODINGS
 
-    rows = []
-    for name, encoding in ENCODINGS.items():
-        options = [str(each).partition(":")[0] for each in inspect.signature(encoding).parameters.values()]
-        about = ROLE.sub(r"\1", (inspect.getdoc(encoding) or "").partition("\n\n")[0].replace("\n", " "))
-        rows.append(
-            {"name": name, "per": "pair" if encoding.arity == 2 else "unit", "options": options, "about": about}
-        )
-    if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    rows = [(name, "pair" if e.arity == 2 else "unit", _options(e), _about(e)) for name, e in ENCODINGS.items()]
     header = ["encoding", "per", "options", "about"]
-    print_table(header, [[r["name"], r["per"], ", ".join(r["options"]), r["about"]] for r in rows], long=header[2:])
+    if as_json:
+        print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))
+    else:
+        print_table(
+            header, [[name, per, ", ".join(options), about] for name, per, options, about in rows], long=header[2:]
+        )
+
+
+def _options(encoding: type[Encoding]) -> list[str]:
+    return list(inspect.signature(encoding).parameters)
+
+
+def _about(encoding: type[Encoding]) -> str:
+    """The first paragraph of its docstring, on one line."""
+    return ROLE.sub(r"\1", (inspect.getdoc(encoding) or "").partition("\n\n")[0].replace("\n", " "))

@@ -3,32 +3,52 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 
-from structpe.cli.base import Command
+from structpe.cli.base import Command, UsageError
 
-__all__ = ["Train"]
+__all__ = ["Train", "as_overrides"]
 
 
 class Train(Command, name="train"):
     """Train a graph-to-text model.
 
-    The configuration is a YAML file; any of its values can be given on the command line too, and then wins:
-    --KEY VALUE, with dots between the levels. A run that was interrupted goes on where it stopped.
+    CONFIG is a YAML file. Any of its values can be given here too, and then wins: --KEY VALUE, with dots between the
+    levels; a VALUE is YAML. A run that was interrupted goes on where it stopped when it is started again.
     """
 
     example = (
         "structpe train examples/amr.yaml\n"
-        "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --run runs/wide"
+        "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide"
     )
     overrides = True
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.usage = "%(prog)s CONFIG [--KEY VALUE ...] [--fresh]"
+        parser.usage = "structpe train CONFIG [--KEY VALUE ...] [--fresh]"
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
-        parser.add_argument("--fresh", action="store_true", help="start anew, even if the run was begun before")
+        parser.add_argument("--fresh", action="store_true", help="remove an earlier run in the same folder first")
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.graph_to_text.config import load_config
         from structpe.tasks.graph_to_text.train import train
 
-        print(train(load_config(given.config, given.overrides), fresh=given.fresh))
+        train(load_config(given.config, as_overrides(given.overrides)), fresh=given.fresh)
+
+
+def as_overrides(words: Sequence[str]) -> list[str]:
+    """``--key value`` and ``--key=value`` as ``key=value``.
+
+    Raises:
+        UsageError: a word is neither key nor value.
+    """
+    overrides, rest = [], list(words)
+    while rest:
+        key, equals, value = rest.pop(0).partition("=")
+        if not key.startswith("--"):
+            raise UsageError(f"{key + equals + value!r} is no option; write --key value, such as --training.steps 100")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise UsageError(f"option {key!r} has no value; write {key} VALUE")
+            value = rest.pop(0)
+        overrides.append(f"{key.removeprefix('--')}={value}")
+    return overrides

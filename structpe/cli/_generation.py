@@ -1,0 +1,44 @@
+"""What the commands share that let a trained model write."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from structpe.nn.search import SearchConfig
+    from structpe.readers import Item
+
+__all__ = ["SEARCH", "add_arguments", "what_is_asked"]
+
+SEARCH = ("beam", "length_penalty", "longest")
+"""The fields of ``SearchConfig``, each an option."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare run, file, how it is read, and each field of the search."""
+    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a trained model")
+    parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
+    parser.add_argument("--reader", metavar="NAME", help="format of the file; by default that of the training data")
+    parser.add_argument("--on-error", choices=("raise", "skip"), help="what to do with a bad item")
+    parser.add_argument("--device", metavar="NAME", help="cpu or cuda; by default a GPU where there is one")
+    search = parser.add_argument_group("search", "by default as the run was configured")
+    search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
+    search.add_argument("--length-penalty", metavar="A", type=float, help="0 prefers short texts, larger longer ones")
+    search.add_argument("--longest", metavar="N", type=int, help="texts end here at the latest, in units")
+
+
+def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
+    """The items and the search: as the run was configured, unless the arguments say otherwise."""
+    from structpe.tasks.graph_to_text.run import load
+    from structpe.tasks.graph_to_text.source import read_path
+
+    config = load(given.run)[2]
+    data, asked = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
+    if given.reader is not None and given.reader != data.reader:
+        data = replace(data, reader=given.reader, options={})
+    if given.on_error is not None:
+        data = replace(data, on_error=given.on_error)
+    return read_path(given.file, data), replace(config.search, **asked)

@@ -1,0 +1,111 @@
+"""What may import what. The table is the architecture; whoever changes it changes that."""
+
+from __future__ import annotations
+
+from tests.modules import Import, Module, imports, is_foreign, modules
+
+# Each package, and those right below it. Whatever is below these may be imported too, nothing else.
+BELOW: dict[str, set[str]] = {
+    "errors": set(),
+    "registry": {"errors"},
+    "structure": {"errors"},
+    "terms": {"errors"},
+    "encodings": {"registry", "structure"},
+    "attention": {"registry", "terms"},
+    "readers": {"registry", "structure"},
+    "transforms": {"structure"},
+    "positions": {"encodings", "terms"},
+    "citing": {"positions"},
+    "data": {"positions", "readers", "transforms"},
+    "nn": {"attention", "data"},
+    "tasks": {"nn", "citing"},
+    "cli": {"tasks"},
+}
+# The core; whatever else is imported inside a function, by whoever cannot do without it.
+FOREIGN = {"torch", "numpy", "scipy", "jaxtyping", "safetensors"}
+# A subclass of Lightning's classes needs them when it is defined. Only what trains imports these modules.
+FOREIGN_IN = {"structpe.tasks.training": {"lightning"}}
+# Folders in which one file is one member of a registry, and the files there that are for all of them.
+REGISTRIES = ("attention", "cli", "encodings", "positions")
+SHARED = {"base", "build", "main"}
+
+MODULES = modules()
+
+
+def below(package: str) -> set[str]:
+    """All packages below one."""
+    return set().union(*({lower} | below(lower) for lower in BELOW[package]))
+
+
+def package_of(name: str) -> str:
+    return name.partition(".")[2].partition(".")[0]
+
+
+def own(module: Module) -> list[Import]:
+    """What a module imports of structpe."""
+    return [each for each in imports(module) if each.name.partition(".")[0] == "structpe"]
+
+
+def where(module: Module, each: Import) -> str:
+    return f"{module.name}, line {each.line}: {each.name}"
+
+
+def test_every_package_has_its_place_in_the_table() -> None:
+    assert set(BELOW) == {module.package for module in MODULES} - {"", "__main__"}
+    assert all(package not in below(package) for package in BELOW), "the table has a cycle"
+
+
+def test_imports_go_downwards() -> None:
+    # The package itself has public names, which are imported when they are used.
+    upwards = [
+        where(module, each)
+        for module in MODULES
+        if module.package not in ("", "__main__")
+        for each in own(module)
+        if package_of(each.name) not in below(module.package) | {module.package, ""}
+    ]
+    assert not upwards, "\n".join(upwards)
+
+
+def test_what_is_not_core_is_imported_inside_functions() -> None:
+    at_once = [
+        where(module, each)
+        for module in MODULES
+        for each in imports(module)
+        if each.at_once and is_foreign(each.name) and each.name.partition(".")[0] not in allowed_in(module)
+    ]
+    assert not at_once, "\n".join(at_once)
+
+
+def allowed_in(module: Module) -> set[str]:
+    return FOREIGN.union(*(more for place, more in FOREIGN_IN.items() if module.name.startswith(place)))
+
+
+def test_members_of_a_registry_do_not_know_one_another() -> None:
+    known = [
+        where(module, each)
+        for module in MODULES
+        if module.package in REGISTRIES and module.name.count(".") == 2 and module.name.rpartition(".")[2] not in SHARED
+        for each in own(module)
+        if package_of(each.name) == module.package
+        for sibling in [each.name.rpartition(".")[2]]
+        if each.name.count(".") == 2 and sibling not in SHARED and not sibling.startswith("_")
+    ]
+    assert not known, "share it in a file that begins with '_':\n" + "\n".join(known)
+
+
+def test_position_models_know_no_kernel() -> None:
+    assert "attention" not in below("positions")
+    assert below("attention") == {"terms", "registry", "errors"}
+
+
+def test_the_command_line_is_light() -> None:
+    light = {"", "cli", "errors", "registry"}
+    heavy = [
+        where(module, each)
+        for module in MODULES
+        if module.package == "cli"
+        for each in imports(module)
+        if each.at_once and (is_foreign(each.name) or (each in own(module) and package_of(each.name) not in light))
+    ]
+    assert not heavy, "help would be slow:\n" + "\n".join(heavy)
