@@ -259,6 +259,15 @@ class Sum(PositionModel):
     def terms(self, prepared: list[Any], site: Site) -> Terms:
         return sum((m.terms(p, site) for m, p in zip(self._each(), prepared, strict=True)), Terms())
 
+    @property
+    def causal(self) -> bool:
+        """Whether a decoder may use all of the summands."""
+        return all(model.causal for model in self._each())
+
+    def claimed_params(self) -> int:
+        """The formulas of the summands, added."""
+        return sum(model.claimed_params() for model in self._each())
+
     def _each(self) -> Iterator[PositionModel]:
         for model in self.models:
             assert isinstance(model, PositionModel)

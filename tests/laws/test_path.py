@@ -1,0 +1,103 @@
+"""A sequence is the path graph: what models say of its distances and depths is what they say of its order."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from torch import Tensor
+
+from structpe.data.encode import encode
+from structpe.encodings import Depth, Distance, Offset, Order, UndirectedDistance
+from structpe.encodings.base import Encoding
+from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.structure import Structure, path
+from structpe.terms import Lookup
+from tests.corpora import corpus
+from tests.strategies import paths
+
+DIMS = Dims(8, 2, 1)
+
+
+def quantities(model: PositionModel, structure: Structure) -> list[Tensor]:
+    """What the model adds to zero inputs, does to queries and keys of ones, and adds per pair in attention."""
+    n = structure.unit_count
+    prepared = model.prepare(encode([structure], model.encodings))
+    terms = model.terms(prepared, Site(0))
+    ones = torch.ones(1, 2, n, 4)
+    found = [model.inputs(torch.zeros(1, n, 8), prepared)]
+    found += [x for change in terms.maps for x in change(ones, ones)]
+    for x in (*terms.bias, *terms.key, *terms.value):
+        found.append(x.dense() if isinstance(x, Lookup) else x)
+    return found
+
+
+def twin(name: str, encoding: Encoding, **options: object) -> PositionModel:
+    torch.manual_seed(3)
+    model = MODELS[name](DIMS, encoding=encoding, **options)
+    for parameter in model.parameters():
+        # One row of a table after the other, so that a table with rows of its own for graphs begins with the same.
+        parameter.data = torch.arange(parameter.numel()).reshape(parameter.shape).float().sin()
+    return model
+
+
+def assert_twins(name: str, on_graph: Encoding, on_sequence: Encoding, sentences: list[Structure]) -> None:
+    first, second = twin(name, on_graph), twin(name, on_sequence)
+    for sentence in sentences:
+        for a, b in zip(quantities(first, sentence), quantities(second, sentence), strict=True):
+            assert torch.equal(a, b), f"{name} on {on_graph} differs from {name} on {on_sequence}"
+
+
+def sentences_of_ewt(most: int = 200) -> list[Structure]:
+    """Sentences of the English Web Treebank (dev) as paths: the words of its numbered lines."""
+    folder = corpus("ud/EWT")
+    (file,) = folder.rglob("*dev.conllu")
+    found: list[list[str]] = [[]]
+    for line in file.read_text(encoding="utf-8").splitlines():
+        number, *columns = line.split("\t")
+        if number.isdigit():
+            found[-1].append(columns[0])
+        elif not line.strip():
+            found.append([])
+    return [path(words) for words in found if words][:most]
+
+
+PAIRS = ["alibi", "graformer", "graformer-survey", "shaw", "shaw-keys", "t5"]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@given(sentence=paths(most=40, units=False))
+def test_relative_models_on_distance_are_those_on_offset(name: str, sentence: Structure) -> None:
+    assert_twins(name, Distance(), Offset(), [sentence])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_also_on_real_sentences(name: str) -> None:
+    sentences = sentences_of_ewt()
+    assert len(sentences) == 200
+    assert_twins(name, Distance(), Offset(), sentences)
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned", "rotary", "rotary-half", "spr-abs"])
+@given(sentence=paths(most=40, units=False))
+def test_absolute_models_on_depth_are_those_on_order(name: str, sentence: Structure) -> None:
+    assert_twins(name, Depth(), Order(), [sentence])
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "rotary"])
+def test_depth_is_order_on_real_sentences(name: str) -> None:
+    assert_twins(name, Depth(), Order(), sentences_of_ewt())
+
+
+def test_without_direction_alibi_does_not_notice() -> None:
+    assert_twins("alibi", UndirectedDistance(), Offset(), sentences_of_ewt(40))
+
+
+def test_spr_is_the_order_too() -> None:
+    """On a path the relative structural position is query minus key: Shaw's tables read backwards."""
+    sentence = path([f"w{i}" for i in range(9)])
+    spr, shaw = MODELS["spr-rel"](DIMS, reach=4), MODELS["shaw"](DIMS, reach=4, sharing="layer-wise")
+    for mine, theirs in zip(spr.parameters(), shaw.parameters(), strict=True):
+        theirs.data = mine.data.flip(1)
+    for a, b in zip(quantities(spr, sentence), quantities(shaw, sentence), strict=True):
+        assert torch.equal(a, b)

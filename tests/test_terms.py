@@ -1,0 +1,93 @@
+"""Terms: a commutative monoid; lookups: their table may be mapped, their pairs picked and exchanged."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structpe.attention import attend
+from structpe.errors import PositionError
+from structpe.terms import Lookup, Terms
+from tests.attention.drawing import FIELDS, drawn
+
+SOME = st.sets(st.sampled_from(FIELDS))
+SEEDS = st.integers(0, 10**6)
+
+
+def contents(terms: Terms) -> dict[str, object]:
+    """The fields, those that hold several things as sets: their order means nothing."""
+    return {
+        f.name: frozenset(map(id, value)) if isinstance(value := getattr(terms, f.name), tuple) else value
+        for f in fields(terms)
+    }
+
+
+@given(SOME, SEEDS)
+def test_nothing_added_changes_nothing(some: set[str], seed: int) -> None:
+    terms = drawn(some, seed)
+    assert contents(terms + Terms()) == contents(terms) == contents(Terms() + terms)
+
+
+@given(SOME, SOME, SOME, SEEDS)
+def test_sums_may_be_bracketed_otherwise(a: set[str], b: set[str], c: set[str], seed: int) -> None:
+    x, y, z = drawn(a, seed), drawn(b - {"act"}, seed + 1), drawn(c - {"act"}, seed + 2)
+    left, right = contents((x + y) + z), contents(x + (y + z))
+    assert left.pop("scale") == pytest.approx(right.pop("scale"))
+    assert left == right
+
+
+@given(SOME, SOME, SEEDS)
+def test_sums_may_be_turned_round(a: set[str], b: set[str], seed: int) -> None:
+    x, y = drawn(a, seed), drawn(b - {"act"}, seed + 1)
+    assert contents(x + y) == contents(y + x)
+    q, k, v = torch.randn(3, 2, 3, 5, 4, dtype=torch.float64).unbind(0)
+    torch.testing.assert_close(attend(q, k, v, x + y, "dense"), attend(q, k, v, y + x, "dense"), rtol=0, atol=1e-9)
+
+
+@given(SOME, SEEDS)
+def test_what_is_used(some: set[str], seed: int) -> None:
+    assert drawn(some, seed).used() == frozenset(some)
+
+
+def test_only_one_may_activate_scores() -> None:
+    both = Terms(act=torch.relu)
+    with pytest.raises(PositionError, match="two position models both change how scores are activated; only one of a"):
+        _ = both + Terms(act=torch.tanh)
+
+
+def lookup(batch: int = 2) -> Lookup:
+    return Lookup(torch.randn(6, 3), torch.randint(6, (batch, 4)), torch.randint(4, (batch, 5, 5)))
+
+
+def test_a_lookup_means_its_entries_one_by_one() -> None:
+    x = lookup()
+    for b in range(2):
+        for i in range(5):
+            for j in range(5):
+                assert torch.equal(x.dense()[b, i, j], x.table[x.rows[b, x.index[b, i, j]]])
+
+
+def test_mapping_the_table_maps_each_pair() -> None:
+    x = lookup()
+    torch.testing.assert_close(x.map(lambda t: t.exp()).dense(), x.dense().exp())
+
+
+def test_exchanged_pairs() -> None:
+    x = lookup()
+    assert torch.equal(x.transpose().dense(), x.dense().transpose(1, 2))
+
+
+def test_one_step_sees_its_queries_over_the_keys_so_far() -> None:
+    x = lookup()
+    assert torch.equal(x.queries(slice(2, 4)).dense(), x.dense()[:, 2:4, :4])
+
+
+def test_a_step_cannot_be_exchanged() -> None:
+    with pytest.raises(
+        PositionError, match=r"2 queries and 4 keys cannot change places; .* cannot decode step by step"
+    ):
+        lookup().queries(slice(2, 4)).transpose()
