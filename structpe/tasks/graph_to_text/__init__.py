@@ -1,0 +1,1 @@
+"""Graph to text: a structure is encoded, a text is written."""

@@ -1,0 +1,62 @@
+"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from structpe.errors import ConfigError, MissingExtra
+
+__all__ = ["Scores", "score"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of a corpus, 0 to 100, more is better.
+
+    Attributes:
+        bleu: BLEU of the corpus (Papineni et al. 2002).
+        chrf: chrF++ (Popovic 2017): F score, beta 2, of character 1..6-grams and word 1..2-grams.
+        bleu_signature, chrf_signature: sacrebleu's, to be printed beside the numbers.
+    """
+
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+
+    def __str__(self) -> str:
+        return f"BLEU   {self.bleu:.2f}  {self.bleu_signature}\nchrF++ {self.chrf:.2f}  {self.chrf_signature}"
+
+
+def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False) -> Scores:
+    """Score texts against their references.
+
+    Args:
+        hypotheses: a text per item, not tokenised.
+        references: per item one reference or more; items may differ in how many.
+        lowercase: whether case is ignored; for models that write lower case only.
+
+    Raises:
+        ConfigError: no text at all, an item without a reference, or other numbers of texts and of references.
+    """
+    try:
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
+    except ImportError:
+        raise MissingExtra("sacrebleu", "text") from None
+    if len(hypotheses) != len(references) or not hypotheses:
+        raise ConfigError(f"{len(hypotheses)} texts for {len(references)} items; give one text per item, one at least")
+    if without := [i for i, texts in enumerate(references) if not texts]:
+        raise ConfigError(f"item {without[0] + 1} has no reference text to be scored against; leave it out")
+    # sacrebleu wants the first references of all items, then the second ones, ... A missing one is None; an empty
+    # string would count as a reference of length 0 and change the brevity penalty.
+    streams = [list(stream) for stream in zip_longest(*references)]
+    bleu, chrf = BLEU(lowercase=lowercase), CHRF(word_order=2, lowercase=lowercase)
+    return Scores(
+        bleu.corpus_score(list(hypotheses), streams).score,
+        chrf.corpus_score(list(hypotheses), streams).score,
+        str(bleu.get_signature()),
+        str(chrf.get_signature()),
+    )

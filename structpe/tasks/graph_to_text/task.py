@@ -1,0 +1,66 @@
+"""Graph to text as a task: the loss of a batch, and scores on the validation split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from structpe.data.batch import Batch
+from structpe.data.prepare import Example, Preparer
+from structpe.nn.seq2seq import EncoderDecoder, smoothed_loss
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.scores import score
+from structpe.tasks.graph_to_text.writing import by_size, write
+from structpe.tasks.training.task import Gather, Task
+
+__all__ = ["GraphToText"]
+
+
+class GraphToText(Task):
+    """Cross entropy per unit with label smoothing in training; without it on the validation split, beside BLEU, chrF++.
+
+    Args:
+        model: what is trained.
+        preparer: makes batches and texts.
+        dev: the validation split.
+        config: smoothing, the metric that decides, the search.
+    """
+
+    def __init__(
+        self, model: EncoderDecoder, preparer: Preparer, dev: Sequence[Example], config: GraphToTextConfig
+    ) -> None:
+        self.model: EncoderDecoder = model
+        self.preparer, self.dev, self.config = preparer, dev, config
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        return self._loss(batch, self.config.training.smoothing)
+
+    def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
+        if not self.dev:
+            return {}
+        mine = range(share, len(self.dev), shares)
+        total, count = 0.0, 0
+        for numbers in by_size(self.dev, mine, self.config.training.batch_size):
+            batch = self.preparer.collate([self.dev[i] for i in numbers]).to(device)
+            loss, units = self._loss(batch, 0.0)
+            total, count = total + float(loss), count + int(units)
+        found = gather((total, count, self._texts(device, mine)))
+        scores = {"loss": sum(total for total, _, _ in found) / sum(count for _, count, _ in found)}
+        if self.config.training.metric != "loss":
+            texts = {i: text for _, _, theirs in found for i, text in theirs.items()}
+            hypotheses = [texts[i] for i in range(len(self.dev))]
+            whole = score(hypotheses, [example.texts for example in self.dev], self.config.prepare.lowercase)
+            scores |= {"bleu": whole.bleu, "chrf": whole.chrf}
+        return scores
+
+    def _loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
+        assert batch.target is not None
+        return smoothed_loss(self.model(batch), batch.target[:, 1:], self.preparer.padding, smoothing)
+
+    def _texts(self, device: torch.device, mine: Sequence[int]) -> dict[int, str]:
+        if self.config.training.metric == "loss":
+            return {}
+        batches = by_size(self.dev, mine, self.config.training.batch_size)
+        return dict(write(self.model, self.preparer, self.dev, batches, self.config.search, device))

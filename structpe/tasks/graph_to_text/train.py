@@ -1,0 +1,84 @@
+"""Train a model of graph to text, or go on with a training that was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from structpe.data.prepare import Example, Preparer
+from structpe.errors import ConfigError, MissingExtra
+from structpe.nn.seq2seq import EncoderDecoder
+from structpe.readers import Item
+from structpe.tasks.graph_to_text import run
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.source import read_split
+from structpe.tasks.graph_to_text.task import GraphToText
+from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.progress import say
+from structpe.tasks.training.result import Result
+
+__all__ = ["train"]
+
+
+def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
+    """Train to the end. A run that was killed goes on from its newest checkpoint, and ends as if it had not been.
+
+    On the CPU, with the same number of threads, the resumed run gives the same bits.
+
+    Args:
+        config: everything that the run follows from.
+        fresh: remove what the folder holds of an earlier run, and begin anew.
+
+    Raises:
+        ConfigError: the folder holds a run of another configuration, or an item has no text to learn from.
+        StoreError: checkpoints are damaged, or the data are not those that the run began with.
+        ReadError: a file of the data is missing or bad.
+        MissingExtra: Lightning is not installed.
+    """
+    if fresh:
+        run.clear(Path(config.out))
+    folder = run.begin(config)
+    if (result := Result.load(folder)) is not None:
+        say(f"{folder}: this run is finished: {result}; to train again, ask for a fresh one or choose another folder")
+        return result
+    items = read_split(config.data, "train")
+    model, preparer = run.prepare(folder, config, items)
+    examples = _examples(preparer, items, model, every_text=True)
+    dev = _examples(preparer, read_split(config.data, "dev"), model) if config.data.dev else []
+    _tell(items, examples, dev, model)
+    result = _fit(folder, config, GraphToText(model, preparer, dev, config), examples)
+    result.save(folder)
+    say(f"{folder}: finished: {result}")
+    return result
+
+
+def _fit(folder: Path, config: GraphToTextConfig, task: GraphToText, examples: Sequence[Example]) -> Result:
+    try:
+        from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(str(missing.name), "train") from missing
+    training = config.training
+    sizes = np.array([[len(e.units), 0 if e.target is None else len(e.target)] for e in examples])
+    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices)
+    count = training.steps * training.accumulate
+    return fit(task, Batches(examples, plan, task.preparer.collate, count, workers=training.workers), training, folder)
+
+
+def _examples(
+    preparer: Preparer, items: Sequence[Item], model: EncoderDecoder, every_text: bool = False
+) -> list[Example]:
+    for item in items:
+        if not item.texts:
+            raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
+    return preparer.examples(items, model.encoder.position.encodings, every_text)
+
+
+def _tell(items: Sequence[Item], examples: Sequence[Example], dev: Sequence[Example], model: EncoderDecoder) -> None:
+    parameters = sum(p.numel() for p in model.parameters())
+    say(f"{len(examples)} training texts of {len(items)} graphs, {len(dev)} for validation, {parameters:,} parameters")
+    if left := sum(len(item.texts) for item in items) - len(examples):
+        say(f"{left} texts longer than prepare.longest_target are left out of training")
+    if not examples:
+        raise ConfigError("all training texts are longer than prepare.longest_target; raise it")

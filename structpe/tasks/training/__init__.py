@@ -1,0 +1,1 @@
+"""Training that survives: batches that follow from the seed, checkpoints whole or absent, exact resume."""

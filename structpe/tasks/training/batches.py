@@ -1,0 +1,172 @@
+"""The batches of a training as a function: which examples the k-th batch holds follows from the seed and k alone.
+
+There is no state but k. To resume is to go on at k; to train on several devices is to share each batch out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import ConfigError, StoreError
+
+__all__ = ["Batches", "Plan"]
+
+E = TypeVar("E")
+B = TypeVar("B")
+
+CHUNK = 100
+"""Batches that are sorted by size together: more leaves less padding, fewer leaves the order more random."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which examples make up which batch.
+
+    Each epoch: shuffle all examples, cut into chunks of 100 batches, sort each chunk by size, cut into batches, shuffle
+    the batches. Examples of like size meet, so that little is padded; every example comes once an epoch.
+
+    Args:
+        sizes: (n,) of each example, whatever makes it costly.
+        batch_size: examples of a batch, at most; batches of an epoch differ by one at most.
+        seed: of the order.
+        shares: into how many parts each batch is shared out, one per device.
+
+    Raises:
+        ConfigError: fewer examples than shares.
+    """
+
+    sizes: NDArray[np.int64]
+    batch_size: int
+    seed: int
+    shares: int = 1
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) < self.shares or self.batch_size < self.shares:
+            raise ConfigError(
+                f"{len(self.sizes)} training examples in batches of {self.batch_size} cannot be shared out to "
+                f"{self.shares} devices; each needs one example per batch at least"
+            )
+
+    @cached_property
+    def per_epoch(self) -> int:
+        """Batches of an epoch."""
+        # No batch may be smaller than the shares; as all are of one size but for one example, rounding down may be due.
+        count = -(-len(self.sizes) // self.batch_size)
+        return count if len(self.sizes) // count >= self.shares else max(1, len(self.sizes) // self.batch_size)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Tells apart plans that give other batches."""
+        told = f"{self.batch_size} {self.seed} {self.sizes.astype(np.int64).tobytes().hex()}"
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def epoch(self, number: int) -> list[NDArray[np.int64]]:
+        """The batches of an epoch, as numbers of examples."""
+        random = np.random.default_rng([self.seed, number])
+        order = random.permutation(len(self.sizes))
+        cuts = np.linspace(0, len(order), self.per_epoch + 1).astype(np.int64)
+        batches: list[NDArray[np.int64]] = []
+        for first in range(0, self.per_epoch, CHUNK):
+            mine = cuts[first : first + CHUNK + 1]
+            chunk = order[mine[0] : mine[-1]]
+            chunk = chunk[np.argsort(self.sizes[chunk], kind="stable")]
+            batches += np.split(chunk, mine[1:-1] - mine[0])
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def batches(self, first: int, last: int, share: int = 0) -> Iterator[NDArray[np.int64]]:
+        """Batches first..last-1 of the training, counted over epochs; of each the part of one device."""
+        number = -1
+        for k in range(first, last):
+            if k // self.per_epoch != number:
+                number = k // self.per_epoch
+                batches = self.epoch(number)
+            yield batches[k % self.per_epoch][share :: self.shares]
+
+
+class Batches(Generic[E, B]):
+    """The loader of a training: all its batches, made ready in the background where there are workers.
+
+    Its state is the number of batches handed out, however many lie ready.
+
+    Args:
+        examples: the training examples.
+        plan: which of them make up which batch.
+        collate: from examples to a batch.
+        count: how many batches the training has.
+        share: which part of each batch is this device's.
+        workers: processes that collate; 0 collates when asked.
+    """
+
+    def __init__(
+        self,
+        examples: Sequence[E],
+        plan: Plan,
+        collate: Callable[[Sequence[E]], B],
+        count: int,
+        share: int = 0,
+        workers: int = 0,
+    ) -> None:
+        self.examples, self.plan, self.collate = examples, plan, collate
+        self.count, self.share, self.workers = count, share, workers
+        self.done = 0
+
+    def of(self, share: int) -> Batches[E, B]:
+        """The loader of another device."""
+        return Batches(self.examples, self.plan, self.collate, self.count, share, self.workers)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[B]:
+        from torch import Generator
+        from torch.utils.data import DataLoader
+
+        loader: DataLoader[Any] = DataLoader(
+            self.examples,  # type: ignore[arg-type]  # any sequence will do
+            batch_sampler=_Numbers(self.plan, self.done, self.count, self.share),
+            collate_fn=self.collate,
+            num_workers=self.workers,
+            generator=Generator(),  # its own: making an iterator must not draw from the generator of dropout
+        )
+        for batch in loader:
+            self.done += 1
+            yield batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """How many batches were handed out, and of which plan."""
+        return {"done": self.done, "plan": self.plan.fingerprint}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where another stood.
+
+        Raises:
+            StoreError: the state is that of other data.
+        """
+        if state["plan"] != self.plan.fingerprint:
+            raise StoreError(
+                "the training data are not those that this run began with; bring them back, or train afresh"
+            )
+        self.done = state["done"]
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """What a DataLoader calls a batch sampler."""
+
+    plan: Plan
+    first: int
+    last: int
+    share: int
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (batch.tolist() for batch in self.plan.batches(self.first, self.last, self.share))
+
+    def __len__(self) -> int:
+        return self.last - self.first

@@ -1,0 +1,73 @@
+"""How a model is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from structpe.errors import ConfigError
+
+__all__ = ["TrainingConfig"]
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a model is trained: AdamW, label smoothing, early stopping, and where it runs.
+
+    Args:
+        steps: updates of the parameters, at most.
+        batch_size: examples of a batch, over all devices together.
+        accumulate: batches per step, whose gradients are averaged.
+        learning_rate: the highest, reached after the warm-up.
+        warmup: steps in which the learning rate grows from 0.
+        schedule: after the warm-up: ``inverse-sqrt`` falls with 1/sqrt(step), ``cosine`` reaches 0 at ``steps``,
+            ``constant`` stays.
+        weight_decay: of AdamW, on matrices; vectors (biases, norms) are not decayed.
+        clip: largest norm of the gradient; 0 for no limit.
+        smoothing: e of label smoothing.
+        precision: ``float32``, or ``bf16-mixed`` for bfloat16 where it is safe.
+        validate_every: steps between validations.
+        metric: what decides which model is best, on the validation split: ``loss`` per unit, ``bleu`` or ``chrf``.
+        patience: validations without a better model before training stops; 0 trains all steps.
+        checkpoint_every: steps between checkpoints; a killed run loses no more than these.
+        log_every: steps between lines of the logs.
+        accelerator: ``auto``, ``cpu`` or ``gpu``.
+        devices: how many; above 1 each has a process (DDP).
+        workers: processes per device that collate batches; 0 collates when a batch is due.
+        seed: of the parameters' first values, the order of examples and dropout.
+        deterministic: whether only those GPU kernels may be used that give the same bits each time.
+    """
+
+    steps: int = 20_000
+    batch_size: int = 64
+    accumulate: int = 1
+    learning_rate: float = 5e-4
+    warmup: int = 1_000
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    smoothing: float = 0.1
+    precision: Literal["float32", "bf16-mixed"] = "float32"
+    validate_every: int = 500
+    metric: Literal["loss", "bleu", "chrf"] = "loss"
+    patience: int = 10
+    checkpoint_every: int = 500
+    log_every: int = 50
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+    devices: int = 1
+    workers: int = 0
+    seed: int = 1
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "batch_size", "accumulate", "validate_every", "checkpoint_every", "log_every", "devices")
+        for name in counts:
+            self._require(name, getattr(self, name) >= 1, "must be 1 or more")
+        for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
+            self._require(name, getattr(self, name) >= 0, "must not be negative")
+        self._require("learning_rate", self.learning_rate > 0, "must be above 0")
+        self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
+
+    def _require(self, name: str, holds: bool, rule: str) -> None:
+        if not holds:
+            raise ConfigError(f"training.{name} is {getattr(self, name)}; it {rule}")

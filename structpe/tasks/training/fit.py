@@ -1,0 +1,99 @@
+"""Training by Lightning, from the newest checkpoint on where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.strategies import DDPStrategy
+
+from structpe.tasks.training import checkpoint
+from structpe.tasks.training.batches import Batches
+from structpe.tasks.training.callbacks import Checkpoints, Metrics, Seeds, Validation
+from structpe.tasks.training.checkpoint_io import Folders
+from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.learner import Learner
+from structpe.tasks.training.logs import CsvLog
+from structpe.tasks.training.progress import on_terminal, say
+from structpe.tasks.training.quiet import Quiet, quiet
+from structpe.tasks.training.result import Result
+from structpe.tasks.training.task import Task
+
+__all__ = ["WEIGHTS", "fit"]
+
+WEIGHTS = "model.safetensors"
+"""The file of the best model's weights, in the folder of a run."""
+
+PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bf16-mixed": "bf16-mixed"}
+
+
+def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: Path) -> Result:
+    """Train to the end, from the newest checkpoint in ``folder`` on.
+
+    Args:
+        task: what is trained.
+        batches: of the training split; their number is ``config.steps`` times ``config.accumulate``.
+        config: how.
+        folder: for checkpoints, weights and logs.
+
+    Raises:
+        StoreError: there are checkpoints, but none is complete, or they belong to other data.
+    """
+    start = checkpoint.newest(folder / "checkpoints")
+    step = 0 if start is None else int(start.name.removeprefix("step-"))
+    if start is not None:
+        say(f"going on after step {step}")
+    log = CsvLog(folder / "metrics.csv", step)
+    log.begin()
+    board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
+    bar = on_terminal()
+    with quiet():
+        trainer = Trainer(
+            accelerator=config.accelerator,
+            devices=config.devices,
+            strategy="auto" if config.devices == 1 else DDPStrategy(start_method="spawn"),
+            precision=PRECISIONS[config.precision],
+            max_steps=config.steps,
+            max_epochs=-1,
+            accumulate_grad_batches=config.accumulate,
+            gradient_clip_val=config.clip or None,
+            deterministic=config.deterministic,
+            logger=[log, board],
+            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar),
+            plugins=[Folders()],
+            default_root_dir=folder,
+            log_every_n_steps=1,
+            # Validation and checkpoints are callbacks of our own; the order of batches is the plan's.
+            limit_val_batches=0,
+            num_sanity_val_steps=0,
+            enable_checkpointing=False,
+            use_distributed_sampler=False,
+            enable_progress_bar=bar,
+            enable_model_summary=False,
+        )
+        trainer.fit(Learner(task, config, batches.of, bar), ckpt_path=start)
+    return _result(folder, config)
+
+
+def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool) -> list[Callback]:
+    callbacks = [
+        Quiet(),
+        Seeds(config.seed),
+        Metrics(config.log_every, per_epoch, None if bar else say),
+        Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
+        Checkpoints(folder / "checkpoints", config.checkpoint_every),
+    ]
+    return [RichProgressBar(), *callbacks] if bar else callbacks
+
+
+def _result(folder: Path, config: TrainingConfig) -> Result:
+    """From the last checkpoint: with several devices, training ran in other processes than this."""
+    last = checkpoint.newest(folder / "checkpoints")
+    assert last is not None
+    state = checkpoint.load(last)
+    validation = state["callbacks"]["Validation"]
+    steps = state["global_step"]
+    return Result(steps, validation["best_step"], validation["best"], steps < config.steps)

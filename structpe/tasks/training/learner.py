@@ -1,0 +1,68 @@
+"""What is trained, as Lightning sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor
+
+from structpe.tasks.training.batches import Batches
+from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.schedule import factor
+from structpe.tasks.training.task import Task
+
+__all__ = ["Learner"]
+
+
+class Learner(LightningModule):
+    """A task and how it is trained.
+
+    The loss of a step is the mean over everything that is counted on all devices: devices with short texts weigh less,
+    so that two devices do what one does with the same batch.
+
+    Args:
+        task: what is trained, and for what.
+        config: how.
+        batches: the loader of a share of each batch, by the number of the device.
+        bar: whether a progress bar wants to show the loss.
+    """
+
+    def __init__(
+        self, task: Task, config: TrainingConfig, batches: Callable[[int], Batches[Any, Any]], bar: bool = False
+    ) -> None:
+        super().__init__()
+        self.task, self.config, self.model = task, config, task.model
+        self.batches, self.bar = batches, bar
+
+    def train_dataloader(self) -> Any:
+        return self.batches(self.trainer.global_rank)
+
+    def training_step(self, batch: Any, batch_idx: int) -> dict[str, Tensor]:
+        del batch_idx
+        total, count = self.task.loss(batch)
+        everywhere = count.clone()
+        if self.trainer.world_size > 1:
+            torch.distributed.all_reduce(everywhere)
+        # DDP takes the mean of the gradients of the devices; what is due is their sum.
+        loss = total * self.trainer.world_size / everywhere
+        if self.bar:
+            self.log("loss", loss.detach(), prog_bar=True, logger=False, batch_size=1)
+        return {"loss": loss, "total": total.detach(), "count": count}
+
+    def configure_optimizers(self) -> Any:
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        groups = [
+            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": self.config.weight_decay},
+            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        optimizer = torch.optim.AdamW(_filled(groups), lr=self.config.learning_rate, betas=(0.9, 0.98))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def _filled(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [group for group in groups if group["params"]]

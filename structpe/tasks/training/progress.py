@@ -1,0 +1,17 @@
+"""What a person is told while something runs: lines on the error stream, a bar where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["on_terminal", "say"]
+
+
+def say(text: str) -> None:
+    """One line."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def on_terminal() -> bool:
+    """Whether somebody looks on, so that a bar can move."""
+    return sys.stderr.isatty() and sys.stdout.isatty()

@@ -1,0 +1,47 @@
+"""How a training ended."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from structpe.tasks.training.files import whole_file
+
+__all__ = ["Result"]
+
+FILE = "result.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a training ended.
+
+    Attributes:
+        steps: how many it took.
+        best_step: after which of them the model was best.
+        best: its scores on the validation split; empty without a split, where the last model is kept.
+        stopped_early: whether training stopped because the model got no better.
+    """
+
+    steps: int
+    best_step: int
+    best: dict[str, float]
+    stopped_early: bool
+
+    def __str__(self) -> str:
+        scores = "  ".join(f"{name} {score:.4g}" for name, score in self.best.items())
+        why = "as the model got no better" if self.stopped_early else "as many as were asked for"
+        return f"{self.steps} steps, {why}; best after {self.best_step}" + (f": {scores}" if scores else "")
+
+    def save(self, folder: Path) -> None:
+        """Write it; from then on the run is finished."""
+        whole_file(
+            folder / FILE, lambda hidden: hidden.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
+        )
+
+    @classmethod
+    def load(cls, folder: Path) -> Result | None:
+        """Of a finished run; None where training has not ended."""
+        file = folder / FILE
+        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None

@@ -1,0 +1,40 @@
+"""What a training is for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Gather", "Task"]
+
+Gather: TypeAlias = Callable[[Any], list[Any]]
+"""From what one device has to what each has, in their order."""
+
+
+class Task(ABC):
+    """The loss of a batch, and how good the model is.
+
+    Attributes:
+        model: what is trained.
+    """
+
+    model: nn.Module
+
+    @abstractmethod
+    def loss(self, batch: Any) -> tuple[Tensor, Tensor]:
+        """The loss of a batch summed over what is counted, and the count."""
+
+    @abstractmethod
+    def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
+        """Scores of the model on the validation split, the same on every device; none where there is no split.
+
+        Args:
+            device: where the model is.
+            share: which part of the split is this device's.
+            shares: how many parts there are; they may differ in size.
+            gather: brings what the devices found together; all call it equally often.
+        """
