@@ -87,7 +87,8 @@ class Preparer:
 
     def __init__(self, config: PrepareConfig, tokenizer: Tokenizer, edge_types: EdgeTypes) -> None:
         self.config, self.tokenizer, self.edge_types = config, tokenizer, edge_types
-        self.padding, self.first, self.last = (tokenizer.token_to_id(unit) for unit in (PADDING, FIRST, LAST))
+        known = tokenizer.get_vocab()
+        self.padding, self.first, self.last = (known[unit] for unit in (PADDING, FIRST, LAST))
 
     @classmethod
     def fit(cls, items: Sequence[Item], config: PrepareConfig) -> Preparer:
