@@ -84,7 +84,6 @@ class LabelPath(Encoding, name="label-path"):
         else:
             sets, index = _distinct_sets(_to_units(structure, rows))
             values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets])
-            values = values[:, : int((sets >= 0).any(0).sum())]
         longest = int((values >= 0).reshape(-1, values.shape[-1]).any(0).sum())
         return Encoded(values[..., :longest], index)
 
@@ -173,8 +172,13 @@ def _to_units(structure: Structure, nodes: Ids) -> Ids:
 
 def _distinct_sets(rows: Ids) -> tuple[Ids, Ids]:
     """The distinct rows of (u, u, k), and which of them each pair has."""
-    sets, index = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_inverse=True)
-    return sets, narrow(index.reshape(rows.shape[:2]))
+    used = int((rows >= 0).any((0, 1)).sum())
+    flat = rows[:, :, :used].reshape(-1, used)
+    number = flat[:, 0]
+    for column in flat.T[1:]:  # sorting whole rows at once takes three times as long
+        number = np.unique(number * (flat.max() + 2) + column + 1, return_inverse=True)[1]
+    _, first, index = np.unique(number, return_index=True, return_inverse=True)
+    return flat[first], narrow(index.reshape(rows.shape[:2]))
 
 
 def _check_limit(encoding: Encoding, limit: int | None) -> None:
@@ -186,5 +190,8 @@ def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequen
     if known:
         return
     if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
-        raise encoding.error(found, "it knows no label yet; give it those of the training structures first: "
-                                    "encoding = encoding.fit(structures)")
+        raise encoding.error(
+            found,
+            "it knows no label yet; give it those of the training structures first: "
+            "encoding = encoding.fit(structures)",
+        )

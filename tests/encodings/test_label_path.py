@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.encodings import ENCODINGS
+from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
+from structpe.readers.amr import graph
 from structpe.structure import Structure, path
+from tests.corpora import corpus
 from tests.strategies import relabelled, structures
 
 MANY = settings(max_examples=50, deadline=None)
@@ -203,3 +206,14 @@ def test_a_far_pair_of_a_wide_graph_has_no_more_paths_than_asked_for() -> None:
     encoding = LabelPath(paths=4).fit([wide])
     assert encoding.one(wide).pairs()[0, 41].shape[0] == 4
     assert read(encoding.one(wide).pairs()[0, 40])[0] == (4,) * 20
+
+
+def test_paths_of_real_graphs_are_as_long_as_their_distances() -> None:
+    text = corpus("amr/little_prince/amr-bank-struct-v1.6-dev.rebuilt.txt").read_text(encoding="utf-8")
+    graphs = [graph(block[block.index("\n(") :]) for block in text.split("\n\n") if "\n(" in block]
+    assert len(graphs) > 100
+    steps, distances = LabelPath().fit(graphs).many(graphs), UndirectedDistance().many(graphs)
+    for mine, length, structure in zip(steps, distances, graphs, strict=True):
+        far = (mine.pairs() >= 4).sum(-1)
+        other = length.pairs()
+        assert np.array_equal(far, np.where((other > 0) & (other < 1000), other, 0)), structure.name
