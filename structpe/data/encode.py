@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, same_shape
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 from structpe.terms import Lookup
@@ -49,7 +49,7 @@ def _pad(encoded: Sequence[Encoded]) -> Tensor:
 
 
 def _merge(encoded: Sequence[Encoded]) -> Lookup:
-    """One table of distinct values for the batch; where all structures share theirs, one set of rows serves all."""
+    """One table of distinct values for the batch; each structure keeps its own index into the rows that it uses."""
     table, places = _distinct([e.values for e in encoded])
     indices = [e.index for e in encoded if e.index is not None]
     most, used = max(len(index) for index in indices), max(len(p) for p in places)
@@ -63,9 +63,6 @@ def _merge(encoded: Sequence[Encoded]) -> Lookup:
 
 def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:
     """The distinct rows of all arrays, and for each array where its rows went. Shorter rows are padded with -1."""
-    if values[0].ndim > 1:
-        shape = np.max([v.shape[1:] for v in values], axis=0)
-        values = [np.pad(v, [(0, 0), *((0, int(w - s)) for w, s in zip(shape, v.shape[1:], strict=True))], constant_values=-1) for v in values]
-    together = np.concatenate(list(values))
+    together = np.concatenate(same_shape(values))
     table, where = np.unique(together, axis=0, return_inverse=True)
     return table, np.split(where.reshape(-1), np.cumsum([len(v) for v in values])[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from structpe.data.edges import Edges
@@ -34,6 +34,7 @@ class Encoder(nn.Module):
         present: Bool[Tensor, "b n"],
         positions: Positions,
         edges: Edges | None = None,
+        graphs: Int[Tensor, "b n"] | None = None,
     ) -> Float[Tensor, "b n d"]:
         """Encode a batch.
 
@@ -42,9 +43,11 @@ class Encoder(nn.Module):
             present: which units are real; the others are padding, attended by nobody.
             positions: what the encodings of the position model say.
             edges: for message passing.
+            graphs: where several structures share a row, the number within it that each unit belongs to.
         """
         prepared = self.position.prepare(positions)
-        padding = Terms(mask=(present[:, None, None, :],))
+        apart = () if graphs is None else (graphs[:, None, :, None] == graphs[:, None, None, :],)
+        padding = Terms(mask=(present[:, None, None, :], *apart))
         x = self.dropout(self.position.inputs(x, prepared))
         for number, layer in enumerate(self.layers):
             site = Site(number, self.training)

@@ -1,0 +1,50 @@
+"""Edges among units: every unit of a node has the node's edges, both ways, and neighbours in a node are linked."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+
+from structpe.data.edges import EdgeTypes
+from structpe.structure import Structure
+from tests.strategies import structures
+
+
+def literal(types: EdgeTypes, structure: Structure) -> list[tuple[int, int, int]]:
+    """(source, target, label) by loops over units."""
+    found = []
+    owner = structure.unit_owner.tolist()
+    for e, (s, t) in enumerate(structure.edges.tolist()):
+        relation = structure.relation(e)
+        label = 2 * (types.relations.index(relation) if relation in types.relations else len(types.relations))
+        for i, mine in enumerate(owner):
+            for j, other in enumerate(owner):
+                if mine == s and other == t:
+                    found += [(i, j, label), (j, i, label + 1)]
+    for i in range(len(owner) - 1):
+        if owner[i] == owner[i + 1]:
+            found += [(i, i + 1, types.size - 2), (i + 1, i, types.size - 1)]
+    return sorted(found)
+
+
+@settings(max_examples=50, deadline=None)
+@given(structures())
+def test_edges_among_units_are_those_of_the_loops(structure: Structure) -> None:
+    types = EdgeTypes(("obj", ":ARG0"))
+    index, labels = types.of(structure)
+    assert sorted(zip(*index.tolist(), labels.tolist(), strict=True)) == literal(types, structure)
+
+
+def test_labels_not_seen_in_training_have_a_number_of_their_own() -> None:
+    seen = Structure(("a", "b"), [[0, 1]], ("x",))
+    new = Structure(("a", "b"), [[0, 1]], ("y",))
+    types = EdgeTypes.fit([seen])
+    assert types.of(seen)[1].tolist() == [0, 1]
+    assert types.of(new)[1].tolist() == [2, 3]
+    assert types.size == 6
+
+
+def test_a_batch_places_each_graph_in_its_row() -> None:
+    graph = Structure(("a", "b"), [[0, 1]], ("x",))
+    edges = EdgeTypes.fit([graph]).join([graph, graph], most=5)
+    np.testing.assert_array_equal(edges.index.numpy(), [[0, 1, 5, 6], [1, 0, 6, 5]])

@@ -1,0 +1,57 @@
+"""Packing many graphs into one row gives the numbers of one by one."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structpe.data.edges import EdgeTypes, Edges
+from structpe.data.encode import encode, join
+from structpe.data.packing import fill, graphs_of, pack
+from structpe.encodings.distance import Distance
+from structpe.encodings.order import Order
+from structpe.errors import EncodingError
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
+from structpe.positions import MODELS, Dims
+from tests.strategies import trees
+
+DIMS = Dims(16, 2, 2)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(trees(most=8), min_size=2, max_size=4))
+def test_one_row_of_many_graphs_equals_one_by_one(graphs: list) -> None:
+    torch.manual_seed(0)
+    types = EdgeTypes.fit(graphs)
+    position = MODELS["t5"](DIMS, encoding=Distance()) + MODELS["sinusoidal"](DIMS, encoding=Order())
+    layers = LayerConfig(DIMS, 32, dropout=0.0, convolution="gine", edge_types=types.size)
+    encoder = Encoder(layers, position).double().eval()
+    units = [torch.randn(1, g.unit_count, 16, dtype=torch.float64) for g in graphs]
+    sizes = [g.unit_count for g in graphs]
+    packed = join({e: [pack(e.many(graphs))] for e in position.encodings})
+    starts = torch.tensor([0, *sizes]).cumsum(0)
+    each = [types.join([g], n) for g, n in zip(graphs, sizes, strict=True)]
+    edges = Edges(
+        torch.cat([e.index + start for e, start in zip(each, starts, strict=False)], dim=1), torch.cat([e.types for e in each])
+    )
+    numbers = graphs_of([sizes])
+    together = encoder(torch.cat(units, dim=1), numbers >= 0, packed, edges, numbers)
+    for graph, x, mine, got in zip(graphs, units, each, together.split(sizes, dim=1), strict=True):
+        there = torch.ones(1, graph.unit_count, dtype=torch.bool)
+        alone = encoder(x, there, encode([graph], position.encodings), mine)
+        torch.testing.assert_close(got, alone, rtol=0, atol=1e-9)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=30))
+def test_every_structure_has_a_place_and_no_row_overflows(sizes: list[int]) -> None:
+    rows = fill(sizes, room=20)
+    assert sorted(i for row in rows for i in row) == list(range(len(sizes)))
+    assert all(sum(sizes[i] for i in row) <= 20 for row in rows)
+
+
+def test_a_structure_larger_than_a_row_is_refused() -> None:
+    with pytest.raises(EncodingError, match="a structure has 21 units, a row has room for 20; give more room"):
+        fill([3, 21], room=20)
