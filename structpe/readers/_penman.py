@@ -5,19 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from structpe.errors import MissingExtra, ReadError
 from structpe.readers._text import blocks
 
-__all__ = ["graphs", "parse", "split"]
+__all__ = ["Piece", "graphs", "parse", "split"]
 
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """What matters to find the end of a graph: strings and comments may hold brackets that are none."""
 
 
-def graphs(path: Path) -> Iterator[tuple[int, str | ReadError]]:
-    """Each graph of a file with the comments before it, and the line where these begin.
+class Piece(NamedTuple):
+    """The text of one graph.
+
+    Attributes:
+        line: where it begins.
+        text: the comments before the graph, and the graph.
+        wrong: why it is no graph; None where it may be one.
+    """
+
+    line: int
+    text: str
+    wrong: ReadError | None = None
+
+
+def graphs(path: Path) -> Iterator[Piece]:
+    """Each graph of a file with the comments before it.
 
     Graphs end where their brackets close, and at the latest at a blank line: so one broken graph spoils no other.
     """
@@ -32,26 +46,27 @@ def graphs(path: Path) -> Iterator[tuple[int, str | ReadError]]:
             yield from split("\n".join(block), start)
 
 
-def split(text: str, first: int = 1) -> Iterator[tuple[int, str | ReadError]]:
+def split(text: str, first: int = 1) -> Iterator[Piece]:
     """The graphs of a text whose first line has the number ``first``; an error ends it."""
     start, depth = 0, 0
     for token in TOKEN.finditer(text):
-        here = first + text.count("\n", 0, token.start())
         if token[0] == "(":
             depth += 1
         elif token[0] == ")" and depth:
             depth -= 1
             if not depth:
-                yield first + text.count("\n", 0, start), text[start : token.end()]
+                yield Piece(first + text.count("\n", 0, start), text[start : token.end()])
                 start = token.end() + 1 if text[token.end() : token.end() + 1] == "\n" else token.end()
         elif not depth and not token[0].startswith("#"):
+            here = first + text.count("\n", 0, token.start())
             wrong = f"{token[0]!r} stands outside of every graph; a graph is (variable / concept :role ...)"
-            yield here, ReadError(f"{wrong}. Plain text is read with reader='tokens'").at(f"line {here}")
+            remedy = "Plain text is read with reader='tokens'"
+            yield Piece(here, text[start:], ReadError(f"{wrong}. {remedy}").at(f"line {here}"))
             return
     if depth:
         begin, last = first + text.count("\n", 0, start), first + text.count("\n")
         wrong = f"the graph is not closed: {depth} '(' still open after line {last}; close each, or remove the graph"
-        yield begin, ReadError(wrong).at(f"line {begin}")
+        yield Piece(begin, text[start:], ReadError(wrong).at(f"line {begin}"))
 
 
 def parse(text: str, first: int = 1) -> Any:

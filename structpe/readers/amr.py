@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from structpe.errors import ReadError
-from structpe.readers._penman import graphs, parse, split
+from structpe.readers._penman import Piece, graphs, parse, split
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
@@ -29,10 +29,9 @@ def amr(path: Path) -> Iterator[Outcome]:
 
     See :func:`graph` for what becomes a node. ``# ::snt`` is the text; ``metadata`` has all comments.
     """
-    for number, (line, text) in enumerate(graphs(path), 1):
-        ids = ID.findall(text) if isinstance(text, str) else []
-        id = ids[-1] if ids else ""
-        yield attempt(partial(_item, text, line, id or str(number), path.name), id, line)
+    for number, piece in enumerate(graphs(path), 1):
+        id = (ID.findall(piece.text) or [""])[-1]
+        yield attempt(partial(_item, piece, id or str(number), path.name), id, piece.line)
 
 
 def graph(text: str, name: str = "") -> Structure:
@@ -43,8 +42,8 @@ def graph(text: str, name: str = "") -> Structure:
     its colon; inverse roles (``:ARG0-of``) are turned round. A variable that stands again is one more edge of its one
     node (re-entrancy). Edges are in the order in which the text has introduced both their ends. The root is the top.
 
-    Features: ``is_attribute`` marks the constants; ``alignment`` and ``edge_alignment`` have the first token that a
-    node or role is aligned with (``~e.3``), -1 where there is none.
+    Features: ``is_attribute`` marks the constants, ``edge_inverted`` the roles that the text has as inverse;
+    ``alignment`` and ``edge_alignment`` have the first token that a node or role is aligned with (``~e.3``), or -1.
 
     Constants of AMR are strings, numbers, ``+`` and ``-``, or words such as ``imperative``. A bare letter with or
     without digits is therefore a variable, and must be introduced somewhere.
@@ -52,19 +51,18 @@ def graph(text: str, name: str = "") -> Structure:
     Raises:
         ReadError: the text is not one PENMAN graph; a variable without or with two concepts; a role without a target.
     """
-    pieces = [piece for _, piece in split(text)]
-    for piece in pieces:
-        if isinstance(piece, ReadError):
-            raise piece
+    pieces = list(split(text))
+    if wrong := [piece.wrong for piece in pieces if piece.wrong is not None]:
+        raise wrong[0]
     if len(pieces) != 1:
         raise ReadError(f"the text holds {len(pieces)} graphs; give one")
     return _structure(parse(text), name)
 
 
-def _item(text: str | ReadError, line: int, id: str, file: str) -> Item:
-    if isinstance(text, ReadError):
-        raise text
-    tree = parse(text, line)
+def _item(piece: Piece, id: str, file: str) -> Item:
+    if piece.wrong is not None:
+        raise piece.wrong
+    tree = parse(piece.text, piece.line)
     texts = (tree.metadata["snt"],) if "snt" in tree.metadata else ()
     return Item(_structure(tree, f"{file}:{id}"), texts, id, dict(tree.metadata))
 
@@ -88,7 +86,7 @@ class _Graph:
         self.model, self.variables = model, variables
         self.number: dict[str, int] = {}
         self.nodes: list[tuple[str, bool, int]] = []
-        self.edges: list[tuple[int, int, str, int]] = []
+        self.edges: list[tuple[int, int, str, int, bool]] = []
         self.waiting: dict[str, list[tuple[int, str]]] = {}
 
     def visit(self, branch: Any, here: int) -> None:
@@ -141,9 +139,10 @@ class _Graph:
 
     def edge(self, site: int, role: str, other: int) -> None:
         relation, alignment = _aligned(role)
-        if self.model.is_role_inverted(relation):
+        inverted = self.model.is_role_inverted(relation)
+        if inverted:
             site, other, relation = other, site, self.model.invert_role(relation)
-        self.edges.append((site, other, relation, alignment))
+        self.edges.append((site, other, relation, alignment, inverted))
 
     def structure(self, name: str) -> Structure:
         labels, attributes, alignments = zip(*self.nodes, strict=True)
@@ -157,6 +156,7 @@ class _Graph:
                 "is_attribute": np.array(attributes),
                 "alignment": np.array(alignments),
                 "edge_alignment": np.array([edge[3] for edge in self.edges], dtype=np.int64),
+                "edge_inverted": np.array([edge[4] for edge in self.edges], dtype=bool),
             },
             name=name,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,9 +35,8 @@ def conllu(path: Path) -> Iterator[Outcome]:
 def _item(block: list[str], first: int, id: str, file: str) -> Item:
     numbers = [number for number, line in enumerate(block, first) if not line.lstrip().startswith("#")]
     rows = _parse(block, first)
-    words = [(number, row) for number, row in zip(numbers, rows, strict=True) if isinstance(row["id"], int)]
-    _check_ids(words)
-    column = {name: [row[name] for _, row in words] for name in NEEDED}
+    words = _words(zip(numbers, rows, strict=True))
+    column = {name: [row[name] for row in words] for name in NEEDED}
     structure = tree(column["form"], column["head"], column["deprel"], name=f"{file}:{id}")
     if "text" in rows.metadata:
         structure = replace(structure, features={"span": spans(column["form"], rows.metadata["text"])})
@@ -63,13 +62,20 @@ def _parse(block: list[str], first: int) -> Any:
                 message = f"{str(error).rstrip('.')}; the line is {line!r}, CoNLL-U has ten columns apart by tabs"
                 raise ReadError(message).at(f"line {number}") from None
         raise
-    if lacking := [name for name in NEEDED for row in rows if name not in row or row["id"] is None]:
-        raise ReadError(f"a word has no {lacking[0].upper()}; CoNLL-U has ten columns apart by tabs, HEAD is the seventh")
     return rows
 
 
-def _check_ids(words: list[tuple[int, Any]]) -> None:
-    for place, (number, row) in enumerate(words, 1):
-        if row["id"] != place:
-            message = f"the word {row['form']!r} has id {row['id']}; ids count 1, 2, 3, ..., so {place} is due here"
-            raise ReadError(message).at(f"line {number}")
+def _words(rows: Iterable[tuple[int, Any]]) -> list[Any]:
+    """The rows that are words, which must be complete and numbered 1, 2, 3, ..., each once."""
+    words: list[Any] = []
+    for line, row in rows:
+        if lacking := [name for name in NEEDED if name not in row]:
+            message = f"the line has no {lacking[0].upper()}; CoNLL-U has ten columns apart by tabs, HEAD the seventh"
+            raise ReadError(message).at(f"line {line}")
+        if isinstance(row["id"], tuple):
+            continue
+        if row["id"] != len(words) + 1:
+            message = f"{row['form']!r} has id {row['id']}; ids count 1, 2, 3, ..., so {len(words) + 1} is due here"
+            raise ReadError(message).at(f"line {line}")
+        words.append(row)
+    return words

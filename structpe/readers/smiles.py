@@ -52,11 +52,11 @@ def smiles(path: Path, column: str = "smiles") -> Iterator[Outcome]:
 
 
 def _table(path: Path, column: str) -> Iterator[Outcome]:
-    rows = csv.reader((line + "\n" for _, line in lines(path)), strict=True)
-    header = next(rows, [])
+    rows = _rows(csv.reader((line + "\n" for _, line in lines(path)), strict=True))
+    _, header = next(rows, (1, []))
     if column not in header:
         raise ReadError(f"there is no column {column!r}; give column=, one of: {', '.join(header)}").at("line 1")
-    for number, (line, row) in enumerate(_rows(rows), 1):
+    for number, (line, row) in enumerate(rows, 1):
         yield attempt(partial(_row, header, row, column, number, path.name), line=line)
 
 

@@ -97,6 +97,8 @@ class _Handler:
         except expat.ExpatError as error:
             wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; mend or restore the file"
             raise ReadError(wrong).at(f"line {error.lineno}") from None
+        except (LookupError, ValueError) as error:
+            raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None
 
     def take(self) -> list[_Entry]:
         """The entries that are complete since the last call."""

@@ -19,8 +19,9 @@ class Tour:
     Attributes:
         starts: nodes where reading begins: the root, then the first node in order of each part not yet reached.
         entry: (n,) the edge by which each node is reached, -1 for the starts.
-        site: (e,) the node at which each edge is read: the end nearer to the start for the edges of ``entry``, and
-            for the others, which close a cycle or a re-entrancy, the end that comes later in the order.
+        site: (e,) the node at which each edge is read: for the edges of ``entry`` the end nearer to the start; for
+            the others, which close a cycle or a re-entrancy, the source, or the target where the feature
+            ``edge_inverted`` says so (a role that PENMAN writes as ``-of``).
     """
 
     starts: tuple[int, ...]
@@ -44,7 +45,7 @@ def tour(structure: Structure) -> Tour:
     for edge, (source, target) in enumerate(edges):
         incident[source].append((edge, target))
         incident[target].append((edge, source))
-    entry, site = np.full(len(rank), -1), np.array([max(ends, key=rank.__getitem__) for ends in edges], dtype=np.int64)
+    entry, site = np.full(len(rank), -1), _written(structure)
     starts, reached = [], set[int]()
     root = [] if structure.root is None else [structure.root]
     for start in [*root, *np.argsort(structure.order).tolist()]:
@@ -63,3 +64,9 @@ def tour(structure: Structure) -> Tour:
                 if other not in reached:
                     heapq.heappush(frontier, (rank[other], onward, other, node))
     return Tour(tuple(starts), entry, site)
+
+
+def _written(structure: Structure) -> Ids:
+    nothing = np.zeros(len(structure.edges), dtype=bool)
+    inverted = np.asarray(structure.features.get("edge_inverted", nothing), dtype=bool)
+    return np.where(inverted, structure.edges[:, 1], structure.edges[:, 0])

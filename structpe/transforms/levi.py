@@ -21,7 +21,8 @@ def levi(structure: Structure) -> Structure:
     would have no value for half of the nodes and are left out.
 
     Where there is an order, the nodes keep theirs among each other, and each relation is read right before the node
-    that it introduces; a relation between two nodes introduced otherwise (a re-entrancy) right after the later one.
+    that it introduces; the others, which go back to a node introduced elsewhere (a re-entrancy), right after the
+    node that has them.
     So the units in their order read like the linearised graph, but a re-entrant node is read once, where
     :func:`structpe.transforms.linearise.linearise` repeats it.
 

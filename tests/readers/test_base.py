@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from structpe.errors import MissingExtra, ReadError, StructPEError
+from structpe.readers import READERS, Item, Skipped, read, stream
+from structpe.readers.base import Reading
+from structpe.structure import path
+from tests.corpora import SAMPLES
+
+AMR = "(a / alpha)\n\n(b / beta :ARG0 x2)\n\n(c / gamma)\n\n(d / delta\n"
+
+
+def test_every_reader_is_described():
+    assert set(READERS) == {"amr", "conllu", "smiles", "tokens", "triples", "webnlg"}
+    for name, reader in READERS.items():
+        assert reader.name == name
+        assert all(suffix.startswith(".") for suffix in reader.suffixes)
+        assert reader.doc.endswith(".")
+
+
+def test_a_suffix_chooses_the_reader(write):
+    assert read(write("a.amr", "(a / alpha)"))[0].structure.nodes == ("alpha",)
+    assert read(write("a.tokens", "a b"))[0].structure.nodes == ("a", "b")
+    assert read(write("a.smi", "CO"))[0].structure.nodes == ("C", "O")
+
+
+def test_an_unclaimed_suffix_asks_for_a_reader(write):
+    with pytest.raises(ReadError, match=r"no reader claims '\.json' files; say which with reader=, one of 'amr', 'c"):
+        read(write("a.json", "{}"))
+
+
+def test_two_readers_of_a_suffix_ask_for_one(write, monkeypatch):
+    other = READERS["tokens"].__class__("other", (".amr",), "Other.", READERS["tokens"].items)
+    list(READERS)
+    monkeypatch.setitem(READERS._classes, "other", other)
+    with pytest.raises(ReadError, match=r"several readers read '\.amr' files; .* one of 'amr', 'other'"):
+        read(write("a.amr", AMR))
+
+
+def test_an_unknown_reader_names_the_nearest(write):
+    with pytest.raises(ReadError, match=r"no reader named 'conlu'\. Did you mean 'conllu'\?"):
+        read(write("a.txt", "x"), reader="conlu")
+
+
+def test_an_unknown_option_names_those_there_are(write):
+    with pytest.raises(ReadError, match="reader 'smiles' has no option 'col'; its options: column"):
+        read(write("a.csv", "smiles\nC\n"), col="smiles")
+
+
+def test_a_wrong_on_error_says_what_to_give(write):
+    with pytest.raises(ReadError, match="on_error is 'ignore'; give 'raise' or 'skip'"):
+        read(write("a.amr", AMR), on_error="ignore")
+
+
+def test_a_missing_path_is_named(tmp_path):
+    with pytest.raises(ReadError, match=r"nowhere\.amr: there is no such file or folder; check the path"):
+        read(tmp_path / "nowhere.amr")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_an_unreadable_file_is_an_error(write):
+    file = write("a.amr", AMR)
+    file.chmod(0)
+    with pytest.raises(ReadError, match="cannot be read"):
+        read(file)
+
+
+@pytest.mark.parametrize("name", ["a.amr", "a.tokens", "a.conllu", "a.tsv", "a.smi"])
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_an_empty_file_is_an_error(write, name, content):
+    with pytest.raises(StructPEError, match=r"there is no item in the file; reader|has no token|has no node"):
+        read(write(name, content))
+
+
+@pytest.mark.parametrize("name", ["a.amr", "a.tokens", "a.conllu", "a.tsv", "a.smi", "a.csv"])
+def test_bytes_that_are_not_utf8_are_named(write, name):
+    first = {"a.csv": b"smiles\n", "a.tsv": b"a\tr\tb\n", "a.smi": b"C\n"}.get(name, b"# comment\n")
+    message = rf"{name}: (item 1: )?line 2: byte 0xe9 at column 4 is not UTF-8; convert the file first, for example"
+    with pytest.raises(ReadError, match=message):
+        read(write(name, first + b"caf\xe9\n"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(write):
+    assert read(write("a.tokens", b"\xef\xbb\xbfa b\r\n"))[0].structure.nodes == ("a", "b")
+
+
+def test_the_first_bad_item_stops_the_reading(write):
+    with pytest.raises(ReadError, match=r"a\.amr: item 2: line 3: variable 'x2', :ARG0 of 'b', is introduced nowhere"):
+        read(write("a.amr", AMR))
+
+
+def test_bad_items_are_skipped_and_reported(write):
+    file = write("a.amr", AMR)
+    reading = read(file, on_error="skip")
+    assert [item.structure.nodes for item in reading] == [("alpha",), ("gamma",)]
+    assert [skipped.place for skipped in reading.skipped] == [f"{file}: item 2: line 3", f"{file}: item 4: line 7"]
+    report = reading.report().split("\n")
+    assert report[0] == "skipped 2 of 4 items:"
+    assert report[2] == f"  {file}: item 4: line 7: {reading.skipped[1].message}"
+    assert "the graph is not closed: 1 '(' still open after line 7" in report[2]
+
+
+def test_nothing_skipped_is_said_too(write):
+    assert read(write("a.amr", "(a / alpha)")).report() == "skipped 0 of 1 items"
+
+
+def test_a_long_report_says_how_many_more():
+    reading = Reading((), tuple(Skipped(f"item {i}", "bad") for i in range(25)))
+    assert reading.report().split("\n")[-1] == "  and 5 more"
+
+
+def test_skipping_everything_is_an_error(write):
+    with pytest.raises(ReadError, match="not one good item; check that the reader fits the file; skipped 1 of 1 i"):
+        read(write("a.amr", "plain text"), on_error="skip")
+
+
+def test_a_broken_file_keeps_what_was_read_before(write):
+    entry = "<entry eid='1'><modifiedtripleset><mtriple>a | r | b</mtriple></modifiedtripleset></entry>"
+    file = write("a.xml", f"<benchmark>\n{entry}\n{entry}</benchmark")
+    reading = read(file, on_error="skip")
+    assert len(reading) == 2
+    assert reading.skipped[0].place == f"{file}: line 3"
+    assert reading.skipped[0].message.endswith("(nothing after this was read from the file)")
+
+
+def test_a_folder_is_read_file_by_file_in_order(write, tmp_path):
+    for name in ("b/2.amr", "a/1.amr", "b/10.amr", "a/notes.md", "a/.hidden.amr"):
+        write(f"data/{name}", f"(x / {name.replace('/', '-')})")
+    assert [item.structure.nodes[0] for item in read(tmp_path / "data")] == ["a-1.amr", "b-10.amr", "b-2.amr"]
+
+
+def test_a_folder_without_a_fitting_file_says_what_would_fit(write, tmp_path):
+    write("data/a.md", "x")
+    with pytest.raises(ReadError, match=r"the folder holds no file whose name ends in \.conll, \.conllu"):
+        read(tmp_path / "data", reader="conllu")
+
+
+def test_a_reading_is_a_sequence():
+    items = tuple(Item(path([word]), id=word) for word in "abc")
+    reading = Reading(items)
+    assert len(reading) == 3
+    assert reading[1] is items[1]
+    assert reading[1:] == items[1:]
+    assert list(reading) == list(items)
+    assert [structure.nodes for structure in reading.structures] == [("a",), ("b",), ("c",)]
+
+
+def test_streaming_does_not_wait_for_the_end(write):
+    file = write("a.tokens", "good\n" * 3 + "\n")
+    assert [item.id for item in itertools.islice(stream(file), 3)] == ["1", "2", "3"]
+    skipped: list[Skipped] = []
+    assert len(list(stream(file, skip=skipped.append))) == 3
+    assert len(skipped) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "extra"),
+    [("a.amr", "penman", "amr"), ("a.conllu", "conllu", "trees"), ("a.smi", "rdkit", "mol")],
+)
+def test_a_missing_package_names_its_extra_and_is_not_skipped(write, monkeypatch, name, package, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=rf"'{package}' is needed .* pip install 'structpe\[{extra}\]'"):
+        read(write(name, "(C / C)"), on_error="skip")
+
+
+SOURCES = {
+    "amr": b"# ::id 1\n(w / want-01~e.1 :ARG0 (b / boy) :op1 \"a\")\n\n(c / cat :polarity - :ARG0-of c)\n",
+    "conllu": b"# sent_id = 1\n# text = a b\n1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n",
+    "webnlg": b"<a><entry eid='1'><modifiedtripleset><mtriple>a | r | b</mtriple></modifiedtripleset></entry></a>",
+    "smiles": b"CCO ethanol\nC(=O)[O-].[Na+]\n",
+    "triples": b"a\tr\tb\nb\tr\tc\n",
+    "tokens": b"the dog\nbarks .\n",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@given(data=st.data())
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_damaged_file_is_read_or_refused_in_our_words(write, name, data):
+    content = bytearray(SOURCES[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        content[start : start + data.draw(st.integers(0, 6))] = data.draw(
+            st.binary(max_size=3) | st.sampled_from([bytes([byte]) for byte in b"()\"/:~#\n\t<&1"])
+        )
+    try:
+        read(write("a.damaged", bytes(content)), name, on_error="skip")
+    except StructPEError as error:
+        assert error.places  # noqa: PT017  reading is allowed to succeed
+
+
+CARDS = sorted(SAMPLES.glob("*/card.yaml"))
+
+
+@pytest.mark.parametrize("card", CARDS, ids=[card.parent.name for card in CARDS])
+def test_the_samples_of_the_project_hold_what_their_cards_say(card):
+    content = card.read_text()
+    reader = re.search(r"^reader: (\S+)$", content, re.MULTILINE)
+    splits = re.findall(r"file: (\S+)\n *items: (\d+)", content)
+    assert reader
+    assert splits
+    for file, items in splits:
+        reading = read(card.parent / file, reader[1])
+        assert len(reading) == int(items)
+        assert all(item.id and item.structure.name for item in reading)
