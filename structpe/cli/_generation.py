@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.cli.base import UsageError
+
 if TYPE_CHECKING:
     from structpe.nn.search import SearchConfig
     from structpe.readers import Item
@@ -23,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
     parser.add_argument("--reader", metavar="NAME", help="format of the file; by default that of the training data")
     parser.add_argument("--on-error", choices=("raise", "skip"), help="what to do with a bad item")
-    parser.add_argument("--device", metavar="NAME", help="cpu or cuda; by default a GPU where there is one")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU where there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")
     search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
     search.add_argument("--length-penalty", metavar="A", type=float, help="0 prefers short texts, larger longer ones")
@@ -32,9 +34,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
     """The items and the search: as the run was configured, unless the arguments say otherwise."""
+    import torch
+
     from structpe.tasks.graph_to_text.run import load
     from structpe.tasks.graph_to_text.source import read_path
 
+    if given.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
     config = load(given.run)[2]
     data, asked = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
     if given.reader is not None and given.reader != data.reader:

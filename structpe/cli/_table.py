@@ -37,4 +37,6 @@ def print_table(
     console = Console(markup=False, highlight=False, emoji=False)
     # A terminal narrower than what is needed breaks the lines itself; rich would cut cells off.
     console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
-    console.print(table)
+    with console.capture() as captured:  # printing it as Python does, so that a broken pipe is an error as elsewhere
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -82,7 +82,7 @@ def parse_encoding(text: str) -> dict[str, Any]:
     try:
         described = yaml.safe_load(text)  # of which JSON is a part
     except yaml.YAMLError as error:
-        raise UsageError(f"--encoding {text!r} is no JSON object: {error}") from error
+        raise UsageError(f"--encoding {text!r} is no JSON object: {' '.join(str(error).split())}") from error
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "limit": 8}}')
     return described

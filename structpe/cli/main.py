@@ -45,6 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return _say("interrupted", 130)
+    except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):  # Lightning exits where it is interrupted
+            return _say("interrupted", 130)
+        raise
     except Exception as error:
         if "--debug" in argv:
             raise

@@ -1,0 +1,55 @@
+"""The command line as a person runs it: as a process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from structpe.cli.main import main
+from tests.modules import ROOT
+
+SAMPLE = ROOT / "datasets" / "amr_sample"
+
+
+def structpe(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run ``structpe`` with these words."""
+    return subprocess.run(
+        [sys.executable, "-m", "structpe", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "100"},
+    )
+
+
+def output(*words: str | Path, folder: Path | None = None) -> str:
+    """What a run that must succeed prints."""
+    done = structpe(*words, folder=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def complaint(*words: str | Path, code: int = 2) -> str:
+    """The one line of a run that must fail, and leave standard output empty; in this process, which is faster."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        got = main([str(word) for word in words])
+    return one_line(got, out.getvalue(), err.getvalue(), code)
+
+
+def complaint_of_process(*words: str | Path, code: int = 2) -> str:
+    """The same of a process."""
+    done = structpe(*words)
+    return one_line(done.returncode, done.stdout, done.stderr, code)
+
+
+def one_line(got: int, out: str, err: str, code: int) -> str:
+    assert (got, out) == (code, ""), out + err
+    assert err.startswith("structpe: "), err
+    assert err.count("\n") == 1, err
+    return err.removeprefix("structpe: ").rstrip("\n")

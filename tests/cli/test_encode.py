@@ -1,0 +1,108 @@
+"""``structpe encode``: from a file to a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structpe.cli import UsageError
+from structpe.cli.encode import parse_encoding
+from structpe.data.store import load
+from structpe.encodings import Distance, RandomWalk
+from structpe.readers import read
+from structpe.transforms.levi import levi
+from tests.cli.running import SAMPLE, complaint, output, structpe
+
+FILE = SAMPLE / "test.txt"
+
+
+def test_what_is_stored_is_what_is_encoded(tmp_path: Path) -> None:
+    words = ["--encoding", "distance:limit=3", "--encoding", '{"name": "random-walk", "steps": 4}', "--graph", "levi"]
+    shown = output("encode", FILE, "--reader", "amr", "--out", tmp_path / "store", *words)
+    structures = [levi(structure) for structure in read(FILE, "amr").structures]
+    assert shown == f"{tmp_path / 'store'}: {len(structures)} structures, encoded by distance, random-walk\n"
+    store = load(tmp_path / "store")
+    assert store.encodings == (Distance(limit=3), RandomWalk(steps=4))
+    for stored, structure in zip(store, structures, strict=True):
+        for encoding in store.encodings:
+            expected = encoding.one(structure)
+            np.testing.assert_array_equal(stored[encoding].values, expected.values)
+            if expected.index is not None:
+                np.testing.assert_array_equal(stored[encoding].pairs(), expected.pairs())
+
+
+def test_labels_are_learned_from_the_file(tmp_path: Path) -> None:
+    output("encode", FILE, "--reader", "amr", "--encoding", "label-path", "--out", tmp_path / "store")
+    (encoding,) = load(tmp_path / "store").encodings
+    assert ":ARG0" in encoding.options()["labels"]
+
+
+def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
+    file = tmp_path / "graphs.txt"
+    file.write_text("# ::id good\n(w / want-01)\n\n# ::id bad\n(w / want-01 :ARG0 (\n\n# ::id last\n(g / go-02)\n")
+    words = ["encode", file, "--reader", "amr", "--encoding", "distance", "--out", tmp_path / "store"]
+    message = complaint(*words, code=1)
+    assert message.startswith(f"{file}: item 2: 'bad'")
+    assert not (tmp_path / "store").exists()
+    done = structpe(*words, "--on-error", "skip")
+    assert done.returncode == 0
+    assert "2 structures" in done.stdout
+    assert done.stderr.startswith(f"skipped 1 of 3 items:\n  {file}: item 2: 'bad'")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--encoding", "distanc"], 1, "there is no encoding named 'distanc'. Did you mean 'distance'? Known: "),
+        (["--encoding", "distance:limt=3"], 1, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'?"),
+        (
+            ["--encoding", "distance:limit=x"],
+            1,
+            "option 'limit' of encoding 'distance' takes int or None; given is 'x'",
+        ),
+        (["--encoding", "distance:limit"], 2, "--encoding 'distance:limit' is not of the form NAME or NAME:key=value"),
+        (["--encoding", "distance", "--reader", "arm"], 1, "there is no reader named 'arm'. Did you mean 'amr'?"),
+        (["--reader", "amr"], 2, "encode: the following arguments are required: --encoding"),
+        (["--encoding", "distance", "--graph", "tree"], 2, "encode: argument --graph: invalid choice: 'tree'"),
+    ],
+)
+def test_mistakes_are_explained(words: list[str], code: int, message: str, tmp_path: Path) -> None:
+    assert message in complaint("encode", FILE, "--out", tmp_path / "store", *words, code=code)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_file_and_an_existing_store(tmp_path: Path) -> None:
+    unknown = tmp_path / "graphs.xyz"
+    unknown.touch()
+    assert complaint("encode", unknown, "--encoding", "distance", "--out", tmp_path / "store", code=1).startswith(
+        f"{unknown}: no reader claims '.xyz' files; say which with reader="
+    )
+    words = ["--reader", "amr", "--encoding", "distance", "--out", tmp_path]
+    assert (
+        complaint("encode", "none.txt", *words, code=1) == "none.txt: there is no such file or folder; check the path"
+    )
+    assert (
+        complaint("encode", FILE, *words, code=1) == f"{tmp_path} exists already; remove it, or choose another folder"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "described"),
+    [
+        ("distance", {"name": "distance"}),
+        ("distance:limit=8", {"name": "distance", "limit": 8}),
+        ("label-path:limit=4,longer=symbol", {"name": "label-path", "limit": 4, "longer": "symbol"}),
+        ('{"name": "label-path", "labels": [":mod"]}', {"name": "label-path", "labels": [":mod"]}),
+    ],
+)
+def test_how_an_encoding_is_written(text: str, described: dict[str, Any]) -> None:
+    assert parse_encoding(text) == described
+
+
+@pytest.mark.parametrize("text", ["", ":limit=3", "distance:limit", "distance:=3", "{", "{}", '{"name": 3}'])
+def test_how_an_encoding_is_not_written(text: str) -> None:
+    with pytest.raises(UsageError, match="--encoding"):
+        parse_encoding(text)

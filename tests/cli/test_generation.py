@@ -1,0 +1,112 @@
+"""``structpe train``, ``generate`` and ``evaluate``: a very small model through its life."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from structpe.cli import UsageError
+from structpe.cli._generation import SEARCH
+from structpe.cli.train import as_overrides
+from structpe.nn.search import SearchConfig
+from structpe.readers import read
+from tests.cli.running import SAMPLE, complaint, output, structpe
+
+CONFIG = """
+data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt, reader: amr}
+prepare: {vocabulary: 300}
+model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, feedforward: 16}
+training: {steps: 2, validate_every: 2, checkpoint_every: 2, batch_size: 4, accelerator: cpu}
+search: {beam: 1, longest: 4}
+"""
+FILE = SAMPLE / "test.txt"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("config") / "small.yaml"
+    file.write_text(CONFIG % {"sample": SAMPLE})
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(config: Path) -> Path:
+    folder = config.parent / "run"
+    done = structpe("train", config, "--out", folder, "--training.steps=3")
+    assert done.returncode == 0, done.stderr
+    assert "finished: 3 steps" in done.stderr
+    return folder
+
+
+def test_training_goes_on_or_says_why_not(config: Path, run: Path) -> None:
+    done = structpe("train", config, "--out", run, "--training.steps", "3")
+    assert (done.returncode, "this run is finished" in done.stderr) == (0, True)
+    assert "they differ in training.steps" in complaint("train", config, "--out", run)
+
+
+def test_texts_come_one_per_line(run: Path, tmp_path: Path) -> None:
+    lines = output("generate", run, FILE).split("\n")
+    items = read(FILE, "amr")
+    assert len(lines) == len(items) + 1
+    assert output("generate", run, FILE, "--json", "--out", tmp_path / "texts.json") == ""
+    rows = [json.loads(line) for line in (tmp_path / "texts.json").read_text(encoding="utf-8").splitlines()]
+    assert [row["id"] for row in rows] == [item.id for item in items]
+    assert [row["references"] for row in rows] == [list(item.texts) for item in items]
+    assert [" ".join(row["text"].split()) for row in rows] == lines[:-1]
+    assert [file.name for file in tmp_path.iterdir()] == ["texts.json"]
+
+
+def test_scores_come_with_signatures(run: Path) -> None:
+    scores = json.loads(output("evaluate", run, FILE, "--json", "--beam", "2"))
+    assert scores["items"] == len(read(FILE, "amr"))
+    assert 0 <= scores["bleu"] <= 100
+    assert "version:" in scores["bleu_signature"]
+    shown = output("evaluate", run, FILE)
+    assert shown.startswith("BLEU ")
+    assert scores["chrf_signature"] in shown
+
+
+def test_every_field_of_the_search_is_an_option() -> None:
+    assert tuple(field.name for field in fields(SearchConfig)) == SEARCH
+
+
+def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None:
+    assert complaint("train", tmp_path / "none.yaml") == (
+        f"there is no configuration file {tmp_path / 'none.yaml'}; check the path"
+    )
+    assert complaint("train", config, "--training.stepz", "3").startswith(
+        "there is no key named 'training.stepz'. Did you mean 'training.steps'?"
+    )
+    assert complaint("train", config, "--training.steps", "many") == "training.steps takes int; given is 'many'"
+    assert complaint("generate", tmp_path, FILE, code=1).startswith(f"{tmp_path} holds no config.yaml; ")
+    assert complaint("generate", run, "none.txt", code=1).startswith("none.txt: there is no such file or folder")
+    assert complaint("evaluate", run, FILE, "--beam", "0").startswith("beam and longest must be 1 or more")
+
+
+@pytest.mark.parametrize(
+    ("words", "overrides"),
+    [
+        ([], []),
+        (["--out", "runs/a", "--training.steps=3"], ["out=runs/a", "training.steps=3"]),
+        (["--model.message_passing", "{a: -1}"], ["model.message_passing={a: -1}"]),
+        (["--data.options=", "--search.length_penalty", "-1"], ["data.options=", "search.length_penalty=-1"]),
+    ],
+)
+def test_options_become_overrides(words: list[str], overrides: list[str]) -> None:
+    assert as_overrides(words) == overrides
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["3"], "'3' is no option; write --key value"),
+        (["--out"], "option '--out' has no value; write --out VALUE"),
+        (["--out", "--name", "a"], "option '--out' has no value"),
+    ],
+)
+def test_what_is_no_override(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        as_overrides(words)

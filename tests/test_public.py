@@ -1,0 +1,66 @@
+"""``import structpe``: instant, and every public name is there."""
+
+from __future__ import annotations
+
+import ast
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import structpe
+
+FILE = Path(structpe.__file__)
+
+
+@pytest.mark.parametrize("name", structpe.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(structpe, name).__module__.startswith("structpe.")
+    assert name in dir(structpe)
+
+
+def test_the_lists_agree() -> None:
+    tree = ast.parse(FILE.read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    for_types = {alias.name for each in block.body if isinstance(each, ast.ImportFrom) for alias in each.names}
+    assert for_types == set(structpe.__all__) == set(structpe._HOME)
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="module 'structpe' has no attribute 'atend'"):
+        _ = structpe.atend  # type: ignore[attr-defined]
+
+
+def test_the_example_of_the_docstring_runs() -> None:
+    import torch
+
+    from structpe.encodings import Distance
+
+    sentence = structpe.path(["a", "path", "graph"])
+    where = Distance(limit=8)
+    positions = structpe.encode([sentence], [where])
+    dims = structpe.Dims(width=64, heads=4, layers=2)
+    model = structpe.build({"name": "t5", "encoding": {"name": "distance", "limit": 8}}, dims)
+    terms = model.terms(model.prepare(positions), structpe.Site(layer=0))
+    q, k, v = torch.randn(3, 1, 4, 3, 16)
+    assert structpe.attend(q, k, v, terms).shape == (1, 4, 3, 16)
+
+
+def test_import_is_instant() -> None:
+    code = "import sys, structpe; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "numpy"} & set(loaded)
+
+
+def test_all_that_a_name_needs_takes_little_more_than_torch() -> None:
+    assert seconds("from structpe import attend, build, encode, path") < 1.5 * seconds("import torch")
+
+
+def seconds(code: str) -> float:
+    """Processor time, which does not depend on what else the machine does."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
