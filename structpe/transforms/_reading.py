@@ -40,11 +40,7 @@ def tour(structure: Structure) -> Tour:
     """
     if structure.order is None:
         raise structure.error("the structure has no reading order; give Structure(order=...)")
-    rank, edges = structure.order.tolist(), structure.edges.tolist()
-    incident: list[list[tuple[int, int]]] = [[] for _ in rank]
-    for edge, (source, target) in enumerate(edges):
-        incident[source].append((edge, target))
-        incident[target].append((edge, source))
+    rank, incident = structure.order.tolist(), _incident(structure)
     entry, site = np.full(len(rank), -1), _written(structure)
     starts, reached = [], set[int]()
     root = [] if structure.root is None else [structure.root]
@@ -64,6 +60,15 @@ def tour(structure: Structure) -> Tour:
                 if other not in reached:
                     heapq.heappush(frontier, (rank[other], onward, other, node))
     return Tour(tuple(starts), entry, site)
+
+
+def _incident(structure: Structure) -> list[list[tuple[int, int]]]:
+    """Per node its edges, in the order in which they are stored, each with its other end."""
+    incident: list[list[tuple[int, int]]] = [[] for _ in structure.nodes]
+    for edge, (source, target) in enumerate(structure.edges.tolist()):
+        incident[source].append((edge, target))
+        incident[target].append((edge, source))
+    return incident
 
 
 def _written(structure: Structure) -> Ids:
