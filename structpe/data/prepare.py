@@ -198,7 +198,9 @@ class Preparer:
 def _form(structure: Structure, config: PrepareConfig) -> Structure:
     if config.labels == "readable":
         structure = with_readable_labels(structure)
-    return {"plain": lambda s: s, "levi": levi, "linear": linearise}[config.graph](structure)
+    if config.graph == "plain":
+        return structure
+    return levi(structure) if config.graph == "levi" else linearise(structure)
 
 
 def _pad(rows: Sequence[NDArray[np.int64]], padding: int) -> torch.Tensor:

@@ -40,12 +40,15 @@ class MessagePassing(nn.Module):
 def _convolution(name: Convolution, width: int) -> nn.Module:
     from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, ResGatedGraphConv  # slow to import
 
+    made: nn.Module
     if name == "gcn":
-        return GCNConv(width, width)
-    if name == "gine":
-        return GINEConv(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
-    if name == "gatv2":
-        return GATv2Conv(width, width, edge_dim=width)
-    if name == "gatedgcn":
-        return ResGatedGraphConv(width, width, edge_dim=width)
-    raise ConfigError(f"there is no convolution {name!r}; known are gcn, gine, gatv2, gatedgcn, or null for none")
+        made = GCNConv(width, width)
+    elif name == "gine":
+        made = GINEConv(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
+    elif name == "gatv2":
+        made = GATv2Conv(width, width, edge_dim=width)
+    elif name == "gatedgcn":
+        made = ResGatedGraphConv(width, width, edge_dim=width)
+    else:
+        raise ConfigError(f"there is no convolution {name!r}; known are gcn, gine, gatv2, gatedgcn, or null for none")
+    return made

@@ -110,7 +110,8 @@ class EncoderDecoder(nn.Module):
         return self.step(batch.target[:, :-1], self.start(batch))
 
     def _embed(self, units: Tensor) -> Tensor:
-        return self.embedding(units) * math.sqrt(self.config.width)
+        embedded: Tensor = self.embedding(units) * math.sqrt(self.config.width)
+        return embedded
 
     def _layers(self, side: str, convolution: Convolution | None, edge_types: int) -> LayerConfig:
         c = self.config
