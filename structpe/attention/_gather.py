@@ -33,7 +33,7 @@ def meet_queries(x: Lookup, k: Tensor) -> Tensor:
 
 
 def collect_values(weights: Tensor, x: Lookup) -> Tensor:
-    """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, then meet it in one product."""
+    """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, which they then meet."""
     b, h, n, _ = weights.shape
     by_row = weights.new_zeros(b, h, n, x.rows.shape[1])
     by_row = by_row.scatter_add(-1, x.index[:, None].expand(b, h, n, -1), weights)

@@ -17,7 +17,7 @@ __all__ = ["sdpa"]
 
 @kernel("sdpa", supports="maps factors bias mask key query scale", cost=1)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """``scaled_dot_product_attention`` with one additive mask; without bias or vectors the fused kernels stay in use."""
+    """``scaled_dot_product_attention`` with one additive mask; without bias or vectors fused kernels stay in use."""
     for change in terms.maps:
         q, k = change(q, k)
     scale = terms.scale / math.sqrt(q.shape[-1])

@@ -30,7 +30,7 @@ class Source:
 
 
 class Copy(nn.Module):
-    """p(y) = (1 - g) softmax(logits)_y + g sum_{i: unit_i = y} a_i, a = softmax(h W K^T / sqrt(d)), g = sigmoid(w.h + b).
+    """p(y) = (1 - g) softmax(logits)_y + g sum_{i: unit_i = y} a_i, a = softmax(hW K^T/sqrt(d)), g = sigmoid(w.h + b).
 
     Source and target share their units, so a copied unit is a unit of the vocabulary. The gate starts near 0.12: the
     model learns to write before it copies. Log-probabilities are computed in float32 at least.

@@ -17,7 +17,7 @@ Convolution: TypeAlias = Literal["gcn", "gine", "gatv2", "gatedgcn"]
 
 
 class MessagePassing(nn.Module):
-    """x_i' = conv(x_i, {(x_j, e_ji)}): one convolution over all graphs of the batch at once (GPS, Rampasek et al. 2022).
+    """x_i' = conv(x_i, {(x_j, e_ji)}): a convolution over all graphs of the batch at once (GPS, Rampasek et al. 2022).
 
     Args:
         convolution: which one.
