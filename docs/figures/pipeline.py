@@ -1,4 +1,4 @@
-"""Draw the figure of the pipeline: one verb per arrow. Run ``python docs/figures/pipeline.py`` to renew pipeline.svg."""
+"""Draw the figure of the pipeline: one verb per arrow. ``python docs/figures/pipeline.py`` renews pipeline.svg."""
 
 from __future__ import annotations
 
