@@ -1,0 +1,146 @@
+"""Train and score the models of models.yaml on real corpora; what is finished is not done again.
+
+    python experiments/graph_to_text/run.py little_prince --data CORPORA --seeds 1 2 3
+    python experiments/graph_to_text/run.py webnlg --data CORPORA --seeds 1
+    python experiments/graph_to_text/run.py --table
+
+CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where it
+was. Each finished run leaves one JSON file under ``results/``; what it wrote for the test graphs is ``test.tsv`` in the
+folder of the run. ``--table`` prints the tables of README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+import structpe
+from structpe.nn.search import SearchConfig
+from structpe.tasks.graph_to_text import run as runs
+from structpe.tasks.graph_to_text.config import load_config
+from structpe.tasks.graph_to_text.evaluate import evaluate
+from structpe.tasks.graph_to_text.train import train
+
+HERE = Path(__file__).parent
+MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
+SEARCH = {"little_prince": SearchConfig(beam=5, longest=80), "webnlg": SearchConfig(beam=5, longest=100)}
+COLUMNS = ("model", "seeds", "BLEU", "chrF++", "steps", "best step", "minutes", "parameters")
+
+
+def main() -> None:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", nargs="?", choices=sorted(SEARCH))
+    parser.add_argument("--data", type=Path, help="folder of the corpora")
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--out", type=Path, default=Path("runs/graph_to_text"), help="folder of the trained models")
+    parser.add_argument("--table", action="store_true", help="print the tables of what is finished")
+    given = parser.parse_args()
+    if given.table:
+        print("\n".join(table(corpus) for corpus in SEARCH))
+    elif given.corpus is None or given.data is None:
+        parser.error("name a corpus and --data, or ask for --table")
+    else:
+        for seed in given.seeds:
+            for model in given.models:
+                one(given.corpus, model, seed, given.data, given.out)
+
+
+def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
+    """One training and its test scores, unless they are there already."""
+    result = HERE / "results" / f"{corpus}.{model}.{seed}.json"
+    if result.exists():
+        print(f"{result.name} is there already")
+        return
+    folder = out / corpus / f"{model}-{seed}"
+    config = load_config(HERE / corpus / "base.yaml", overrides(corpus, model, seed, data, folder))
+    start = time.monotonic()
+    outcome = train(config)
+    minutes = (time.monotonic() - start) / 60
+    items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
+    scores, texts = evaluate(folder, items, SEARCH[corpus])
+    parameters = sum(p.numel() for p in runs.load(folder)[0].parameters())
+    result.parent.mkdir(exist_ok=True)
+    lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
+    (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    content = {
+        "corpus": corpus, "model": model, "seed": seed, "items": len(texts), "minutes": minutes, "parameters": parameters,
+        "result": asdict(outcome), "scores": asdict(scores), "search": asdict(SEARCH[corpus]), "machine": machine(),
+    }  # fmt: skip
+    result.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def overrides(corpus: str, model: str, seed: int, data: Path, folder: Path) -> list[str]:
+    """What differs from base.yaml, as the command line would say it."""
+    base = yaml.safe_load((HERE / corpus / "base.yaml").read_text(encoding="utf-8"))
+    paths = {f"data.{split}": str(data / base["data"][split]) for split in ("train", "dev", "test")}
+    rest = {"training.seed": seed, "out": str(folder), "name": model}
+    return [
+        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in (paths | MODELS[model] | rest).items()
+    ]
+
+
+def seen(items: Any, corpus: str, train_split: Any) -> list[Any]:
+    """For WebNLG the entries whose category is in the training split; everything otherwise."""
+    if corpus != "webnlg":
+        return list(items)
+    known = {item.metadata["category"] for item in structpe.read(str(train_split), "webnlg")}
+    return [item for item in items if item.metadata["category"] in known]
+
+
+def machine() -> dict[str, str]:
+    """What the numbers were made with."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True
+    )
+    return {
+        "date": time.strftime("%Y-%m-%d"), "commit": commit.stdout.strip(), "structpe": structpe.__version__,
+        "torch": torch.__version__, "python": sys.version.split()[0], "threads": str(torch.get_num_threads()),
+        "device": f"CPU, {platform.machine()}",
+    }  # fmt: skip
+
+
+def table(corpus: str) -> str:
+    """Markdown of all finished runs of a corpus: mean, and deviation where there are several seeds."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    for model in MODELS:
+        files = sorted((HERE / "results").glob(f"{corpus}.{model}.*.json"))
+        if done := [json.loads(file.read_text(encoding="utf-8")) for file in files]:
+            lines.append(f"| {' | '.join(row(model, done))} |")
+    return "\n".join([f"### {corpus}", "", *lines, ""])
+
+
+def row(model: str, done: list[dict[str, Any]]) -> list[str]:
+    """One line of the table."""
+
+    def cell(values: list[float], digits: int) -> str:
+        mean = f"{statistics.mean(values):.{digits}f}"
+        return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
+
+    return [
+        model,
+        str(len(done)),
+        cell([d["scores"]["bleu"] for d in done], 2),
+        cell([d["scores"]["chrf"] for d in done], 2),
+        cell([d["result"]["steps"] for d in done], 0),
+        cell([d["result"]["best_step"] for d in done], 0),
+        cell([d["minutes"] for d in done], 1),
+        f"{done[0]['parameters']:,}",
+    ]
+
+
+if __name__ == "__main__":
+    main()
