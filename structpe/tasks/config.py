@@ -108,7 +108,10 @@ def _override(cls: type, data: dict[str, Any], override: str) -> None:
             whole = ".".join(groups[: place + 1])
             raise ConfigError(f"{override!r}: {whole} is {inner!r}, which has no key; give all of it: {whole}=...")
         data = inner
-    data[last] = yaml.safe_load(value) if value else None
+    try:
+        data[last] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{override!r}: the value is no YAML: {' '.join(str(error).split())}") from None
 
 
 def _built(cls: type[T], parsed: Mapping[str, Any]) -> T:

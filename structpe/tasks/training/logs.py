@@ -41,7 +41,8 @@ class CsvLog(Logger):
     @rank_zero_only
     def begin(self) -> None:
         """Make the file ready."""
-        old = list(csv.reader(self.path.open(newline=""))) if self.path.exists() else []
+        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        old = list(csv.reader(text.splitlines()))
         kept = [row for row in old[1:] if len(row) == 3 and row[0].isdigit() and int(row[0]) <= self.step]
 
         def write(path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Search against the enumeration of all texts, and against choosing the best unit without a cache."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from structpe.data.batch import Batch
+from structpe.data.encode import encode
+from structpe.errors import ConfigError
+from structpe.nn.search import SearchConfig, search
+from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
+from structpe.positions import MODELS
+from structpe.structure import path
+
+FIRST, LAST, VOCABULARY = 0, 1, 5
+CONFIG = TransformerConfig(width=8, heads=2, encoder_layers=1, decoder_layers=2, feedforward=16, dropout=0.0)
+
+
+@pytest.fixture(params=[False, True], ids=["writing", "copying"])
+def model(request: pytest.FixtureRequest) -> EncoderDecoder:
+    """Random but far from uniform, so that no two texts are as good as each other."""
+    torch.manual_seed(3)
+    config = TransformerConfig(**{**vars(CONFIG), "copy_units": request.param})
+    positions = [MODELS["sinusoidal"](config.dims(side)) for side in ("encoder", "decoder")]
+    net = EncoderDecoder(config, VOCABULARY, *positions).double().eval()
+    with torch.no_grad():
+        net.embedding.weight.mul_(3)
+    return net
+
+
+def batch(*texts: list[int]) -> Batch:
+    most = max(map(len, texts))
+    units = torch.tensor([[*text, *[2] * (most - len(text))] for text in texts])
+    present = torch.arange(most)[None] < torch.tensor([[len(text)] for text in texts])
+    return Batch(
+        units,
+        present,
+        encode([path([""] * len(t)) for t in texts], MODELS["sinusoidal"](CONFIG.dims("encoder")).encodings),
+    )
+
+
+def found(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[list[int]]:
+    with torch.no_grad():
+        return search(model.step, model.start(source), FIRST, LAST, config)
+
+
+def next_units(model: EncoderDecoder, source: Batch, written: list[int]) -> Tensor:
+    """Log-probabilities after a text, computed from its beginning and without a cache."""
+    with torch.no_grad():
+        return model.step(torch.tensor([[FIRST, *written]]), model.start(source))[0]
+
+
+def best_of_all(model: EncoderDecoder, source: Batch, longest: int, penalty: float) -> list[int]:
+    """The best text, by looking at every one there is."""
+    scored = []
+    for length in range(longest + 1):
+        for text in itertools.product([u for u in range(VOCABULARY) if u != LAST], repeat=length):
+            units = [*text, LAST] if length < longest else list(text)
+            rows = next_units(model, source, units[:-1])
+            total = sum(rows[i, unit].item() for i, unit in enumerate(units))
+            scored.append((total / ((5 + len(units)) / 6) ** penalty, list(text)))
+    return max(scored)[1]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 3.0])
+def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: EncoderDecoder, penalty: float) -> None:
+    longest = 3
+    config = SearchConfig(beam=VOCABULARY**longest, length_penalty=penalty, longest=longest)
+    sources = [[2, 3], [4], [3, 3, 2, 4]]
+    best = [best_of_all(model, batch(source), longest, penalty) for source in sources]
+    assert [found(model, batch(source), config)[0] for source in sources] == best
+    assert found(model, batch(*sources), config) == best
+
+
+def test_the_length_penalty_makes_texts_longer(model: EncoderDecoder) -> None:
+    texts = [best_of_all(model, batch([2, 3]), 3, penalty) for penalty in (0.0, 9.0)]
+    assert len(texts[0]) <= len(texts[1]) == 3
+
+
+def test_one_beam_is_greedy(model: EncoderDecoder) -> None:
+    for source in ([2, 3], [4], [3, 3, 2, 4]):
+        text: list[int] = []
+        while len(text) < 12 and (unit := int(next_units(model, batch(source), text)[-1].argmax())) != LAST:
+            text.append(unit)
+        assert found(model, batch(source), SearchConfig(beam=1, longest=12)) == [text]
+
+
+def test_a_step_with_a_cache_is_the_last_row_of_the_full_computation(model: EncoderDecoder) -> None:
+    source, text = batch([2, 3, 4]), [4, 2, 2, 3, 4, 0]
+    whole = next_units(model, source, text)
+    with torch.no_grad():
+        state = model.start(source)
+        steps = [model.step(torch.tensor([[unit]]), state)[0, 0] for unit in [FIRST, *text]]
+    torch.testing.assert_close(torch.stack(steps), whole, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_rows_do_not_see_one_another(model: EncoderDecoder, beam: int) -> None:
+    sources, config = [[2, 3], [4], [3, 3, 2, 4]], SearchConfig(beam=beam, longest=6)
+    assert found(model, batch(*sources), config) == [found(model, batch(s), config)[0] for s in sources]
+
+
+def test_no_text_is_longer_than_asked_for(model: EncoderDecoder) -> None:
+    model.embedding.weight.data[LAST] = -10 * model.embedding.weight.data.sum(0)  # hard to end
+    texts = found(model, batch([2, 3], [4]), SearchConfig(beam=3, longest=4))
+    assert all(len(text) <= 4 and LAST not in text for text in texts)
+
+
+@pytest.mark.parametrize("wrong", [{"beam": 0}, {"longest": 0}, {"length_penalty": -0.1}])
+def test_what_cannot_be_searched_with(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="beam and longest must be 1 or more and the length penalty not negative"):
+        SearchConfig(**wrong)

@@ -1,0 +1,172 @@
+"""From graphs to a trained model, its texts and scores."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from structpe.data.prepare import Preparer
+from structpe.errors import ConfigError, ReadError, StoreError
+from structpe.nn.search import SearchConfig
+from structpe.readers import Item, read
+from structpe.structure import path
+from structpe.tasks.config import make, to_dict
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.evaluate import evaluate
+from structpe.tasks.graph_to_text.generate import generate
+from structpe.tasks.graph_to_text.run import load
+from structpe.tasks.graph_to_text.train import train
+from tests.tasks.graph_to_text.tiny import changed, tiny
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> GraphToTextConfig:
+    """Of a finished run, long enough to know its 20 texts by heart."""
+    folder = tmp_path_factory.mktemp("trained")
+    config = tiny(folder, steps=200, schedule="constant", batch_size=20, validate_every=100, checkpoint_every=100)
+    config = changed(config, data=replace(config.data, dev=config.data.train), model=replace(config.model, dropout=0.0))
+    train(config)
+    return config
+
+
+def metrics(folder: str) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    with (Path(folder) / "metrics.csv").open() as file:
+        for row in csv.DictReader(file):
+            values.setdefault(row["metric"], []).append(float(row["value"]))
+    return values
+
+
+def test_the_loss_falls(config: GraphToTextConfig) -> None:
+    losses = metrics(config.out)
+    assert losses["loss"][-1] < 0.4 * losses["loss"][0]
+    assert losses["dev_loss"][-1] < losses["dev_loss"][0]
+    assert len(losses["loss"]) == 100
+    assert any((Path(config.out) / "tensorboard").glob("events.*"))
+
+
+def test_texts_come_in_the_order_of_the_items(config: GraphToTextConfig) -> None:
+    assert isinstance(config.data.train, str)
+    items = read(config.data.train, "amr").items
+    done: list[tuple[int, int]] = []
+    texts = list(generate(config.out, config.data.train, batch_size=3, progress=lambda *each: done.append(each)))
+    assert [text.id for text in texts] == [item.id for item in items]
+    assert [text.references for text in texts] == [item.texts for item in items]
+    assert done == [(i, 20) for i in range(1, 21)]
+    assert [text.text for text in texts[:5]] == [next(generate(config.out, [item])).text for item in items[:5]]
+
+
+def test_what_it_saw_often_enough_it_can_write(config: GraphToTextConfig) -> None:
+    assert isinstance(config.data.train, str)
+    scores, texts = evaluate(config.out, config.data.train, SearchConfig(beam=1, longest=40))
+    assert len(texts) == 20
+    assert scores.chrf > 80
+    assert sum(text.text == text.references[0] for text in texts) > 10
+    assert "|nw:2|" in scores.chrf_signature
+
+
+def test_the_model_is_the_best_one(config: GraphToTextConfig) -> None:
+    model, preparer, again = load(config.out)
+    assert again == config
+    assert not model.training
+    assert preparer.vocabulary_size == 300
+
+
+def test_a_finished_run_says_so(config: GraphToTextConfig, capfd: pytest.CaptureFixture[str]) -> None:
+    before = (Path(config.out) / "model.safetensors").stat().st_mtime_ns
+    result = train(changed(config, name="renamed"))
+    assert result.steps == 200
+    assert "this run is finished: 200 steps, as many as were asked for; best after" in capfd.readouterr().err
+    assert (Path(config.out) / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_a_run_of_another_configuration_is_not_gone_on_with(config: GraphToTextConfig) -> None:
+    other = changed(config, training=replace(config.training, steps=80, seed=2), data=replace(config.data, test="x"))
+    with pytest.raises(
+        ConfigError, match=r"holds a run of another configuration; they differ in training.steps, training.seed\. Bring"
+    ):
+        train(other)
+
+
+def test_the_same_seed_gives_the_same_model_and_a_fresh_run_begins_anew(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=4, validate_every=2, accumulate=2, schedule="cosine", clip=0.0)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").write_text("not of the run")
+    digests = []
+    for seed in (1, 1, 2):
+        train(changed(config, training=replace(config.training, seed=seed)), fresh=True)
+        digests.append((tmp_path / "run" / "model.safetensors").read_bytes())
+    assert digests[0] == digests[1] != digests[2]
+    assert (tmp_path / "run" / "mine.txt").exists()
+
+
+def test_training_stops_when_the_model_gets_no_better(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=50, learning_rate=1e-9, validate_every=1, patience=3, metric="chrf")
+    result = train(config)
+    assert result.stopped_early
+    assert (result.steps, result.best_step) == (4, 1)
+    assert set(result.best) == {"loss", "bleu", "chrf"}
+    assert "4 steps, as the model got no better; best after 1: loss" in str(result)
+
+
+def test_with_less_precision_without_validation_and_with_workers(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=4, precision="bf16-mixed", workers=1)
+    config = changed(config, data=replace(config.data, dev=None), model=replace(config.model, copy_units=True))
+    result = train(config)
+    assert (result.steps, result.best_step, result.best) == (4, 4, {})
+    weights = load(config.out)[0].state_dict()
+    assert all(tensor.dtype == torch.float32 for tensor in weights.values())
+
+
+def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=1)
+    config = changed(config, encoder_position=["sinusoidal", "zhu-sum"], prepare=replace(config.prepare, graph="plain"))
+    train(config)
+    model, _, _ = load(config.out)
+    learned = [option for encoding in model.encoder.position.encodings for option in encoding.options().items()]
+    assert any(":ARG0" in str(value) for _, value in learned)
+
+
+def test_a_run_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(
+        StoreError, match=r"holds no config.yaml; give the folder of a run, the 'out' of its configuration"
+    ):
+        load(tmp_path)
+    config = tiny(tmp_path)
+    (tmp_path / "run").mkdir()
+    from structpe.tasks.config import save
+
+    save(config, tmp_path / "run" / "config.yaml")
+    with pytest.raises(StoreError, match=r"holds no model.safetensors; training writes it at the first validation"):
+        load(config.out)
+
+
+def test_data_that_cannot_be_learned_from(tmp_path: Path) -> None:
+    config = tiny(tmp_path)
+    with pytest.raises(ReadError, match=r"absent\.txt: there is no such file or folder; check the path"):
+        train(changed(config, data=replace(config.data, train=str(tmp_path / "absent.txt"))))
+    (tmp_path / "mute.txt").write_text("# ::id mute.1\n(a / ask-02)\n")
+    with pytest.raises(
+        ConfigError, match=r"item 'mute.1' has no text to learn from or to be scored against; leave it out"
+    ):
+        train(changed(config, data=replace(config.data, train=str(tmp_path / "mute.txt"))), fresh=True)
+
+
+def test_long_texts_are_left_out_of_training_and_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = tiny(tmp_path, steps=1)
+    train(make(GraphToTextConfig, {**to_dict(config), "prepare": {"vocabulary": 300, "longest_target": 40}}))
+    assert "texts longer than prepare.longest_target are left out of training" in capfd.readouterr().err
+    none = make(GraphToTextConfig, {**to_dict(config), "prepare": {"vocabulary": 300, "longest_target": 1}})
+    with pytest.raises(ConfigError, match=r"all training texts are longer than prepare\.longest_target; raise it"):
+        train(none, fresh=True)
+
+
+def test_every_reference_is_learned_from() -> None:
+    items = [Item(path(["a", "b"]), ("one text", "another text"), "x"), Item(path(["c"]), ("a third",), "y")]
+    config = make(GraphToTextConfig, {"data": {"train": ""}, "prepare": {"graph": "plain", "vocabulary": 270}})
+    examples = Preparer.fit(items, config.prepare).examples(items, [], every_text=True)
+    assert [example.id for example in examples] == ["x", "x", "y"]

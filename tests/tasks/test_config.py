@@ -1,0 +1,94 @@
+"""Configurations: what is wrong is said in one sentence, and what is right survives writing and reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from structpe.errors import ConfigError
+from structpe.tasks import config as configurations
+from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
+
+TEXT = """
+data: {train: train.txt, dev: [a.txt, b.txt]}
+training: {steps: 10, learning_rate: 1e-3, precision: bf16-mixed}
+model: {message_passing: gine}
+encoder_position: [sinusoidal, {name: t5, encoding: {name: distance, limit: 4}}]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(TEXT)
+    return path
+
+
+def test_a_file_and_overrides(file: Path) -> None:
+    config = load_config(file, ["training.steps=20", "decoder_position={name: t5}", "data.dev=", "data.test=c.txt"])
+    assert (config.training.steps, config.training.learning_rate) == (20, 1e-3)
+    assert config.data.train == "train.txt"
+    assert (config.data.dev, config.data.test) == (None, "c.txt")
+    assert config.model.message_passing == "gine"
+    assert config.encoder_position == ["sinusoidal", {"name": "t5", "encoding": {"name": "distance", "limit": 4}}]
+    assert config.decoder_position == {"name": "t5"}
+
+
+def test_writing_and_reading_give_the_same(file: Path, tmp_path: Path) -> None:
+    config = load_config(file)
+    configurations.save(config, tmp_path / "again.yaml")
+    assert load_config(tmp_path / "again.yaml") == config
+    assert configurations.make(GraphToTextConfig, configurations.to_dict(config)) == config
+
+
+def test_differences_are_named_by_their_keys(file: Path) -> None:
+    one, other = load_config(file), load_config(file, ["training.steps=11", "encoder_position=t5", "data.dev=[a.txt]"])
+    assert configurations.differences(one, other) == ["data.dev", "encoder_position", "training.steps"]
+    assert configurations.differences(one, one) == []
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        (
+            "training.stepz=3",
+            r"there is no key named 'training.stepz'\. Did you mean 'training.steps'\? Known: training",
+        ),
+        ("trainig.steps=3", r"there is no key named 'trainig'\. Did you mean 'training'\? Known: data, prepare, model"),
+        ("training.steps=many", "^training.steps takes int; given is 'many'$"),
+        ("training.precision=16", "^training.precision takes one of 'float32', 'bf16-mixed'; given is 16$"),
+        ("model.message_passing=gnn", "message_passing takes one of 'gcn', .* or null; given is 'gnn'$"),
+        ("data.train=[1, 2]", r"^data.train takes str or list\[str\]; given is \[1, 2\]$"),
+        ("data.train=", "^the configuration lacks data.train; set it in the file, or with an override$"),
+        ("training=3", "^training has keys of its own; given is 3$"),
+        (
+            "data.train.x=3",
+            "'data.train.x=3': data.train is 'train.txt', which has no key; give all of it: data.train=",
+        ),
+        ("training.steps", "^'training.steps' is no override; write key=value, such as training.steps=100$"),
+        ("training.steps={", "^'training.steps={': the value is no YAML"),
+        ("training.steps=0", "^training.steps is 0; it must be 1 or more$"),
+        ("search.beam=0", "^beam and longest must be 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(file: Path, override: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=text) as caught:
+        load_config(file, [override])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^there is no configuration file .*absent.yaml; check the path$"):
+        load_config(tmp_path / "absent.yaml")
+    with pytest.raises(ConfigError, match=r"^the configuration lacks data.train"):
+        load_config(None)
+    (tmp_path / "bad.yaml").write_text("a: b: c")
+    with pytest.raises(ConfigError, match=r"bad.yaml: the file is no YAML: mapping values are not allowed here"):
+        load_config(tmp_path / "bad.yaml")
+    (tmp_path / "list.yaml").write_text("[1]")
+    with pytest.raises(ConfigError, match=r"list.yaml: a configuration is a mapping of keys; the file holds a list$"):
+        load_config(tmp_path / "list.yaml")
+    (tmp_path / "unknown.yaml").write_text("dta: {}")
+    with pytest.raises(ConfigError, match=r"unknown.yaml: there is no key named 'dta'. Did you mean 'data'\?"):
+        load_config(tmp_path / "unknown.yaml")

@@ -1,0 +1,110 @@
+"""The batches are a function of the seed and their number; each epoch has each example once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structpe.errors import ConfigError, StoreError
+from structpe.tasks.training.batches import Batches, Plan
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    shares = draw(st.integers(1, 3))
+    sizes = draw(st.lists(st.integers(1, 50), min_size=shares, max_size=400))
+    return Plan(np.array(sizes), draw(st.integers(shares, 40)), draw(st.integers(0, 5)), shares)
+
+
+@settings(max_examples=50)
+@given(plans(), st.integers(0, 3))
+def test_an_epoch_has_each_example_once(plan: Plan, number: int) -> None:
+    batches = plan.epoch(number)
+    assert len(batches) == plan.per_epoch
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(plan.sizes)))
+    lengths = [len(batch) for batch in batches]
+    assert max(lengths) - min(lengths) <= 1
+    assert max(lengths) <= plan.batch_size or len(plan.sizes) // (plan.per_epoch + 1) < plan.shares
+
+
+@settings(max_examples=50)
+@given(plans(), st.integers(0, 30), st.integers(0, 30))
+def test_the_kth_batch_does_not_depend_on_where_one_begins(plan: Plan, first: int, count: int) -> None:
+    whole = list(plan.batches(0, first + count))
+    assert [b.tolist() for b in plan.batches(first, first + count)] == [b.tolist() for b in whole[first:]]
+
+
+@settings(max_examples=50)
+@given(plans())
+def test_devices_share_a_batch_out(plan: Plan) -> None:
+    count = plan.per_epoch + 2
+    whole = Plan(plan.sizes, plan.batch_size, plan.seed, 1)
+    shares = [list(plan.batches(0, count, share)) for share in range(plan.shares)]
+    assert all(len(part) for share in shares for part in share)
+    if whole.per_epoch == plan.per_epoch:
+        for together, *parts in zip(whole.batches(0, count), *shares, strict=True):
+            assert sorted(np.concatenate(parts).tolist()) == sorted(together.tolist())
+
+
+def test_epochs_and_seeds_differ() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        return np.concatenate(Plan(np.ones(50, dtype=np.int64), 7, seed).epoch(epoch)).tolist()
+
+    assert order(1, 0) == order(1, 0)
+    assert len({tuple(order(seed, epoch)) for seed in (1, 2) for epoch in (0, 1)}) == 4
+
+
+def test_examples_of_like_size_meet() -> None:
+    sizes = np.random.default_rng(0).integers(5, 200, 3000)
+    plan = Plan(sizes, 32, 1)
+    padded = sum(len(batch) * sizes[batch].max() for batch in plan.epoch(0))
+    random = sum(len(batch) * sizes[batch].max() for batch in np.array_split(np.arange(3000), plan.per_epoch))
+    assert padded < 1.05 * sizes.sum()
+    assert random > 1.7 * sizes.sum()
+
+
+def listed(examples: Sequence[int]) -> list[int]:
+    return list(examples)
+
+
+def loader(workers: int = 0, count: int = 12) -> Batches[int, list[int]]:
+    return Batches(list(range(100, 125)), Plan(np.arange(25), 4, 1), listed, count, workers=workers)
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_goes_on_where_it_stood(workers: int) -> None:
+    whole = list(loader())
+    assert len(whole) == len(loader()) == 12
+    assert whole == [[100 + i for i in batch] for batch in loader().plan.batches(0, 12)]
+    first = loader(workers)
+    begun = [batch for batch, _ in zip(first, range(5), strict=False)]
+    second = loader(workers)
+    second.load_state_dict({**first.state_dict(), "done": 5})
+    assert begun + list(second) == whole
+    assert second.state_dict()["done"] == 12
+
+
+def test_what_lies_ready_is_not_counted_as_handed_out() -> None:
+    ready = loader(workers=2)
+    iterator = iter(ready)
+    next(iterator)
+    assert ready.state_dict()["done"] == 1
+    next(iterator)
+    assert ready.state_dict()["done"] == 2
+
+
+def test_other_data_are_refused() -> None:
+    state = loader().state_dict()
+    other = Batches(list(range(26)), Plan(np.arange(26), 4, 1), listed, 12)
+    with pytest.raises(StoreError, match="the training data are not those that this run began with; bring them back"):
+        other.load_state_dict(state)
+
+
+def test_too_few_examples_for_the_devices() -> None:
+    with pytest.raises(ConfigError, match="1 training examples in batches of 8 cannot be shared out to 2 devices"):
+        Plan(np.array([3]), 8, 1, shares=2)
