@@ -59,7 +59,10 @@ def search(
         state.select(origin)
         written = torch.cat([written[origin], unit[:, None]], dim=1)
         scores = _end(written, scores, ended, last, _penalty(length, config), length == config.longest)
-        if all(_settled(done, row, _penalty(length, config)) for done, row in zip(ended, scores, strict=True)):
+        # A settled row is closed: what it finds must not depend on how long the others of the batch go on.
+        settled = [_settled(done, row, _penalty(length, config)) for done, row in zip(ended, scores, strict=True)]
+        scores[torch.tensor(settled, device=device)] = -math.inf
+        if all(settled):
             break
     return [max(done, key=lambda text: text[0])[1] for done in ended]
 

@@ -60,17 +60,36 @@ def best_of_all(model: EncoderDecoder, source: Batch, longest: int, penalty: flo
     """The best text, by looking at every one there is."""
     scored = []
     for length in range(longest + 1):
-        for text in itertools.product([u for u in range(VOCABULARY) if u != LAST], repeat=length):
-            units = [*text, LAST] if length < longest else list(text)
-            rows = next_units(model, source, units[:-1])
-            total = sum(rows[i, unit].item() for i, unit in enumerate(units))
-            scored.append((total / ((5 + len(units)) / 6) ** penalty, list(text)))
+        texts = list(itertools.product([u for u in range(VOCABULARY) if u != LAST], repeat=length))
+        units = torch.tensor([[FIRST, *text, *[LAST] * (length < longest)] for text in texts])
+        with torch.no_grad():
+            many = batch(*[source.units[0].tolist()] * len(texts))
+            rows = model.step(units[:, :-1], model.start(many))
+        totals = rows.gather(-1, units[:, 1:, None]).sum(dim=(1, 2)) / ((4 + units.shape[1]) / 6) ** penalty
+        scored += [(total, list(text)) for total, text in zip(totals.tolist(), texts, strict=True)]
     return max(scored)[1]
+
+
+def plain_beam_search(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[int]:
+    """Beam search over lists, each text computed from its beginning."""
+    open_, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()
+    for length in range(1, config.longest + 1):
+        penalty = ((5 + length) / 6) ** config.length_penalty
+        longer = []
+        for total, text in open_:
+            following = next_units(model, source, text)[-1].tolist()
+            longer += [(total + more, [*text, unit]) for unit, more in enumerate(following)]
+        longer = sorted(longer, reverse=True)[: config.beam]
+        ended += [(total / penalty, text[:-1]) for total, text in longer if text[-1] == LAST]
+        open_ = [(total, text) for total, text in longer if text[-1] != LAST]
+        if not open_ or (len(ended) >= config.beam and max(ended)[0] >= open_[0][0] / penalty):
+            return max(ended)[1]
+    return max(ended + [(total / penalty, text) for total, text in open_])[1]
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 3.0])
 def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: EncoderDecoder, penalty: float) -> None:
-    longest = 3
+    longest = 4
     config = SearchConfig(beam=VOCABULARY**longest, length_penalty=penalty, longest=longest)
     sources = [[2, 3], [4], [3, 3, 2, 4]]
     best = [best_of_all(model, batch(source), longest, penalty) for source in sources]
@@ -81,6 +100,15 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: Encoder
 def test_the_length_penalty_makes_texts_longer() -> None:
     lengths = [len(best_of_all(made(False, 5), batch([2, 3]), 3, penalty)) for penalty in (0.0, 0.6, 3.0)]
     assert lengths == [0, 1, 3]
+
+
+@pytest.mark.parametrize("beam", [2, 3, 6])
+@pytest.mark.parametrize("penalty", [0.0, 2.0])
+def test_beams_go_on_from_their_own_beginnings(model: EncoderDecoder, beam: int, penalty: float) -> None:
+    config = SearchConfig(beam=beam, length_penalty=penalty, longest=8)
+    sources = [[2, 3], [4], [3, 3, 2, 4], [4, 4, 3]]
+    expected = [plain_beam_search(model, batch(source), config) for source in sources]
+    assert found(model, batch(*sources), config) == expected
 
 
 def test_one_beam_is_greedy(model: EncoderDecoder) -> None:
