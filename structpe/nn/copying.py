@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-__all__ = ["Copy", "Source", "precise"]
+__all__ = ["Copy", "Source", "mix", "precise"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +56,31 @@ class Copy(nn.Module):
         present: Bool[Tensor, "b n"],
     ) -> Float[Tensor, "b m v"]:
         """Log-probabilities of writing or copying each unit."""
-        scores = self.query(hidden) @ source.keys.transpose(1, 2) / math.sqrt(hidden.shape[-1])
-        attention = torch.softmax(precise(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
+        attention = self._attention(hidden, source, present)
         where = source.units[:, None].expand(-1, hidden.shape[1], -1)
         copied = torch.zeros_like(logits, dtype=attention.dtype).scatter_add(-1, where, attention)
-        gate = precise(self.gate(hidden))
-        written = nn.functional.logsigmoid(-gate) + torch.log_softmax(precise(logits), dim=-1)
-        # A unit that cannot be copied has copied = 0: the tiny floor keeps its logarithm, and the gradient, finite.
-        return torch.logaddexp(written, nn.functional.logsigmoid(gate) + torch.log(copied.clamp(min=1e-30)))
+        return mix(precise(self.gate(hidden)), torch.log_softmax(precise(logits), dim=-1), copied)
+
+    def likelihood(
+        self, hidden: Float[Tensor, "b m d"], source: Source, present: Bool[Tensor, "b n"], target: Int[Tensor, "b m"]
+    ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b m"]]:
+        """Score of the gate, and probability of copying just the units of ``target``: all that a loss needs."""
+        same = source.units[:, None, :] == target[:, :, None]
+        copied = (self._attention(hidden, source, present) * same).sum(dim=-1)
+        return precise(self.gate(hidden)).squeeze(-1), copied
+
+    def _attention(self, hidden: Tensor, source: Source, present: Tensor) -> Tensor:
+        scores = self.query(hidden) @ source.keys.transpose(1, 2) / math.sqrt(hidden.shape[-1])
+        return torch.softmax(precise(scores).masked_fill(~present[:, None], -math.inf), dim=-1)
+
+
+def mix(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
+    """log((1 - g) exp(written) + g copied), g = sigmoid(gate); ``written`` is a log-probability, ``copied`` a probability.
+
+    A unit that cannot be copied has copied = 0: a tiny floor keeps its logarithm, and the gradient, finite.
+    """
+    write, copy = nn.functional.logsigmoid(-gate), nn.functional.logsigmoid(gate)
+    return torch.logaddexp(write + written, copy + torch.log(copied.clamp(min=1e-30)))
 
 
 def precise(x: Tensor) -> Tensor:

@@ -12,14 +12,17 @@ from torch.nn import functional
 
 from structpe.data.batch import Batch
 from structpe.errors import ConfigError
-from structpe.nn.copying import Copy, precise
+from structpe.nn.copying import Copy, mix, precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.nn.message import Convolution
 from structpe.positions.base import Dims, PositionModel
 
-__all__ = ["EncoderDecoder", "TransformerConfig", "smoothed_loss"]
+__all__ = ["EncoderDecoder", "TransformerConfig"]
+
+
+_NO_TARGET = "this batch has no target texts; collate it with texts to train or score"
 
 
 @dataclass(frozen=True)
@@ -106,8 +109,37 @@ class EncoderDecoder(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, "b m v"]:
         """Log-probabilities of each next unit of the target texts, which must be there."""
         if batch.target is None:
-            raise ConfigError("this batch has no target texts; collate it with texts to train or score")
+            raise ConfigError(_NO_TARGET)
         return self.step(batch.target[:, :-1], self.start(batch))
+
+    def loss(self, batch: Batch, padding: int, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """Cross entropy with label smoothing, summed over the units of the targets, and their number.
+
+        Per unit ``-(1 - e) log p(y) - e/V sum_v log p(v)`` (Szegedy et al. 2016). Where units may be copied, the second
+        part is of what is written, not of the mixture: a unit that cannot be copied would weigh without bound in it.
+        Never a tensor of (b, m, v) but the logits of real units.
+
+        Args:
+            batch: with target texts.
+            padding: id of the unit that fills up targets.
+            smoothing: e.
+        """
+        if batch.target is None:
+            raise ConfigError(_NO_TARGET)
+        target = batch.target[:, 1:]
+        real = target != padding
+        state = self.start(batch)
+        hidden = self.decoder(self._embed(batch.target[:, :-1]), state)
+        logits = precise(functional.linear(hidden[real], self.embedding.weight))
+        total = logits.logsumexp(dim=-1)
+        chosen = logits.gather(-1, target[real][:, None]).squeeze(-1) - total
+        if self.copy is not None and state.copied is not None:
+            gate, copied = self.copy.likelihood(hidden, state.copied, state.present, target)
+            chosen = mix(gate[real], chosen, copied[real])
+        loss = -(1 - smoothing) * chosen
+        if smoothing > 0:
+            loss = loss - smoothing * (logits.mean(dim=-1) - total)
+        return loss.sum(), real.sum()
 
     def _embed(self, units: Tensor) -> Tensor:
         embedded: Tensor = self.embedding(units) * math.sqrt(self.config.width)
@@ -117,17 +149,3 @@ class EncoderDecoder(nn.Module):
         c = self.config
         return LayerConfig(c.dims(side), c.feedforward, c.dropout, c.kernel, convolution, edge_types)
 
-
-def smoothed_loss(
-    log_probabilities: Float[Tensor, "b m v"], target: Int[Tensor, "b m"], padding: int, smoothing: float
-) -> tuple[Tensor, Tensor]:
-    """Cross entropy with label smoothing (Szegedy et al. 2016), summed over units, and the number of units.
-
-    ``-(1 - e) log p(y) - e/V sum_v log p(v)``, padding left out.
-    """
-    real = target != padding
-    chosen = log_probabilities.gather(-1, target[..., None]).squeeze(-1)
-    loss = -(1 - smoothing) * chosen
-    if smoothing > 0:
-        loss = loss - smoothing * log_probabilities.mean(dim=-1)
-    return (loss * real).sum(), real.sum()

@@ -14,7 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
 from structpe.errors import ConfigError, PositionError
-from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig, smoothed_loss
+from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import MODELS, PositionModel, Sum
 from structpe.structure import Structure, path
 
@@ -126,13 +126,21 @@ def test_copying_is_the_mixture_that_its_docstring_says() -> None:
     torch.testing.assert_close(got.double(), expected, rtol=0, atol=1e-6)
 
 
-def test_smoothed_loss_is_its_formula() -> None:
-    scores = torch.log_softmax(torch.randn(1, 3, 4, dtype=torch.float64), dim=-1)
-    target = torch.tensor([[2, 3, 0]])
-    expected = sum(-0.9 * scores[0, t, y] - 0.1 / 4 * scores[0, t].sum() for t, y in [(0, 2), (1, 3)])
-    total, count = smoothed_loss(scores, target, padding=0, smoothing=0.1)
-    torch.testing.assert_close(total, expected)
-    assert count == 2
+@pytest.mark.parametrize("copying", [False, True])
+def test_the_loss_is_its_formula_over_all_log_probabilities(copying: bool) -> None:
+    net = model(copy_units=copying)
+    given = dataclasses.replace(
+        batch(GRAPHS, net.encoder.position), target=torch.tensor([[2, 7, 8, 3], [2, 6, 3, 0], [2, 25, 3, 0]])
+    )
+    assert given.target is not None
+    scores = net(given)
+    total, count = net.loss(given, padding=0)
+    real = [(b, t) for b in range(3) for t in range(3) if given.target[b, t + 1] != 0]
+    torch.testing.assert_close(total, -sum(scores[b, t, given.target[b, t + 1]] for b, t in real))
+    assert count == len(real)
+    if not copying:
+        smooth = -sum(0.9 * scores[b, t, given.target[b, t + 1]] + 0.1 * scores[b, t].mean() for b, t in real)
+        torch.testing.assert_close(net.loss(given, padding=0, smoothing=0.1)[0], smooth)
 
 
 def test_a_decoder_refuses_positions_that_need_the_future() -> None:
@@ -157,8 +165,7 @@ def test_unknown_convolution_names_the_known_ones() -> None:
 def test_every_parameter_gets_a_gradient() -> None:
     net = model(message_passing="gine", copy_units=True)
     given = batch(GRAPHS, net.encoder.position)
-    assert given.target is not None
-    smoothed_loss(net(given), given.target[:, 1:], 0, 0.1)[0].backward()
+    net.loss(given, padding=0, smoothing=0.1)[0].backward()
     # The keys' bias moves all scores of a query alike, so softmax gives it no gradient; of the copy's too.
     silent = [n for n, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert [n for n in silent if n != "copy.key.bias"] == []

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structpe.data.batch import Batch
 from structpe.data.prepare import Example, Preparer
-from structpe.nn.seq2seq import EncoderDecoder, smoothed_loss
+from structpe.nn.seq2seq import EncoderDecoder
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.scores import score
 from structpe.tasks.graph_to_text.writing import by_size, write
@@ -56,8 +56,7 @@ class GraphToText(Task):
         return scores
 
     def _loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
-        assert batch.target is not None
-        return smoothed_loss(self.model(batch), batch.target[:, 1:], self.preparer.padding, smoothing)
+        return self.model.loss(batch, self.preparer.padding, smoothing)
 
     def _texts(self, device: torch.device, mine: Sequence[int]) -> dict[int, str]:
         if self.config.training.metric == "loss":
