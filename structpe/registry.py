@@ -81,5 +81,7 @@ def unknown(what: str, given: str, known: list[str]) -> str:
     return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
 
 
-def _origin(cls: object) -> tuple[str, str]:
-    return getattr(cls, "__module__", ""), getattr(cls, "__qualname__", "")
+def _origin(entry: object) -> tuple[str, str] | int:
+    """Where a class or function was written, so that a notebook may define it again; any other thing is itself."""
+    named = getattr(entry, "__qualname__", None)
+    return id(entry) if named is None else (getattr(entry, "__module__", ""), named)

@@ -1,0 +1,108 @@
+"""From items to batches: vocabulary, forms of the graph, padding, and the same after saving."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import structpe
+from structpe.data.prepare import PrepareConfig, Preparer
+from structpe.encodings.distance import Distance
+from structpe.encodings.order import Order
+from structpe.errors import StoreError, StructureError
+from structpe.readers import Item
+from tests.corpora import SAMPLES
+
+ENCODINGS = (Order(), Distance())
+
+
+@pytest.fixture(scope="module")
+def items() -> list[Item]:
+    return list(structpe.read(SAMPLES / "amr_sample" / "train.txt"))[:60]
+
+
+@pytest.mark.parametrize("graph", ["plain", "levi", "linear"])
+def test_a_batch_holds_each_example_padded(items: list[Item], graph: str) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(graph=graph, vocabulary=600))  # type: ignore[arg-type]
+    examples = preparer.examples(items[:5], ENCODINGS)
+    batch = preparer.collate(examples)
+    assert batch.target is not None
+    assert batch.edges is not None
+    for row, example in enumerate(examples):
+        size = len(example.units)
+        assert batch.units[row, :size].tolist() == example.units.tolist()
+        assert batch.present[row].tolist() == [True] * size + [False] * (batch.units.shape[1] - size)
+        assert batch.positions[Order()][row, :size].tolist() == example.encoded[Order()].values.tolist()
+        distances = batch.positions[Distance()].dense()[row, :size, :size]
+        np.testing.assert_array_equal(distances, example.encoded[Distance()].pairs())
+        target = batch.target[row].tolist()
+        assert preparer.text(target[1 : target.index(preparer.last)]) == example.texts[0]
+    assert int(batch.edges.types.max()) < preparer.edge_types.size
+
+
+def test_texts_come_back_exactly_whatever_they_hold(items: list[Item]) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=500))
+    for text in ("the lamp", "Ωμέγα 東京 🙂", "a  b", "x:ARG0 y"):
+        assert preparer.text(preparer.target(text)[1:-1].tolist()) == text
+
+
+def test_roles_are_one_unit_and_words_are_written_as_words(items: list[Item]) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
+    structure = preparer.structure(items[0])
+    roles = [label for label in structure.nodes if label.startswith(":")]
+    owners = structure.unit_owner.tolist()
+    assert roles
+    assert all(owners.count(node) == 1 for node, label in enumerate(structure.nodes) if label.startswith(":ARG"))
+    assert not any(label.endswith("-01") for label in structure.nodes)
+
+
+def test_every_text_of_a_training_item_is_an_example() -> None:
+    items = list(structpe.read(SAMPLES / "kg_sample" / "train.xml"))
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
+    every = preparer.examples(items, ENCODINGS, every_text=True)
+    assert len(every) == sum(len(item.texts) for item in items) > len(items)
+    assert len(preparer.examples(items, ENCODINGS)) == len(items)
+
+
+def test_texts_that_are_too_long_are_left_out_of_training_only(items: list[Item]) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600, longest_target=10))
+    kept = preparer.examples(items, ENCODINGS, every_text=True)
+    assert 0 < len(kept) < len(items)
+    assert all(e.target is not None and len(e.target) <= 10 for e in kept)
+    assert len(preparer.examples(items, ENCODINGS)) == len(items)
+
+
+def test_a_structure_that_is_too_long_is_named(items: list[Item]) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600, longest_source=5))
+    with pytest.raises(StructureError, match=r"units, longest_source is 5; raise prepare.longest_source"):
+        preparer.examples(items[:1], ENCODINGS)
+
+
+def test_saved_and_loaded_it_prepares_the_same(items: list[Item], tmp_path: Path) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(graph="plain", vocabulary=600))
+    preparer.save(tmp_path)
+    again = Preparer.load(tmp_path)
+    assert again.config == preparer.config
+    assert again.edge_types == preparer.edge_types
+    one, two = (p.collate(p.examples(items[:4], ENCODINGS)) for p in (preparer, again))
+    assert torch.equal(one.units, two.units)
+    assert one.edges is not None
+    assert two.edges is not None
+    assert torch.equal(one.edges.index, two.edges.index)
+
+
+def test_a_folder_without_a_training_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"holds no tokenizer.json; give the folder of a finished or running training"):
+        Preparer.load(tmp_path)
+
+
+def test_an_item_without_text_has_no_target(items: list[Item]) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
+    silent = dataclasses.replace(items[0], texts=())
+    examples = preparer.examples([silent], ENCODINGS)
+    assert examples[0].target is None
+    assert preparer.collate(examples).target is None
