@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
 
 from structpe.tasks.training import checkpoint
+from structpe.tasks.training.bar import Bar
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.callbacks import Checkpoints, Metrics, Seeds, Validation
 from structpe.tasks.training.checkpoint_io import Folders
@@ -71,10 +71,10 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
             num_sanity_val_steps=0,
             enable_checkpointing=False,
             use_distributed_sampler=False,
-            enable_progress_bar=bar,
+            enable_progress_bar=False,
             enable_model_summary=False,
         )
-        trainer.fit(Learner(task, config, batches.of, bar), ckpt_path=start)
+        trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
     return _result(folder, config)
 
 
@@ -86,7 +86,7 @@ def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool) 
         Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
     ]
-    return [RichProgressBar(), *callbacks] if bar else callbacks
+    return [*callbacks, Bar()] if bar else callbacks
 
 
 def _result(folder: Path, config: TrainingConfig) -> Result:

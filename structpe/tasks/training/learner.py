@@ -28,15 +28,12 @@ class Learner(LightningModule):
         task: what is trained, and for what.
         config: how.
         batches: the loader of a share of each batch, by the number of the device.
-        bar: whether a progress bar wants to show the loss.
     """
 
-    def __init__(
-        self, task: Task, config: TrainingConfig, batches: Callable[[int], Batches[Any, Any]], bar: bool = False
-    ) -> None:
+    def __init__(self, task: Task, config: TrainingConfig, batches: Callable[[int], Batches[Any, Any]]) -> None:
         super().__init__()
         self.task, self.config, self.model = task, config, task.model
-        self.batches, self.bar = batches, bar
+        self.batches = batches
 
     def train_dataloader(self) -> Any:
         return self.batches(self.trainer.global_rank)
@@ -49,8 +46,6 @@ class Learner(LightningModule):
             torch.distributed.all_reduce(everywhere)
         # DDP takes the mean of the gradients of the devices; what is due is their sum.
         loss = total * self.trainer.world_size / everywhere
-        if self.bar:
-            self.log("loss", loss.detach(), prog_bar=True, logger=False, batch_size=1)
         return {"loss": loss, "total": total.detach(), "count": count}
 
     def configure_optimizers(self) -> Any:

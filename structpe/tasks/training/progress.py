@@ -14,4 +14,4 @@ def say(text: str) -> None:
 
 def on_terminal() -> bool:
     """Whether somebody looks on, so that a bar can move."""
-    return sys.stderr.isatty() and sys.stdout.isatty()
+    return sys.stderr.isatty()

@@ -165,6 +165,17 @@ def test_long_texts_are_left_out_of_training_and_counted(tmp_path: Path, capfd: 
         train(none, fresh=True)
 
 
+def test_a_terminal_gets_a_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("structpe.tasks.training.fit.on_terminal", lambda: True)
+    train(tiny(tmp_path, steps=12))
+    told = capfd.readouterr().err
+    assert "12/12 steps" in told
+    assert "step 10  on the validation split: loss" in told
+    assert "steps/s" not in told
+
+
 def test_every_reference_is_learned_from() -> None:
     items = [Item(path(["a", "b"]), ("one text", "another text"), "x"), Item(path(["c"]), ("a third",), "y")]
     config = make(GraphToTextConfig, {"data": {"train": ""}, "prepare": {"graph": "plain", "vocabulary": 270}})
