@@ -28,8 +28,8 @@ format: $(VENV)/.test  ## bring all code to one form
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 
-clean:  ## remove the environment and whatever tools and runs have written
-	rm -rf $(VENV) build dist runs .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove the environment and whatever tools have written; trained models stay
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched when an installation has ended well; a second run installs nothing until a prerequisite changes.

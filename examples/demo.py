@@ -1,4 +1,4 @@
-"""The main job on the project's own samples: train graph to text on AMR and on triples, write held-out texts, score them.
+"""The main job on the project's own samples: train graph to text on AMR and triples, write held-out texts, score them.
 
     make demo            # or: python examples/demo.py
 

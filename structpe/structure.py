@@ -117,7 +117,9 @@ class Structure:
         parent = np.full(self.size, -1)
         for source, target in self.edges:
             if parent[target] >= 0:
-                raise self.error(f"node {target} ({self.nodes[target]!r}) has two parents, {parent[target]} and {source}")
+                raise self.error(
+                    f"node {target} ({self.nodes[target]!r}) has two parents, {parent[target]} and {source}"
+                )
             parent[target] = source
         roots = np.flatnonzero(parent < 0)
         if len(roots) != 1:
@@ -150,7 +152,9 @@ class Structure:
         wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
-            raise self.error(f"edge {wrong[0]} is {source} -> {target}, but the {self.size} nodes are 0..{self.size - 1}")
+            raise self.error(
+                f"edge {wrong[0]} is {source} -> {target}, but the {self.size} nodes are 0..{self.size - 1}"
+            )
         if self.relations and len(self.relations) != len(self.edges):
             raise self.error(f"{len(self.relations)} relations for {len(self.edges)} edges; give one per edge, or none")
         if self.root is not None and not 0 <= self.root < self.size:
@@ -164,9 +168,13 @@ class Structure:
         if self.units is None or self.owner is None:
             return
         if len(self.units) != len(self.owner) or not len(self.units):
-            raise self.error(f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one")
+            raise self.error(
+                f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one"
+            )
         if self.owner.min() < 0 or self.owner.max() >= self.size or (np.diff(self.owner) < 0).any():
-            raise self.error(f"the owners must be nodes 0..{self.size - 1}, never decreasing; they are {self.owner.tolist()}")
+            raise self.error(
+                f"the owners must be nodes 0..{self.size - 1}, never decreasing; they are {self.owner.tolist()}"
+            )
 
     def _check_features(self) -> None:
         for name, value in self.features.items():

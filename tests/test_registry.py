@@ -23,7 +23,9 @@ def test_two_of_one_name_are_refused_whatever_they_are() -> None:
     first = Thing(1)
     registry.add("a", first)
     registry.add("a", first)
-    with pytest.raises(EncodingError, match=r"two things are named 'a': Thing\(size=1\) and Thing\(size=1\); rename one"):
+    with pytest.raises(
+        EncodingError, match=r"two things are named 'a': Thing\(size=1\) and Thing\(size=1\); rename one"
+    ):
         registry.add("a", Thing(1))
     registry.add("b", Thing)
     with pytest.raises(EncodingError, match="two things are named 'b'"):
@@ -39,7 +41,9 @@ def test_a_class_defined_again_takes_its_place() -> None:
 
 
 def test_unknown_names_get_the_nearest_and_all_known() -> None:
-    with pytest.raises(PositionError, match=r"no position model named 'rotery'. Did you mean 'rotary'\? Known: alibi, "):
+    with pytest.raises(
+        PositionError, match=r"no position model named 'rotery'. Did you mean 'rotary'\? Known: alibi, "
+    ):
         MODELS["rotery"]
 
 

@@ -31,7 +31,9 @@ def main() -> None:
         shape = FancyBboxPatch((left, 0), WIDTH, HEIGHT, boxstyle="round,pad=0.05", fc=colour, ec="#445566", lw=1.2)
         axes.add_patch(shape)
         lines = title.count("\n") + 1
-        axes.text(left + WIDTH / 2, 0.80, title, ha="center", va="center", fontsize=11 if lines == 1 else 9.5, weight="bold")
+        axes.text(
+            left + WIDTH / 2, 0.80, title, ha="center", va="center", fontsize=11 if lines == 1 else 9.5, weight="bold"
+        )
         axes.text(left + WIDTH / 2, 0.30, note, ha="center", va="center", fontsize=8.5, color="#333333")
     for place, verb in enumerate(VERBS):
         left = place * (WIDTH + GAP) + WIDTH + 0.08
@@ -40,7 +42,9 @@ def main() -> None:
     start, stop = 1 * (WIDTH + GAP) + WIDTH / 2, 4 * (WIDTH + GAP) + WIDTH / 2
     axes.plot([start, start, stop], [-0.08, -0.62, -0.62], color="#445566", lw=1.2)
     arrow(axes, (stop, -0.62), (stop, -0.07))
-    axes.text((start + stop) / 2, -0.52, "edges: message passing beside attention", ha="center", fontsize=10, style="italic")
+    axes.text(
+        (start + stop) / 2, -0.52, "edges: message passing beside attention", ha="center", fontsize=10, style="italic"
+    )
     axes.set_xlim(-0.15, len(BOXES) * (WIDTH + GAP) - GAP + 0.15)
     axes.set_ylim(-0.75, HEIGHT + 0.15)
     axes.set_aspect("equal")

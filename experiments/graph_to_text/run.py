@@ -4,9 +4,9 @@
     python experiments/graph_to_text/run.py webnlg --data CORPORA --seeds 1
     python experiments/graph_to_text/run.py --table
 
-CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where it
-was. Each finished run leaves one JSON file under ``results/``; what it wrote for the test graphs is ``test.tsv`` in the
-folder of the run. ``--table`` prints the tables of README.md.
+CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where
+it was. Each finished run leaves one JSON file under ``results/``; what it wrote for the test graphs is ``test.tsv`` in
+the folder of the run. ``--table`` prints the tables of README.md.
 """
 
 from __future__ import annotations
@@ -76,9 +76,17 @@ def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     content = {
-        "corpus": corpus, "model": model, "seed": seed, "items": len(texts), "minutes": minutes, "parameters": parameters,
-        "result": asdict(outcome), "scores": asdict(scores), "search": asdict(SEARCH[corpus]), "machine": machine(),
-    }  # fmt: skip
+        "corpus": corpus,
+        "model": model,
+        "seed": seed,
+        "items": len(texts),
+        "minutes": minutes,
+        "parameters": parameters,
+        "result": asdict(outcome),
+        "scores": asdict(scores),
+        "search": asdict(SEARCH[corpus]),
+        "machine": machine(),
+    }
     result.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

@@ -2,8 +2,8 @@
 
     python experiments/speed/pipeline.py FILE.txt        # PENMAN; by default the AMR sample of the project
 
-Reading, encoding and collating are done once per graph here; a training reads and encodes once and collates every epoch.
-The training step is forward, backward and update of the default encoder-decoder (d 256, 4 + 4 layers), batches of 32.
+Each is done once per graph here; a training reads and encodes once, and collates every epoch. The training step is
+forward, backward and update of the default encoder-decoder (d 256, 4 + 4 layers), in batches of 32.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def main() -> None:
     torch.set_num_threads(1)
     path = sys.argv[1] if len(sys.argv) > 1 else "datasets/amr_sample/train.txt"
     print(f"torch {torch.__version__}, 1 thread, {path}; median of {ROUNDS} rounds, ms per graph")
-    print(f"{'':20} {'units':>6} {'read':>6} {'split+encode':>13} {'collate':>8} {'sum':>6} {'step':>7} {'step/sum':>9}")
+    print(
+        f"{'':20} {'units':>6} {'read':>6} {'split+encode':>13} {'collate':>8} {'sum':>6} {'step':>7} {'step/sum':>9}"
+    )
     for name, (graph, position) in MODELS.items():
         line(name, path, graph, position)
 
@@ -77,7 +79,8 @@ def line(name: str, path: str, graph: str, position: str) -> None:
     read, encode, collate, train = (statistics.median(mine) for mine in times)
     units = statistics.mean(len(e.units) for e in examples)
     total = read + encode + collate
-    print(f"{name:20} {units:6.1f} {read:6.3f} {encode:13.3f} {collate:8.3f} {total:6.3f} {train:7.2f} {train / total:9.1f}")
+    parts_of_it = f"{read:6.3f} {encode:13.3f} {collate:8.3f} {total:6.3f}"
+    print(f"{name:20} {units:6.1f} {parts_of_it} {train:7.2f} {train / total:9.1f}")
 
 
 if __name__ == "__main__":

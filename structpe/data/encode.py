@@ -36,7 +36,9 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
     """The positions of a batch from what was encoded, structure by structure."""
-    return Positions({encoding: _pad(each) if encoding.arity == 1 else _merge(each) for encoding, each in encoded.items()})
+    return Positions(
+        {encoding: _pad(each) if encoding.arity == 1 else _merge(each) for encoding, each in encoded.items()}
+    )
 
 
 def _pad(encoded: Sequence[Encoded]) -> Tensor:

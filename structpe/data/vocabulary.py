@@ -17,9 +17,7 @@ PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
 
 
-def train_vocabulary(
-    texts: Iterable[str], relations: Sequence[str], size: int, lowercase: bool = False
-) -> Tokenizer:
+def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, lowercase: bool = False) -> Tokenizer:
     """Byte-level BPE (Sennrich et al. 2016) over texts and node labels.
 
     Bytes make every text spellable and every decoding exact. Relation labels that appear at least twice are one unit
@@ -39,9 +37,7 @@ def train_vocabulary(
     except ImportError as missing:
         raise MissingExtra("tokenizers", "text") from missing
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])]
-    )
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
     # A blank before every label and text: a word is the same unit at the start of a label as inside a text.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()

@@ -48,7 +48,10 @@ class Offset(Encoding, name="offset"):
 
 def _places(encoding: Encoding, structure: Structure) -> Ids:
     if structure.order is None:
-        raise encoding.error(structure, "the structure has no reading order; give Structure(order=...), or choose an "
-                             "encoding of the graph itself, such as 'distance'")
+        raise encoding.error(
+            structure,
+            "the structure has no reading order; give Structure(order=...), or choose an "
+            "encoding of the graph itself, such as 'distance'",
+        )
     ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
     return ranks.astype(np.int64)

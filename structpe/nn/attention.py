@@ -61,9 +61,7 @@ class Attention(nn.Module):
         keys, values = self.key_value(source).chunk(2, dim=-1)
         return self._split(keys), self._split(values)
 
-    def forward(
-        self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms
-    ) -> Float[Tensor, "b n d"]:
+    def forward(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:
         """Attend from the units ``x`` to projected ``keys`` and ``values``."""
         dropout = self.dropout if self.training else 0.0
         out = attend(self._split(self.query(x)), keys, values, terms, self.kernel, dropout)

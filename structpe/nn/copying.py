@@ -75,7 +75,7 @@ class Copy(nn.Module):
 
 
 def mix(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
-    """log((1 - g) exp(written) + g copied), g = sigmoid(gate); ``written`` is a log-probability, ``copied`` a probability.
+    """log((1 - g) exp(written) + g copied), g = sigmoid(gate); ``written`` is a logarithm, ``copied`` is not.
 
     A unit that cannot be copied has copied = 0: a tiny floor keeps its logarithm, and the gradient, finite.
     """

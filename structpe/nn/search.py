@@ -14,6 +14,7 @@ from structpe.nn.decoder import State
 
 __all__ = ["SearchConfig", "search"]
 
+
 @dataclass(frozen=True)
 class SearchConfig:
     """How a text is searched for.

@@ -148,4 +148,3 @@ class EncoderDecoder(nn.Module):
     def _layers(self, side: str, convolution: Convolution | None, edge_types: int) -> LayerConfig:
         c = self.config
         return LayerConfig(c.dims(side), c.feedforward, c.dropout, c.kernel, convolution, edge_types)
-

@@ -74,8 +74,9 @@ def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
         return config, {}
     if isinstance(config, Mapping) and isinstance(config.get("name"), str):
         return config["name"], {key: value for key, value in config.items() if key != "name"}
-    raise PositionError(f"{what} is described by its name, by a mapping with 'name' and options, or by {other}; "
-                        f"given is {config!r}")
+    raise PositionError(
+        f"{what} is described by its name, by a mapping with 'name' and options, or by {other}; given is {config!r}"
+    )
 
 
 def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str]) -> dict[str, Any]:

@@ -112,8 +112,10 @@ class _Graph:
         if variable is None:
             raise ReadError("a graph or node is empty, '()'; write (variable / concept)")
         if len(concepts) != 1 or concepts[0] is None:
-            raise ReadError(f"variable {variable!r} has {len(concepts) if None not in concepts else 'no'} concepts; "
-                            f"write ({variable} / concept ...)")
+            raise ReadError(
+                f"variable {variable!r} has {len(concepts) if None not in concepts else 'no'} concepts; "
+                f"write ({variable} / concept ...)"
+            )
         self.number[variable] = self.node(concepts[0], attribute=False)
         return self.number[variable]
 
@@ -125,8 +127,10 @@ class _Graph:
         elif symbol in self.variables:
             self.waiting.setdefault(symbol, []).append((here, role))
         elif VARIABLE.fullmatch(symbol):
-            raise ReadError(f"variable {symbol!r}, {role} of {variable!r}, is introduced nowhere; write ({symbol} / "
-                            "concept) once, or quote it if it is a constant")
+            raise ReadError(
+                f"variable {symbol!r}, {role} of {variable!r}, is introduced nowhere; write ({symbol} / "
+                "concept) once, or quote it if it is a constant"
+            )
         else:
             self.edge(here, role, self.node(target, attribute=True))
 

@@ -82,7 +82,7 @@ def _cycle(heads: list[int]) -> list[int]:
             way.append(at)
             at = heads[at] - 1
         if at in way:
-            return way[way.index(at):]
+            return way[way.index(at) :]
     return []
 
 

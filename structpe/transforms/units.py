@@ -111,8 +111,10 @@ def split(
     """
     if tokenizer.truncation is not None:
         length = tokenizer.truncation["max_length"]
-        raise structure.error(f"the tokenizer truncates to {length} units, so nodes could be lost in silence; call its "
-                              "no_truncation() first")
+        raise structure.error(
+            f"the tokenizer truncates to {length} units, so nodes could be lost in silence; call its "
+            "no_truncation() first"
+        )
     units, report = _of_labels(structure, tokenizer) if text is None else _of_text(structure, tokenizer, text)
     owned = {unit.owner for unit in units}
     lost = [node for node in range(structure.size) if node not in owned]
@@ -139,8 +141,10 @@ def _of_labels(structure: Structure, tokenizer: Tokenizer) -> tuple[list[_Unit],
 
 def _of_text(structure: Structure, tokenizer: Tokenizer, text: str) -> tuple[list[_Unit], Found]:
     if "span" not in structure.features:
-        raise structure.error("the structure has no feature 'span', which says where in the text each node stands; "
-                              "read it with 'conllu' or 'tokens', or split by labels: split(..., text=None)")
+        raise structure.error(
+            "the structure has no feature 'span', which says where in the text each node stands; "
+            "read it with 'conllu' or 'tokens', or split by labels: split(..., text=None)"
+        )
     spans = np.asarray(structure.features["span"])
     units, covered, shared, dropped = [], [], [], []
     for piece, id, start, end in _parts(tokenizer.encode(text, add_special_tokens=False)):

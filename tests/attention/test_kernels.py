@@ -22,9 +22,7 @@ OTHERS = sorted(set(KERNELS) - {"dense"})
 
 def inputs(seed: int = 0, n: int = N, m: int = M) -> list[Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(B, H, size, D, generator=generator, dtype=torch.float64).requires_grad_() for size in (n, m, m)
-    ]
+    return [torch.randn(B, H, size, D, generator=generator, dtype=torch.float64).requires_grad_() for size in (n, m, m)]
 
 
 def outcome(kernel: str, some: set[str], seed: int, batch: int, n: int = N, m: int = M) -> list[Tensor]:

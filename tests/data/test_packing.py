@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.edges import EdgeTypes, Edges
+from structpe.data.edges import Edges, EdgeTypes
 from structpe.data.encode import encode, join
 from structpe.data.packing import fill, graphs_of, pack
 from structpe.encodings.distance import Distance
@@ -35,7 +35,8 @@ def test_one_row_of_many_graphs_equals_one_by_one(graphs: list) -> None:
     starts = torch.tensor([0, *sizes]).cumsum(0)
     each = [types.join([g], n) for g, n in zip(graphs, sizes, strict=True)]
     edges = Edges(
-        torch.cat([e.index + start for e, start in zip(each, starts, strict=False)], dim=1), torch.cat([e.types for e in each])
+        torch.cat([e.index + start for e, start in zip(each, starts, strict=False)], dim=1),
+        torch.cat([e.types for e in each]),
     )
     numbers = graphs_of([sizes])
     together = encoder(torch.cat(units, dim=1), numbers >= 0, packed, edges, numbers)

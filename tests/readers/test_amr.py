@@ -19,13 +19,16 @@ def edges(structure):
 
 
 def test_re_entrancy_inverse_roles_and_constants():
-    structure = graph("""
+    structure = graph(
+        """
         (w / want-01
             :ARG0 (b / boy :polarity -)
             :ARG1 (g / go-02
                 :ARG0 b
                 :ARG0-of (h / "hop\\"e" :quant 5 :polarity -)
-                :mod (c / consist-02 :consist-of (s / sand))))""", name="x:1")
+                :mod (c / consist-02 :consist-of (s / sand))))""",
+        name="x:1",
+    )
     assert structure.nodes == ("want-01", "boy", "-", "go-02", 'hop"e', "5", "-", "consist-02", "sand")
     assert edges(structure) == [
         ("want-01", ":ARG0", "boy"),
@@ -66,8 +69,11 @@ def test_alignments_are_features():
 
 
 def test_comments_become_texts_and_metadata(write):
-    file = write("a.amr", "# AMR release\n\n# ::id one ::date today\n# ::snt The boy .\n\n(b / boy) (c / cat)\n\n"
-                          "# ::snt A ) bracket \u2028 .\n(d / dog :op1 \"(\")")
+    file = write(
+        "a.amr",
+        "# AMR release\n\n# ::id one ::date today\n# ::snt The boy .\n\n(b / boy) (c / cat)\n\n"
+        '# ::snt A ) bracket \u2028 .\n(d / dog :op1 "(")',
+    )
     items = read(file)
     assert [item.id for item in items] == ["one", "2", "3"]
     assert [item.texts for item in items] == [("The boy .",), (), ("A ) bracket \u2028 .",)]

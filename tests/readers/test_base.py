@@ -172,7 +172,7 @@ def test_a_missing_package_names_its_extra_and_is_not_skipped(write, monkeypatch
 
 
 SOURCES = {
-    "amr": b"# ::id 1\n(w / want-01~e.1 :ARG0 (b / boy) :op1 \"a\")\n\n(c / cat :polarity - :ARG0-of c)\n",
+    "amr": b'# ::id 1\n(w / want-01~e.1 :ARG0 (b / boy) :op1 "a")\n\n(c / cat :polarity - :ARG0-of c)\n',
     "conllu": b"# sent_id = 1\n# text = a b\n1\ta\t_\tX\t_\t_\t0\troot\t_\t_\n2\tb\t_\tX\t_\t_\t1\tdep\t_\t_\n",
     "webnlg": b"<a><entry eid='1'><modifiedtripleset><mtriple>a | r | b</mtriple></modifiedtripleset></entry></a>",
     "smiles": b"CCO ethanol\nC(=O)[O-].[Na+]\n",
@@ -189,7 +189,7 @@ def test_a_damaged_file_is_read_or_refused_in_our_words(write, name, data):
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(content)))
         content[start : start + data.draw(st.integers(0, 6))] = data.draw(
-            st.binary(max_size=3) | st.sampled_from([bytes([byte]) for byte in b"()\"/:~#\n\t<&1"])
+            st.binary(max_size=3) | st.sampled_from([bytes([byte]) for byte in b'()"/:~#\n\t<&1'])
         )
     try:
         read(write("a.damaged", bytes(content)), name, on_error="skip")

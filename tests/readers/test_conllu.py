@@ -42,10 +42,18 @@ def test_a_word_that_the_text_lacks_has_no_span(write):
     ("old", "new", "error", "message"),
     [
         ("4\tdog", "3\tdog", ReadError, "a.conllu: item 2: 's1': line 19: 'dog' has id 3; ids count 1, 2, 3, ..."),
-        ("4\tdog\tdog\tNOUN\t_\t_\t3", "4\tdog\tdog\tNOUN\t_\t_\tx", ReadError,
-         "a.conllu: item 2: 's1': line 19: Failed parsing field 'head': 'x' is not a valid value"),
-        ("4\tdog\tdog\tNOUN\t_\t_\t3", "4\tdog\tdog\tNOUN\t_\t_\t_", StructureError,
-         "a.conllu: item 2: 's1': line 12: the head of token 4 ('dog') is None"),
+        (
+            "4\tdog\tdog\tNOUN\t_\t_\t3",
+            "4\tdog\tdog\tNOUN\t_\t_\tx",
+            ReadError,
+            "a.conllu: item 2: 's1': line 19: Failed parsing field 'head': 'x' is not a valid value",
+        ),
+        (
+            "4\tdog\tdog\tNOUN\t_\t_\t3",
+            "4\tdog\tdog\tNOUN\t_\t_\t_",
+            StructureError,
+            "a.conllu: item 2: 's1': line 12: the head of token 4 ('dog') is None",
+        ),
         ("_\t_\t0\troot", "_\t_\t4\troot", StructureError, "3 ('bark') -> 4 ('dog') -> 3 ('bark')"),
         ("4\tdog\tdog\tNOUN\t_\t_\t3\tvocative\t_\t_", "4\tdog\tdog", ReadError, "line 19: the line has no UPOS; Co"),
         ("5\t!", "five\t!", ReadError, "line 20: Failed parsing field 'id': 'five' is not a valid ID"),

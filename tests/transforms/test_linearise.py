@@ -49,10 +49,11 @@ def mentions_early(tree):
 
 
 def test_brackets_re_entrancies_and_inverse_roles():
-    assert text(graph("""(w / want-01
+    assert text(
+        graph("""(w / want-01
         :ARG0 (b / boy :ARG1-of (k / know-01))
-        :ARG1 (g / go-02 :ARG0 b :polarity -))""")) == (
-        "want-01 :ARG0 ( boy :ARG1-of know-01 ) :ARG1 ( go-02 :ARG0 boy :polarity - )")
+        :ARG1 (g / go-02 :ARG0 b :polarity -))""")
+    ) == ("want-01 :ARG0 ( boy :ARG1-of know-01 ) :ARG1 ( go-02 :ARG0 boy :polarity - )")
 
 
 def test_a_tree_reads_from_its_root():

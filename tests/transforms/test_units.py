@@ -132,7 +132,8 @@ def test_a_unit_across_a_border_goes_to_the_node_it_covers_most():
     assert made.report.missing == (0,)
     assert made.report.dropped == ("<unk>",)
     assert str(made.report) == (
-        "1 nodes without a unit: 0; 1 units across a border: \"don't\"; 1 units in no node: '<unk>'")
+        "1 nodes without a unit: 0; 1 units across a border: \"don't\"; 1 units in no node: '<unk>'"
+    )
     with pytest.raises(StructureError, match=r"x: node 0 \('d'\) gets no unit from the tokenizer; give it another"):
         split(structure, tokenizer, text="don't bark !", missing="error")
 

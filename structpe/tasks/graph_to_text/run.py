@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 from structpe.tasks.positions import fitted
 from structpe.tasks.training.files import whole_file
 
-__all__ = ["begin", "clear", "load", "prepare"]
+__all__ = ["alone", "begin", "check", "clear", "load", "prepare", "same"]
 
 FILES = ("result.json", "config.yaml", "positions.json", "prepare.json", "tokenizer.json", "model.safetensors",
          "metrics.csv")  # fmt: skip
@@ -41,24 +42,57 @@ FREE = ("out", "name", "data.test", "training.workers")
 """Keys that may change when a run goes on, as nothing in training follows from them."""
 
 
-def begin(config: GraphToTextConfig) -> Path:
-    """The folder of a run, new or of the same configuration.
+def check(config: GraphToTextConfig) -> None:
+    """Build a small model of the configuration and throw it away, so that what is wrong with it shows at once.
 
     Raises:
-        ConfigError: the folder holds a run of another configuration.
+        PositionError: an unknown position model, encoding or option, or one that cannot decode.
+        ConfigError: an option of the Transformer that there is not.
     """
-    folder = Path(config.out)
+    encoder, decoder = (
+        build(position, config.model.dims(side))
+        for side, position in (("encoder", config.encoder_position), ("decoder", config.decoder_position))
+    )
+    EncoderDecoder(config.model, 8, encoder, decoder)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process; the lock goes when the process does, however it ends.
+
+    Raises:
+        ConfigError: another process is training in it.
+    """
+    from filelock import FileLock, Timeout
+
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise ConfigError(f"another process is training in {folder}; wait for it, or choose another folder") from None
+
+
+def same(folder: Path, config: GraphToTextConfig) -> None:
+    """See to it that the folder holds no run of another configuration.
+
+    Raises:
+        ConfigError: it does.
+    """
     written = folder / "config.yaml"
     if not written.exists():
-        whole_file(written, lambda hidden: save(config, hidden))
-        return folder
+        return
     if other := [key for key in differences(load_config(written), config) if key not in FREE]:
         raise ConfigError(
             f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
             f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
         )
-    return folder
+
+
+def begin(folder: Path, config: GraphToTextConfig) -> None:
+    """Write the configuration down; from here on the folder holds a run."""
+    if not (folder / "config.yaml").exists():
+        whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
 
 
 def clear(folder: Path) -> None:

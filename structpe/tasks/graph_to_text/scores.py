@@ -53,7 +53,8 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
     # sacrebleu wants the first references of all items, then the second ones, ... A missing one is None; an empty
     # string would count as a reference of length 0 and change the brevity penalty.
     streams = [list(stream) for stream in zip_longest(*references)]
-    bleu, chrf = BLEU(lowercase=lowercase), CHRF(word_order=2, lowercase=lowercase)
+    # force: some corpora hold tokenised text, as AMR releases do; a warning at each validation helps nobody.
+    bleu, chrf = BLEU(lowercase=lowercase, force=True), CHRF(word_order=2, lowercase=lowercase)
     return Scores(
         bleu.corpus_score(list(hypotheses), streams).score,
         chrf.corpus_score(list(hypotheses), streams).score,

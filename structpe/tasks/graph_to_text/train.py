@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from structpe.data.prepare import Example, Preparer
+from structpe.data.prepare import Example
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.readers import Item
@@ -29,24 +30,38 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
 
     Args:
         config: everything that the run follows from.
-        fresh: remove what the folder holds of an earlier run, and begin anew.
+        fresh: remove what the folder holds of an earlier run, and begin anew. It is removed when the new configuration
+            is known to make sense and its data are read.
 
     Raises:
-        ConfigError: the folder holds a run of another configuration, or an item has no text to learn from.
+        ConfigError: the folder holds a run of another configuration, another process trains in it, or an item has no
+            text to learn from.
+        PositionError: the configuration asks for a position model that there is not.
         StoreError: checkpoints are damaged, or the data are not those that the run began with.
         ReadError: a file of the data is missing or bad.
         MissingExtra: Lightning is not installed.
     """
-    if fresh:
-        run.clear(Path(config.out))
-    folder = run.begin(config)
-    if (result := Result.load(folder)) is not None:
-        say(f"{folder}: this run is finished: {result}; to train again, ask for a fresh one or choose another folder")
-        return result
-    items = read_split(config.data, "train")
+    run.check(config)
+    folder = Path(config.out)
+    with run.alone(folder):
+        if not fresh:
+            run.same(folder, config)
+            if (result := Result.load(folder)) is not None:
+                say(f"{folder}: this run is finished: {result}; to train again, ask for a fresh one or another folder")
+                return result
+        train_items = _with_texts(read_split(config.data, "train"))
+        dev_items = _with_texts(read_split(config.data, "dev")) if config.data.dev else []
+        if fresh:
+            run.clear(folder)
+        run.begin(folder, config)
+        return _train(folder, config, train_items, dev_items)
+
+
+def _train(folder: Path, config: GraphToTextConfig, items: Sequence[Item], dev_items: Sequence[Item]) -> Result:
     model, preparer = run.prepare(folder, config, items)
-    examples = _examples(preparer, items, model, every_text=True)
-    dev = _examples(preparer, read_split(config.data, "dev"), model) if config.data.dev else []
+    encodings = model.encoder.position.encodings
+    examples = preparer.examples(items, encodings, every_text=True)
+    dev = preparer.examples(dev_items, encodings)
     _tell(items, examples, dev, model)
     result = _fit(folder, config, GraphToText(model, preparer, dev, config), examples)
     result.save(folder)
@@ -61,18 +76,25 @@ def _fit(folder: Path, config: GraphToTextConfig, task: GraphToText, examples: S
         raise MissingExtra(str(missing.name), "train") from missing
     training = config.training
     sizes = np.array([[len(e.units), 0 if e.target is None else len(e.target)] for e in examples])
-    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices)
+    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices, _digest(examples))
     count = training.steps * training.accumulate
     return fit(task, Batches(examples, plan, task.preparer.collate, count, workers=training.workers), training, folder)
 
 
-def _examples(
-    preparer: Preparer, items: Sequence[Item], model: EncoderDecoder, every_text: bool = False
-) -> list[Example]:
+def _with_texts(items: list[Item]) -> list[Item]:
     for item in items:
         if not item.texts:
             raise ConfigError(f"item {item.id!r} has no text to learn from or to be scored against; leave it out")
-    return preparer.examples(items, model.encoder.position.encodings, every_text)
+    return items
+
+
+def _digest(examples: Sequence[Example]) -> str:
+    """Tells apart training data: their units, edges and texts."""
+    digest = hashlib.sha256()
+    for example in examples:
+        for array in (example.units, example.structure.edges, example.target):
+            digest.update(b"" if array is None else array.tobytes())
+    return digest.hexdigest()
 
 
 def _tell(items: Sequence[Item], examples: Sequence[Example], dev: Sequence[Example], model: EncoderDecoder) -> None:

@@ -37,6 +37,7 @@ class Plan:
         batch_size: examples of a batch, at most; batches of an epoch differ by one at most.
         seed: of the order.
         shares: into how many parts each batch is shared out, one per device.
+        content: a digest of the examples, so that a training does not go on with others.
 
     Raises:
         ConfigError: fewer examples than shares.
@@ -46,6 +47,7 @@ class Plan:
     batch_size: int
     seed: int
     shares: int = 1
+    content: str = ""
 
     def __post_init__(self) -> None:
         if len(self.sizes) < self.shares or self.batch_size < self.shares:
@@ -64,7 +66,7 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """Tells apart plans that give other batches."""
-        told = f"{self.batch_size} {self.seed} {self.sizes.astype(np.int64).tobytes().hex()}"
+        told = f"{self.content} {self.batch_size} {self.seed} {self.sizes.astype(np.int64).tobytes().hex()}"
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def epoch(self, number: int) -> list[NDArray[np.int64]]:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from structpe.data.prepare import Preparer
-from structpe.errors import ConfigError, ReadError, StoreError
+from structpe.errors import ConfigError, PositionError, ReadError, StoreError
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item, read
 from structpe.structure import path
@@ -18,7 +18,7 @@ from structpe.tasks.config import make, to_dict
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
-from structpe.tasks.graph_to_text.run import load
+from structpe.tasks.graph_to_text.run import alone, load
 from structpe.tasks.graph_to_text.train import train
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
@@ -154,6 +154,47 @@ def test_data_that_cannot_be_learned_from(tmp_path: Path) -> None:
         ConfigError, match=r"item 'mute.1' has no text to learn from or to be scored against; leave it out"
     ):
         train(changed(config, data=replace(config.data, train=str(tmp_path / "mute.txt"))), fresh=True)
+
+
+def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=1)
+    train(config)
+    before = {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()}
+    for wrong, error, text in [
+        (
+            {"encoder_position": "graformr"},
+            PositionError,
+            "no position model named 'graformr'. Did you mean 'graformer'",
+        ),
+        ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use"),
+        ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
+    ]:
+        with pytest.raises(error, match=text):
+            train(changed(config, **wrong), fresh=True)
+    assert {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()} == before
+
+
+def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=1)
+    with (
+        alone(tmp_path / "run"),
+        pytest.raises(ConfigError, match=r"another process is training in .*run; wait for it"),
+    ):
+        train(config)
+
+
+def test_a_training_does_not_go_on_with_other_data(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=2)
+    text = Path(str(config.data.train)).read_text(encoding="utf-8")
+    copy = tmp_path / "copy.txt"
+    copy.write_text(text, encoding="utf-8")
+    config = changed(config, data=replace(config.data, train=str(copy)))
+    train(config)
+    (tmp_path / "run" / "result.json").unlink()
+    first = next(line for line in text.splitlines() if line.startswith("# ::snt"))
+    copy.write_text(text.replace(first, first.replace("the", "his", 1)), encoding="utf-8")
+    with pytest.raises(StoreError, match="the training data are not those that this run began with"):
+        train(config)
 
 
 def test_long_texts_are_left_out_of_training_and_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
