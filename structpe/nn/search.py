@@ -22,7 +22,7 @@ class SearchConfig:
     Args:
         beam: number of texts kept at each step; 1 is greedy.
         length_penalty: a in ((5 + length) / 6)^a, by which a text's log-probability is divided (Wu et al. 2016); the
-            length counts the end of the text. Seed study 002 translates with beam 10 and a = 0.6.
+            length counts the end of the text. Chen et al. 2021 translate with beam 10 and a = 0.6.
         longest: texts end here at the latest, in units.
     """
 

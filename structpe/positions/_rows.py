@@ -17,7 +17,7 @@ from structpe.structure import path
 __all__ = ["Rows", "Sharing", "Table", "Window", "is_plain", "numbers", "of_arity", "width_of"]
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
-"""Which parameters are one and the same (seed study 002, section 4.4): ``head-wise`` for all heads of a layer,
+"""Which parameters are one and the same (Chen et al. 2021, section 4.4): ``head-wise`` for all heads of a layer,
 ``layer-wise`` for all layers, each head having its own."""
 
 _HALF = (WITHIN - UNREACHABLE) // 2

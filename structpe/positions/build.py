@@ -88,6 +88,11 @@ def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str
             raise PositionError(
                 unknown("option", option, allowed).replace("there is no option", f"{whose} has no option", 1)
             )
+        if option not in hints:
+            raise PositionError(
+                f"option {option!r} of {whose} has no type hint, so that plain data cannot be checked; annotate it, "
+                f"such as encoding: Encoding = ..."
+            )
     return {option: _value(f"option {option!r} of {whose}", hints[option], value) for option, value in given.items()}
 
 

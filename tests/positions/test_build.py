@@ -119,6 +119,21 @@ def test_what_cannot_be_built(config: Any, message: str) -> None:
         build(config, DIMS)
 
 
+def test_an_option_without_a_type_cannot_be_checked() -> None:
+    class Loose(PositionModel, name="loose"):
+        spec = Spec("mine", "sequence", Cells("R", "-", False, False, False, "0"))
+
+        def __init__(self, dims, encoding=Offset()):  # type: ignore[no-untyped-def]
+            super().__init__(dims, [encoding])
+
+    try:
+        assert build("loose", DIMS).encodings == (Offset(),)
+        with pytest.raises(PositionError, match=r"option 'encoding' of .* 'loose' has no type hint.*annotate"):
+            build({"name": "loose", "encoding": "distance"}, DIMS)
+    finally:
+        MODELS.forget("loose")
+
+
 def test_an_int_is_a_float() -> None:
     assert build({"name": "rotary", "base": 500}, DIMS).options()["base"] == 500
 
