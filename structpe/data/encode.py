@@ -66,5 +66,13 @@ def _merge(encoded: Sequence[Encoded]) -> Lookup:
 def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:
     """The distinct rows of all arrays, and for each array where its rows went. Shorter rows are padded with -1."""
     together = np.concatenate(same_shape(values))
-    table, where = np.unique(together, axis=0, return_inverse=True)
-    return table, np.split(where.reshape(-1), np.cumsum([len(v) for v in values])[:-1])
+    _, first, where = np.unique(_as_items(together), return_index=True, return_inverse=True)
+    return together[first], np.split(where, np.cumsum([len(v) for v in values])[:-1])
+
+
+def _as_items(rows: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Each row as one item: numpy compares items of bytes several times faster than rows of numbers (axis=0)."""
+    if rows.ndim == 1:
+        return rows
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    return flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1]))).reshape(-1)

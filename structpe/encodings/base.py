@@ -121,8 +121,11 @@ def narrow(index: NDArray[Any]) -> NDArray[Any]:
 
 def same_shape(values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """Values whose rows have the same shape: shorter ones, such as shorter label paths, are padded with -1."""
-    shape = np.max([v.shape[1:] for v in values], axis=0) if values[0].ndim > 1 else ()
-    return [
-        np.pad(v, [(0, 0), *((0, int(w - s)) for w, s in zip(shape, v.shape[1:], strict=True))], constant_values=-1)
-        for v in values
-    ]
+    shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
+    return [v if v.shape[1:] == shape else _padded(v, shape) for v in values]
+
+
+def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    result = np.full((len(values), *shape), -1, dtype=values.dtype)
+    result[tuple(map(slice, values.shape))] = values
+    return result
