@@ -13,8 +13,9 @@ from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
 from structpe.positions.base import Dims
 from structpe.structure import path
+from structpe.terms import Lookup
 
-__all__ = ["Rows", "Sharing", "Table", "Window", "is_plain", "numbers", "of_arity", "width_of"]
+__all__ = ["Rows", "Sharing", "Table", "Window", "is_plain", "numbers", "of_arity", "offsets", "width_of"]
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
 """Which parameters are one and the same (Chen et al. 2021, section 4.4): ``head-wise`` for all heads of a layer,
@@ -137,6 +138,20 @@ def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
             f"{encoding.name!r} gives {tuple(of_units.shape[2:])} numbers"
         )
     return of_units
+
+
+def offsets(model: str, encoding: Encoding, of_pairs: Lookup) -> Lookup:
+    """What an encoding of arity 2 says of each pair, if it is one number.
+
+    Raises:
+        PositionError: it is a sequence, such as the labels along a path.
+    """
+    if of_pairs.table.ndim != 1:
+        raise PositionError(
+            f"position model {model!r} needs one integer per pair (offset, distance, ...); "
+            f"{encoding.name!r} gives {tuple(of_pairs.table.shape[1:])} numbers"
+        )
+    return of_pairs
 
 
 def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:

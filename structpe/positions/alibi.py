@@ -8,7 +8,7 @@ from torch import Tensor
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import is_plain, of_arity
+from structpe.positions._rows import is_plain, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -48,7 +48,7 @@ class ALiBi(PositionModel, name="alibi"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The bias of each distinct value and head, the same for all layers."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.map(self._bias)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

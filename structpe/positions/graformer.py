@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, is_plain, of_arity
+from structpe.positions._rows import Sharing, Table, is_plain, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -74,7 +74,7 @@ class Graformer(PositionModel, name="graformer"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value, query and key exchanged: no step of decoding can do that."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.transpose().map(self._row)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

@@ -6,7 +6,7 @@ from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Distance
-from structpe.positions._rows import Sharing, Table, Window, of_arity
+from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -52,7 +52,7 @@ class GraformerSurvey(PositionModel, name="graformer-survey"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.map(self.window.of)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

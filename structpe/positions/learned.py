@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Learned"]
@@ -38,7 +38,7 @@ class Learned(PositionModel, name="learned"):
         self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = prepared.queries(self.encodings[0])
+        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         if int(places.max()) >= len(self.table):
             raise PositionError(
                 f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "

@@ -6,7 +6,7 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity
+from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -50,7 +50,7 @@ class Shaw(PositionModel, name="shaw"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.map(self.window.of)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

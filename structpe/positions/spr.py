@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
 from structpe.encodings.order import Order
 from structpe.encodings.spr import SPRRelative
-from structpe.positions._rows import Table, Window, numbers, of_arity
+from structpe.positions._rows import Table, Window, numbers, of_arity, offsets
 from structpe.positions._waves import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
@@ -68,7 +68,7 @@ class SPR(PositionModel, name="spr"):
     def terms(self, prepared: Positions, site: Site) -> Terms:
         if site.layer > 0:
             return Terms()
-        rows = prepared[self.encodings[2]].map(self.window.of)
+        rows = offsets(self.name, self.encodings[2], prepared[self.encodings[2]]).map(self.window.of)
         return Terms(
             key=(rows.map(self.keys.at(0).__getitem__),),
             value=(rows.map(self.values.at(0).__getitem__),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.spr import SPRRelative as Relative
-from structpe.positions._rows import Table, Window, of_arity
+from structpe.positions._rows import Table, Window, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -41,7 +41,7 @@ class SPRRelative(PositionModel, name="spr-rel"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.map(self.window.of)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

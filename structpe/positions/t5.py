@@ -10,7 +10,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, Sharing, Table, of_arity
+from structpe.positions._rows import Rows, Sharing, Table, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -20,13 +20,13 @@ __all__ = ["T5", "bucket"]
 class T5(PositionModel, name="t5"):
     """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
-    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. With B buckets, half of them for
-    r > 0, and e = B/4 of each half exact::
+    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. Of B buckets, C = B/2 are for
+    r > 0 and C for the others; e = C/2 of each are exact::
 
-        bucket(r) = |r|                                                        for |r| < e
-                    min(e + floor(log(|r|/e) / log(D/e) (B/2 - e)), B/2 - 1)   otherwise;     + B/2 for r > 0
+        bucket(r) = |r|                                                  for |r| < e
+                    min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
 
-    One-directional buckets (a decoder's) have e = B/2 and put every key ahead into bucket 0. Pairs without a path and
+    In one direction (a decoder's) C = B, nothing is added, and every key ahead is in bucket 0. Pairs without a path and
     units of one node have rows of their own, where the encoding has such pairs. (Raffel et al. 2020, section 2.1.)
 
     T5's own attention has no 1/sqrt(d_h); that is not part of the position model: add ``Terms(scale=sqrt(d_h))``.
@@ -70,7 +70,7 @@ class T5(PositionModel, name="t5"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value: computed once per value, not per pair and layer."""
-        of_pairs: Lookup = positions[self.encodings[0]]
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.map(
             lambda values: self.rows.of(values, lambda r: bucket(r, self.buckets, self.farthest, self.bidirectional))
         )
