@@ -13,7 +13,7 @@ from structpe.errors import PositionError
 from structpe.nn.attention import Attention, Memory
 from structpe.nn.copying import Source
 from structpe.nn.layers import DecoderLayer, LayerConfig
-from structpe.positions.base import PositionModel, Positions, Site
+from structpe.positions.base import PositionModel, Positions, Site, Sum
 from structpe.structure import path
 from structpe.terms import Terms
 
@@ -64,13 +64,14 @@ class Decoder(nn.Module):
     def __init__(self, config: LayerConfig, position: PositionModel) -> None:
         super().__init__()
         if not position.causal:
-            names = ", ".join(repr(e.name) for e in position.encodings if not e.causal)
-            raise PositionError(f"a decoder cannot use encoding {names}: it depends on units that are not yet written")
+            raise PositionError(
+                f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written"
+            )
         self.position = position
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.dims.layers))
         self.norm = nn.LayerNorm(config.dims.width)
         self.dropout = nn.Dropout(config.dropout)
-        self._positions: tuple[int, Positions] = (0, Positions({}))
+        self._positions: tuple[int, torch.device | None, Positions] = (0, None, Positions({}))
 
     def start(self, memory: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
         """Read the encoder's output, once per batch."""
@@ -95,13 +96,21 @@ class Decoder(nn.Module):
         return out
 
     def _path(self, length: int, device: torch.device) -> Positions:
-        """Positions of a path of at least this length; made for the next power of two and kept."""
-        known, positions = self._positions
-        if known < length:
+        """Positions of a path of at least this length; made for the next power of two and kept for the device."""
+        known, where, positions = self._positions
+        if known < length or where != device:
             known = 1 << max(length - 1, 31).bit_length()
             positions = encode([path([""] * known)], self.position.encodings).to(device)
-            self._positions = (known, positions)
+            self._positions = (known, device, positions)
         return positions
+
+
+def _not_causal(position: PositionModel) -> str:
+    """The encodings that need the future; where none does, the models themselves, which ask keys about queries."""
+    encodings = [repr(e.name) for e in position.encodings if not e.causal]
+    models = position.models if isinstance(position, Sum) else [position]
+    named = [repr(m.name) for m in models if isinstance(m, PositionModel) and not m.causal]
+    return f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
 
 
 def _before(first: int, last: int, device: torch.device) -> Tensor:

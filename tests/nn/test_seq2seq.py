@@ -169,3 +169,19 @@ def test_every_parameter_gets_a_gradient() -> None:
     # The keys' bias moves all scores of a query alike, so softmax gives it no gradient; of the copy's too.
     silent = [n for n, p in net.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
     assert [n for n in silent if n != "copy.key.bias"] == []
+
+
+def test_a_decoder_refuses_a_model_that_asks_keys_about_queries() -> None:
+    dims = CONFIG.dims("decoder")
+    position = Sum(dims, [MODELS["t5"](dims), MODELS["graformer"](dims)])
+    with pytest.raises(PositionError, match=r"a decoder cannot use position model 'graformer': it depends on units"):
+        EncoderDecoder(CONFIG, 30, MODELS["sinusoidal"](CONFIG.dims("encoder")), position)
+
+
+def test_a_decoder_follows_its_model_to_another_device() -> None:
+    """The positions that it keeps are those of the device that it last ran on."""
+    net = model()
+    net.step(torch.tensor([[2, 7]]), net.start(batch(GRAPHS[:1], net.encoder.position)))
+    there = net.decoder._path(2, torch.device("meta"))
+    assert all(p.index.device.type == "meta" for p in there.values())
+    assert all(p.index.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu")).values())
