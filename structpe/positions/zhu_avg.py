@@ -32,7 +32,8 @@ class ZhuAvg(PositionModel, name="zhu-avg"):
         dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
-        sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper.
+        sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
+            units of a row of the batch, so structures that share a row (packing) need False.
     """
 
     spec = Spec(
