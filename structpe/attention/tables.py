@@ -17,7 +17,7 @@ __all__ = ["tables"]
 
 @kernel("tables", supports="maps factors bias gate mask key query value act scale", cost=10)
 def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """O(n r + n m) memory for tables of r rows in use, where :func:`dense` takes O(n m d)."""
+    """O(h n (r + m)) memory for tables of r rows in use; ``dense`` takes O(n m d), which is less beyond r = m d / h."""
     for change in terms.maps:
         q, k = change(q, k)
     scores = _scores(q, k, terms)

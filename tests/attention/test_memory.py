@@ -1,0 +1,103 @@
+"""Pair quantities are never (n, m, d): no tensor of that size is made, forward or backward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from structpe.attention import KERNELS, attend
+from structpe.data.encode import encode
+from structpe.encodings.distance import Distance
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
+from structpe.positions import MODELS, Dims
+from structpe.structure import Structure
+from structpe.terms import Lookup, Terms
+
+B, H, N, D, ROWS = 2, 2, 64, 32, 9
+PAIR_VECTORS = B * N * N * D
+
+
+class Largest(TorchDispatchMode):
+    """The shape of the largest tensor that any operation gave memory to; views have none of their own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape: tuple[int, ...] = ()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for x in tree_leaves(result):
+            if isinstance(x, Tensor) and elements(x) > torch.Size(self.shape).numel() * (self.shape != ()):
+                self.shape = tuple(x.shape)
+        return result
+
+
+def elements(x: Tensor) -> int:
+    """How many numbers the storage of a tensor holds: an expanded view counts once."""
+    return min(x.numel(), x.untyped_storage().nbytes() // x.element_size())
+
+
+def lookup(*width: int) -> Lookup:
+    table = torch.randn(ROWS, H, *width, requires_grad=True)
+    return Lookup(table, torch.arange(ROWS).expand(B, -1), torch.randint(ROWS, (B, N, N)))
+
+
+def largest(kernel: str, terms: Terms) -> int:
+    q, k, v = (torch.randn(B, H, N, D, requires_grad=True) for _ in range(3))
+    with Largest() as seen:
+        attend(q, k, v, terms, kernel).square().sum().backward()
+    return torch.Size(seen.shape).numel()
+
+
+@pytest.mark.parametrize("field", ["key", "query", "value"])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_vectors_of_pairs_stay_in_their_table(kernel: str, field: str) -> None:
+    if field not in KERNELS[kernel].supports:
+        return
+    used = largest(kernel, Terms(**{field: (lookup(D),)}, mask=(torch.rand(B, 1, N, N) < 0.9,)))
+    assert (used < PAIR_VECTORS) == (kernel != "dense")
+    if kernel != "dense":
+        assert used <= B * H * N * N, "one scalar per pair and head is all that is needed"
+
+
+@pytest.mark.parametrize("kernel", ["sdpa", "tables"])
+def test_scalars_of_pairs_are_one_per_head(kernel: str) -> None:
+    assert largest(kernel, Terms(bias=(lookup(),), key=(lookup(D),), query=(lookup(D),))) <= B * H * N * N
+
+
+def comb(label: str) -> Structure:
+    """A path of 32 nodes with a leaf on each: few distinct paths of labels, many pairs."""
+    spine = [(2 * i, 2 * i + 2) for i in range(N // 2 - 1)]
+    leaves = [(2 * i, 2 * i + 1) for i in range(N // 2)]
+    labels = (label,) * len(spine) + ("leaf",) * len(leaves)
+    return Structure(("x",) * N, spine + leaves, labels, order=range(N), root=0)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", ["shaw", "t5", "spr-rel", "zhu-feature", "zhu-sum", "zhu-cnn", "zhu-self", "cai"])
+def test_whole_encoders_keep_to_it(name: str, training: bool) -> None:
+    """All tensors of forward and backward, those of path encoders and feed-forward parts too."""
+    graphs = [comb("x"), comb("y")]
+    encodings: dict[str, Any] = {"shaw": Distance(limit=20), "t5": Distance()}
+    options = {"encoding": encodings[name]} if name in encodings else {"encoding": fitted(name, graphs)}
+    # With the sinusoid of the query's place zhu-sum has a row for each path and place: few rows are not its promise.
+    small: dict[str, Any] = {"cai": {"embedding": 8, "hidden": 8, "depths": 40}, "zhu-sum": {"sinusoid": False}}
+    dims = Dims(H * D, H, 2)
+    model = MODELS[name](dims, **options, **small.get(name, {}))
+    config = LayerConfig(dims, dims.width, dropout=0.1)
+    encoder = Encoder(config, model).train(training)
+    positions = encode(graphs, model.encodings)
+    x, there = torch.randn(B, N, dims.width), torch.ones(B, N, dtype=torch.bool)
+    with Largest() as seen:
+        encoder(x, there, positions).square().sum().backward()
+    assert torch.Size(seen.shape).numel() < PAIR_VECTORS, seen.shape
+
+
+def fitted(name: str, graphs: list[Structure]) -> Any:
+    return MODELS[name](Dims(H * D, H, 2)).encodings[0].fit(graphs)
