@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from structpe.errors import MissingExtra, ReadError
-from structpe.readers._text import blocks
+from structpe.readers._text import blocks, shown
 
 __all__ = ["Piece", "graphs", "parse", "split"]
 
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """What matters to find the end of a graph: strings and comments may hold brackets that are none."""
+
+SILENT = logging.NullHandler()
+"""Missing concepts and targets are errors here; without it, what the library logs of them would be printed too."""
 
 
 class Piece(NamedTuple):
@@ -59,7 +63,7 @@ def split(text: str, first: int = 1) -> Iterator[Piece]:
                 start = token.end() + 1 if text[token.end() : token.end() + 1] == "\n" else token.end()
         elif not depth and not token[0].startswith("#"):
             here = first + text.count("\n", 0, token.start())
-            wrong = f"{token[0]!r} stands outside of every graph; a graph is (variable / concept :role ...)"
+            wrong = f"{shown(token[0])} stands outside of every graph; a graph is (variable / concept :role ...)"
             remedy = "Plain text is read with reader='tokens'"
             yield Piece(here, text[start:], ReadError(f"{wrong}. {remedy}").at(f"line {here}"))
             return
@@ -75,12 +79,13 @@ def parse(text: str, first: int = 1) -> Any:
         import penman
     except ImportError:
         raise MissingExtra("penman", "amr") from None
+    logging.getLogger("penman").addHandler(SILENT)
     try:
         # By lines, since penman would also end a line at characters such as U+2028, which sentences may hold.
         return next(penman.iterparse(text.split("\n")))
     except penman.DecodeError as error:
         line = first + (error.lineno or 1) - 1
-        wrong = f"not PENMAN: {error.message} in {(error.text or '').strip()!r}"
+        wrong = f"not PENMAN: {error.message} in {shown((error.text or '').strip())}"
         raise ReadError(f"{wrong}; a graph is (variable / concept :role ...)").at(f"line {line}") from None
     except RecursionError:
         raise ReadError("the graph is nested too deeply to be parsed; it is hardly an AMR, remove it") from None

@@ -10,7 +10,9 @@ import numpy as np
 from structpe.errors import ReadError
 from structpe.structure import Ids
 
-__all__ = ["blocks", "lines", "spans"]
+__all__ = ["blocks", "lines", "shown", "spans"]
+
+LONGEST = 80
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -28,6 +30,11 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 remedy = "convert the file first, for example: iconv -f LATIN1 -t UTF-8"
                 raise ReadError(f"{found}; {remedy}").at(f"line {number}") from None
             yield number, line.rstrip("\r\n")
+
+
+def shown(text: str) -> str:
+    """A piece of a file for an error message: in quotes, without control characters, and no longer than a line."""
+    return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
 
 
 def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import MissingExtra, ReadError
-from structpe.readers._text import blocks, spans
+from structpe.readers._text import blocks, shown, spans
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.readers.tree import tree
 
@@ -59,7 +59,7 @@ def _parse(block: list[str], first: int) -> Any:
             try:
                 parse_token_and_metadata(line)
             except ParseException as error:
-                message = f"{str(error).rstrip('.')}; the line is {line!r}, CoNLL-U has ten columns apart by tabs"
+                message = f"{str(error).rstrip('.')}; the line is {shown(line)}, CoNLL-U has ten columns apart by tabs"
                 raise ReadError(message).at(f"line {number}") from None
         raise
     return rows

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from structpe.errors import MissingExtra, ReadError
-from structpe.readers._text import lines
+from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
@@ -54,8 +54,11 @@ def smiles(path: Path, column: str = "smiles") -> Iterator[Outcome]:
 def _table(path: Path, column: str) -> Iterator[Outcome]:
     rows = _rows(csv.reader((line + "\n" for _, line in lines(path)), strict=True))
     _, header = next(rows, (1, []))
+    if not header:
+        raise ReadError("the file is empty; the first line of a CSV file names its columns")
     if column not in header:
-        raise ReadError(f"there is no column {column!r}; give column=, one of: {', '.join(header)}").at("line 1")
+        known = ", ".join(map(shown, header))
+        raise ReadError(f"there is no column {column!r}; give column=, one of: {known}").at("line 1")
     for number, (line, row) in enumerate(rows, 1):
         yield attempt(partial(_row, header, row, column, number, path.name), line=line)
 
@@ -106,4 +109,4 @@ def _parsed(smiles: str) -> Any:
     if parsed is not None:
         return parsed
     reason = problems[0] if problems else "it does not follow the grammar"
-    raise ReadError(f"{smiles!r} is not a molecule that RDKit can read: {reason}; correct or remove it")
+    raise ReadError(f"{shown(smiles)} is not a molecule that RDKit can read: {reason}; correct or remove it")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from structpe.errors import ReadError, StructureError
-from structpe.readers._text import lines
+from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
@@ -60,7 +60,7 @@ def _item(path: Path) -> Item:
         if line.strip():
             fact = [part.strip() for part in line.split("\t")]
             if len(fact) != 3 or not all(fact):
-                message = f"{line!r} is no triple; give subject, relation and object, apart by tabs"
+                message = f"{shown(line)} is no triple; give subject, relation and object, apart by tabs"
                 raise ReadError(message).at(f"line {number}")
             facts.append(fact)
     return Item(triples(facts, name=path.name), id="1")

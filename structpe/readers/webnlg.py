@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from structpe.errors import ReadError
+from structpe.readers._text import shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.readers.triples import triples
 
@@ -48,7 +49,10 @@ def _item(entry: _Entry, file: str, comment: str | None) -> Item:
     for line, text in entry.triples:
         fact = [part.strip() for part in text.split(" | ")]
         if len(fact) != 3 or not all(fact):
-            raise ReadError(f"the triple {text!r} is not 'subject | relation | object'").at(f"line {line}")
+            wrong = (
+                f"the triple {shown(text)} is not 'subject | relation | object'; give three texts that are not empty"
+            )
+            raise ReadError(wrong).at(f"line {line}")
         facts.append(fact)
     if not facts:
         raise ReadError("the entry has no <mtriple> in a <modifiedtripleset>; give it one, or remove it")

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import networkx as nx
 import penman
 import pytest
@@ -104,6 +107,17 @@ def test_malformed_penman_is_named(text, message):
     with pytest.raises(ReadError) as caught:
         graph(text)
     assert message in str(caught.value)
+
+
+def test_the_error_is_all_that_is_said_of_a_missing_concept_or_target():
+    code = "from structpe.readers.amr import graph\nfor text in ('(a / )', '(a / b :ARG0)'):\n"
+    code += "    try: graph(text)\n    except Exception as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "variable 'a' has no concepts; write (a / concept ...)",
+        "role :ARG0 of 'a' has no target; give a node or a constant, or remove it",
+    ]
 
 
 @pytest.mark.parametrize("constant", ["-", "+", "5", "imperative", "expressive", "interrogative", '"b"', "am", "3.5"])

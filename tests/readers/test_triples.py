@@ -47,6 +47,13 @@ def test_a_bad_line_is_named(write, line):
         read(write("a.tsv", f"a\tr\tb\n{line}\n"))
 
 
+def test_a_bad_line_is_shown_in_short_and_without_control_characters(write):
+    with pytest.raises(ReadError) as caught:
+        read(write("a.tsv", "\0\x1b[31m" + "x" * 1_000_000 + "\n"))
+    shown = "'\\x00\\x1b[31m" + "x" * 74 + "'..."
+    assert str(caught.value).endswith(f"line 1: {shown} is no triple; give subject, relation and object, apart by tabs")
+
+
 def test_a_real_knowledge_graph():
     (item,) = read(corpus("kg/umls/train.txt"), "triples")
     assert (item.structure.size, len(item.structure.edges)) == (135, 5216)
