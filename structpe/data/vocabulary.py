@@ -11,10 +11,12 @@ from structpe.errors import MissingExtra
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["FIRST", "LAST", "PADDING", "SPECIALS", "UNKNOWN", "train_vocabulary"]
+__all__ = ["FIRST", "LAST", "PADDING", "SMALLEST", "SPECIALS", "UNKNOWN", "train_vocabulary"]
 
 PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
+SMALLEST = 256 + len(SPECIALS)
+"""Units of the smallest vocabulary: each byte and the special ones."""
 
 
 def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, lowercase: bool = False) -> Tokenizer:
@@ -43,7 +45,7 @@ def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, 
     tokenizer.decoder = decoders.ByteLevel()
     frequent = sorted(relation for relation, times in Counter(relations).items() if relation and times > 1)
     trainer = trainers.BpeTrainer(
-        vocab_size=max(size - len(frequent), 256 + len(SPECIALS)),
+        vocab_size=max(size - len(frequent), SMALLEST),
         special_tokens=list(SPECIALS),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,

@@ -31,8 +31,10 @@ class SearchConfig:
     longest: int = 128
 
     def __post_init__(self) -> None:
-        if self.beam < 1 or self.longest < 1 or self.length_penalty < 0:
-            raise ConfigError(f"beam and longest must be 1 or more and the length penalty not negative: {self}")
+        if self.beam < 1 or self.longest < 1 or not 0 <= self.length_penalty < math.inf:
+            raise ConfigError(
+                f"beam and longest must be 1 or more and the length penalty finite and not negative: {self}"
+            )
 
 
 @torch.no_grad()

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.attention.base import KERNELS
 from structpe.data.batch import Batch
 from structpe.errors import ConfigError
 from structpe.nn.copying import Copy, mix, precise
@@ -18,6 +19,7 @@ from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.nn.message import Convolution
 from structpe.positions.base import Dims, PositionModel
+from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
 
@@ -50,6 +52,15 @@ class TransformerConfig:
     message_passing: Convolution | None = None
     copy_units: bool = False
     kernel: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("width", "heads", "encoder_layers", "decoder_layers", "feedforward"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"model.dropout is {self.dropout}; it must be 0 or more and below 1")
+        if self.kernel != "auto" and self.kernel not in KERNELS:
+            raise ConfigError(f"model.kernel: {unknown('attention kernel', self.kernel, ['auto', *KERNELS])}")
 
     def dims(self, side: str) -> Dims:
         """Sizes of the ``encoder`` or the ``decoder``, for its position model."""

@@ -45,8 +45,14 @@ class Dims:
     layers: int
 
     def __post_init__(self) -> None:
-        if min(self.width, self.heads, self.layers) < 1 or self.width % self.heads:
-            raise PositionError(f"sizes must be 1 or more and the heads must divide the width; these are {self}")
+        for name, size in (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers)):
+            if size < 1:
+                raise PositionError(f"the {name} is {size}; give 1 or more")
+        if self.width % self.heads:
+            more = self.width + self.heads - self.width % self.heads
+            raise PositionError(
+                f"{self.heads} heads do not divide the width {self.width}; the next that they divide is {more}"
+            )
 
     @property
     def head(self) -> int:

@@ -35,7 +35,11 @@ def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -
         raise error.at(str(path)) from None
     for override in overrides:
         _override(cls, data, override)
-    return make(cls, data)
+    try:
+        return make(cls, data)
+    except ConfigError as error:
+        # With overrides it may be one of these that is wrong; the key is named in any case.
+        raise error if path is None or overrides else error.at(str(path)) from None
 
 
 def make(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -53,6 +57,7 @@ def make(cls: type[T], data: Mapping[str, Any]) -> T:
         parsed = parser.parse_object(dict(data), defaults=True).as_dict()
     except ArgumentError as error:
         raise _explained(cls, data, str(error)) from None
+    _check_null(cls, parsed)
     return _built(cls, parsed)
 
 
@@ -85,14 +90,38 @@ def _read(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        data = yaml.safe_load(text)
+        twice = _twice(yaml.compose(text, Loader=yaml.SafeLoader))
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration file {path}; check the path") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder; give the configuration file in it") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the file is no text in UTF-8 (byte {error.start}); give a YAML file").at(
+            str(path)
+        ) from None
     except yaml.YAMLError as error:
         raise ConfigError(f"the file is no YAML: {' '.join(str(error).split())}").at(str(path)) from None
+    if twice:
+        raise ConfigError(f"{twice}; keep one of them").at(str(path))
     if data is not None and not isinstance(data, dict):
         raise ConfigError(f"a configuration is a mapping of keys; the file holds a {type(data).__name__}").at(str(path))
     return data or {}
+
+
+def _twice(node: Any) -> str:
+    """Which key stands twice in a mapping of the YAML tree; YAML itself would take the last without a word."""
+    inner = node.value if isinstance(getattr(node, "value", None), list) else []
+    seen: set[str] = set()
+    for each in inner:
+        key, value = each if isinstance(each, tuple) else (None, each)
+        if key is not None and str(key.value) in seen:
+            return f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice"
+        seen.add("" if key is None else str(key.value))
+        if found := _twice(value):
+            return found
+    return ""
 
 
 def _override(cls: type, data: dict[str, Any], override: str) -> None:
@@ -135,6 +164,15 @@ def _check_keys(cls: type, data: Any, where: str = "") -> None:
             raise ConfigError(unknown("key", f"{where}{key}", names))
         if is_dataclass(hints[key]) and isinstance(hints[key], type):
             _check_keys(hints[key], value, f"{where}{key}.")
+
+
+def _check_null(cls: type, parsed: Mapping[str, Any], where: str = "") -> None:
+    """No value is absent that must not be; the parser takes null for everything."""
+    for name, hint in get_type_hints(cls).items():
+        if isinstance(hint, type) and is_dataclass(hint):
+            _check_null(hint, parsed[name], f"{where}{name}.")
+        elif parsed[name] is None and hint is not Any and NoneType not in get_args(hint):
+            raise ConfigError(f"{where}{name} takes {_words(hint)}; given is null")
 
 
 def _explained(cls: type, data: Any, message: str) -> ConfigError:

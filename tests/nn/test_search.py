@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -140,7 +141,7 @@ def test_no_text_is_longer_than_asked_for(model: EncoderDecoder) -> None:
     assert all(len(text) <= 4 and LAST not in text for text in texts)
 
 
-@pytest.mark.parametrize("wrong", [{"beam": 0}, {"longest": 0}, {"length_penalty": -0.1}])
+@pytest.mark.parametrize("wrong", [{"beam": 0}, {"longest": 0}, {"length_penalty": -0.1}, {"length_penalty": math.nan}])
 def test_what_cannot_be_searched_with(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="beam and longest must be 1 or more and the length penalty not negative"):
+    with pytest.raises(ConfigError, match="beam and longest must be 1 or more and the length penalty finite and not"):
         SearchConfig(**wrong)

@@ -12,9 +12,18 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions
 from structpe.structure import path
 
 
-@pytest.mark.parametrize("sizes", [(0, 1, 1), (8, 0, 1), (8, 2, 0), (8, 3, 1)])
-def test_sizes_that_do_not_fit(sizes: tuple[int, int, int]) -> None:
-    with pytest.raises(PositionError, match="sizes must be 1 or more and the heads must divide the width"):
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((0, 1, 1), "^the width is 0; give 1 or more$"),
+        ((8, 0, 1), "^the number of heads is 0; give 1 or more$"),
+        ((8, 2, -1), "^the number of layers is -1; give 1 or more$"),
+        ((8, 3, 1), "^3 heads do not divide the width 8; the next that they divide is 9$"),
+        ((3, 8, 1), "^8 heads do not divide the width 3; the next that they divide is 8$"),
+    ],
+)
+def test_sizes_that_do_not_fit(sizes: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(PositionError, match=message):
         Dims(*sizes)
 
 

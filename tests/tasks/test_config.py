@@ -69,6 +69,12 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
         ("training.steps", "^'training.steps' is no override; write key=value, such as training.steps=100$"),
         ("training.steps={", "^'training.steps={': the value is no YAML"),
         ("training.steps=0", "^training.steps is 0; it must be 1 or more$"),
+        ("training.steps=", "^training.steps takes int; given is null$"),
+        ("out=", "^out takes str; given is null$"),
+        ("model.heads=0", "^model.heads is 0; it must be 1 or more$"),
+        ("model.feedforward=-5", "^model.feedforward is -5; it must be 1 or more$"),
+        ("model.dropout=1", "^model.dropout is 1.0; it must be 0 or more and below 1$"),
+        ("model.kernel=fats", "^model.kernel: there is no attention kernel named 'fats'. .*Known: auto, dense, sdpa, "),
         ("search.beam=0", "^beam and longest must be 1 or more"),
     ],
 )
@@ -89,6 +95,17 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("[1]")
     with pytest.raises(ConfigError, match=r"list.yaml: a configuration is a mapping of keys; the file holds a list$"):
         load_config(tmp_path / "list.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"binary.yaml: the file is no text in UTF-8 \(byte 0\); give a YAML file$"):
+        load_config(tmp_path / "binary.yaml")
+    with pytest.raises(ConfigError, match=r" is a folder; give the configuration file in it$"):
+        load_config(tmp_path)
+    (tmp_path / "twice.yaml").write_text("data: {train: a}\ntraining:\n  seed: 1\n  steps: 2\n  seed: 3\n")
+    with pytest.raises(ConfigError, match=r"twice.yaml: line 5: the key 'seed' stands twice; keep one of them$"):
+        load_config(tmp_path / "twice.yaml")
+    (tmp_path / "wrong.yaml").write_text("data: {train: a}\ntraining: {steps: many}")
+    with pytest.raises(ConfigError, match=r"wrong.yaml: training.steps takes int; given is 'many'$"):
+        load_config(tmp_path / "wrong.yaml")
     (tmp_path / "unknown.yaml").write_text("dta: {}")
     with pytest.raises(ConfigError, match=r"unknown.yaml: there is no key named 'dta'. Did you mean 'data'\?"):
         load_config(tmp_path / "unknown.yaml")

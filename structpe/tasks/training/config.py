@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from structpe.errors import ConfigError
@@ -60,11 +61,15 @@ class TrainingConfig:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            self._require(field.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
         counts = ("steps", "batch_size", "accumulate", "validate_every", "checkpoint_every", "log_every", "devices")
         for name in counts:
             self._require(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
             self._require(name, getattr(self, name) >= 0, "must not be negative")
+        self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from structpe.errors import ConfigError
@@ -32,6 +34,9 @@ def test_without_warm_up_training_begins_at_the_highest_rate() -> None:
         ({"steps": 0}, "training.steps is 0; it must be 1 or more"),
         ({"patience": -1}, "training.patience is -1; it must not be negative"),
         ({"learning_rate": 0.0}, "training.learning_rate is 0.0; it must be above 0"),
+        ({"learning_rate": math.inf}, "training.learning_rate is inf; it must be a finite number"),
+        ({"clip": math.nan}, "training.clip is nan; it must be a finite number"),
+        ({"seed": 2**63}, r"training.seed is 9223372036854775808; it must be below 2\^63"),
         ({"smoothing": 1.0}, "training.smoothing is 1.0; it must be 0 or more and below 1"),
     ],
 )
