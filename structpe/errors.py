@@ -6,6 +6,9 @@ fact, the boundary that knows the file and the item adds them with :meth:`Struct
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 
@@ -57,6 +60,31 @@ class ConfigError(StructPEError):
 
 class StoreError(StructPEError):
     """A store or checkpoint that is missing, incomplete or made for something else."""
+
+
+@contextmanager
+def undamaged(path: Path, remedy: str) -> Iterator[None]:
+    """Let whatever fails while a file of ours is read be one error that names it: somebody or something changed it.
+
+    Libraries raise exceptions of many kinds for that, one of them plain ``Exception``, so all are caught.
+
+    Args:
+        path: the file.
+        remedy: what to do.
+
+    Raises:
+        StoreError: the file cannot be made sense of.
+    """
+    try:
+        yield
+    except StructPEError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        reason = " ".join(str(error).split())
+        reason = reason if len(reason) <= 200 else f"{reason[:200]}..."
+        raise StoreError(f"the file is damaged ({type(error).__name__}: {reason}); {remedy}").at(str(path)) from error
 
 
 class MissingExtra(StructPEError):

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from structpe.data.batch import Batch
 from structpe.data.edges import EdgeTypes
 from structpe.data.encode import join
-from structpe.data.vocabulary import FIRST, LAST, PADDING, train_vocabulary
+from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
 from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import StoreError, StructureError
+from structpe.errors import ConfigError, StoreError, StructureError, undamaged
 from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.transforms.labels import with_readable_labels
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Example", "PrepareConfig", "Preparer"]
 
+AFRESH = "restore it, or train afresh (fresh)"
+"""What to do where a file of a run is damaged."""
+
 Graph: TypeAlias = Literal["plain", "levi", "linear"]
 
 
@@ -41,7 +44,8 @@ class PrepareConfig:
         graph: ``plain`` as read, relations on the edges; ``levi`` with relations as nodes; ``linear`` as the token
             sequence of a depth-first walk.
         labels: ``readable`` writes node labels as words (``want-01`` as "want"); ``raw`` leaves them.
-        vocabulary: number of subword units, shared by graphs and texts, trained on the training split.
+        vocabulary: number of subword units, shared by graphs and texts, trained on the training split; at least one
+            for each byte and four special ones.
         lowercase: whether case is dropped.
         longest_source: structures with more units are an error, so that nothing is cut silently.
         longest_target: texts with more units are left out of training, and counted.
@@ -53,6 +57,11 @@ class PrepareConfig:
     lowercase: bool = False
     longest_source: int = 512
     longest_target: int = 256
+
+    def __post_init__(self) -> None:
+        for name, least in (("vocabulary", SMALLEST), ("longest_source", 1), ("longest_target", 1)):
+            if (value := getattr(self, name)) < least:
+                raise ConfigError(f"prepare.{name} is {value}; it must be {least} or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,16 +183,18 @@ class Preparer:
         """Read what :meth:`save` wrote.
 
         Raises:
-            StoreError: a file is missing.
+            StoreError: a file is missing or damaged.
         """
         from tokenizers import Tokenizer
 
         for name in ("tokenizer.json", "prepare.json"):
             if not (folder / name).exists():
                 raise StoreError(f"{folder} holds no {name}; give the folder of a finished or running training")
-        content = json.loads((folder / "prepare.json").read_text(encoding="utf-8"))
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        return cls(PrepareConfig(**content["config"]), tokenizer, EdgeTypes(tuple(content["relations"])))
+        with undamaged(folder / "prepare.json", AFRESH):
+            content = json.loads((folder / "prepare.json").read_text(encoding="utf-8"))
+            config, edge_types = PrepareConfig(**content["config"]), EdgeTypes(tuple(content["relations"]))
+        with undamaged(folder / "tokenizer.json", AFRESH):
+            return cls(config, Tokenizer.from_file(str(folder / "tokenizer.json")), edge_types)
 
     def _split(self, item: Item) -> tuple[Structure, NDArray[np.int64]]:
         result = split(_form(item.structure, self.config), self.tokenizer)

@@ -13,7 +13,7 @@ import structpe
 from structpe.data.prepare import PrepareConfig, Preparer
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
-from structpe.errors import StoreError, StructureError
+from structpe.errors import ConfigError, StoreError, StructureError
 from structpe.readers import Item
 from tests.corpora import SAMPLES
 
@@ -98,6 +98,28 @@ def test_saved_and_loaded_it_prepares_the_same(items: list[Item], tmp_path: Path
 def test_a_folder_without_a_training_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"holds no tokenizer.json; give the folder of a finished or running training"):
         Preparer.load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[]", b"\xff\xfe"])
+@pytest.mark.parametrize("file", ["tokenizer.json", "prepare.json"])
+def test_a_damaged_file_is_named(items: list[Item], tmp_path: Path, file: str, content: bytes) -> None:
+    Preparer.fit(items, PrepareConfig(vocabulary=600)).save(tmp_path)
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(StoreError, match=rf"{file}: the file is damaged \(\w+: .*\); restore it, or train afresh"):
+        Preparer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"vocabulary": 259}, "prepare.vocabulary is 259; it must be 260 or more"),
+        ({"longest_source": 0}, "prepare.longest_source is 0; it must be 1 or more"),
+        ({"longest_target": -1}, "prepare.longest_target is -1; it must be 1 or more"),
+    ],
+)
+def test_what_cannot_be_prepared_with(wrong: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        PrepareConfig(**wrong)  # type: ignore[arg-type]
 
 
 def test_an_item_without_text_has_no_target(items: list[Item]) -> None:

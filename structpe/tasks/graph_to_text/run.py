@@ -24,17 +24,19 @@ from typing import Any
 
 import torch
 
-from structpe.data.prepare import Preparer
-from structpe.errors import ConfigError, StoreError
+from structpe.data.prepare import AFRESH, Preparer
+from structpe.errors import ConfigError, StoreError, StructPEError, undamaged
 from structpe.nn.seq2seq import EncoderDecoder
+from structpe.positions.base import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
 from structpe.tasks.config import differences, save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 from structpe.tasks.positions import fitted
+from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.files import whole_file
 
-__all__ = ["alone", "begin", "check", "clear", "load", "prepare", "same"]
+__all__ = ["alone", "begin", "check", "clear", "fit", "learned", "load", "model", "restore", "same"]
 
 FILES = ("result.json", "config.yaml", "positions.json", "prepare.json", "tokenizer.json", "model.safetensors",
          "metrics.csv")  # fmt: skip
@@ -47,13 +49,30 @@ def check(config: GraphToTextConfig) -> None:
 
     Raises:
         PositionError: an unknown position model, encoding or option, or one that cannot decode.
-        ConfigError: an option of the Transformer that there is not.
+        ConfigError: an option of the Transformer that there is not, or more GPUs than there are.
     """
     encoder, decoder = (
-        build(position, config.model.dims(side))
+        _built(position, config.model.dims(side), f"{side}_position")
         for side, position in (("encoder", config.encoder_position), ("decoder", config.decoder_position))
     )
     EncoderDecoder(config.model, 8, encoder, decoder)
+    _check_devices(config.training)
+
+
+def _built(position: Any, dims: Dims, key: str) -> PositionModel:
+    try:
+        return build(position, dims)
+    except StructPEError as error:
+        raise error.at(key) from None
+
+
+def _check_devices(training: TrainingConfig) -> None:
+    seen, asked = torch.accelerator.device_count(), training.devices
+    if training.accelerator != "cpu" and seen < asked and (seen or training.accelerator == "gpu"):
+        raise ConfigError(
+            f"training.devices is {asked} and training.accelerator {training.accelerator!r}, but PyTorch sees {seen} "
+            f"GPUs here; ask for no more than these, or set training.accelerator to cpu"
+        )
 
 
 @contextmanager
@@ -61,10 +80,12 @@ def alone(folder: Path) -> Iterator[None]:
     """Keep the folder to this process; the lock goes when the process does, however it ends.
 
     Raises:
-        ConfigError: another process is training in it.
+        ConfigError: another process is training in it, or it is a file.
     """
     from filelock import FileLock, Timeout
 
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}, where the run is to be, is a file; choose a folder (out)")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / ".lock", timeout=0):
@@ -74,14 +95,15 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def same(folder: Path, config: GraphToTextConfig) -> None:
-    """See to it that the folder holds no run of another configuration.
+    """See to it that the run in the folder is one of this configuration.
 
     Raises:
-        ConfigError: it does.
+        ConfigError: it is one of another.
+        StoreError: it is not known of which.
     """
     written = folder / "config.yaml"
     if not written.exists():
-        return
+        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {AFRESH}")
     if other := [key for key in differences(load_config(written), config) if key not in FREE]:
         raise ConfigError(
             f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
@@ -89,10 +111,18 @@ def same(folder: Path, config: GraphToTextConfig) -> None:
         )
 
 
-def begin(folder: Path, config: GraphToTextConfig) -> None:
-    """Write the configuration down; from here on the folder holds a run."""
-    if not (folder / "config.yaml").exists():
-        whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+def learned(folder: Path) -> bool:
+    """Whether the folder holds anything that training made. Before that there is nothing to go on with, or to lose."""
+    return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
+
+
+def begin(folder: Path, config: GraphToTextConfig, preparer: Preparer, positions: dict[str, Any]) -> None:
+    """Remove what the folder holds of an earlier run, and write down all that a new one follows from."""
+    clear(folder)
+    preparer.save(folder)
+    text = json.dumps(positions, indent=2, ensure_ascii=False)
+    whole_file(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
 
 
 def clear(folder: Path) -> None:
@@ -103,29 +133,42 @@ def clear(folder: Path) -> None:
         shutil.rmtree(folder / inner, ignore_errors=True)
 
 
-def prepare(folder: Path, config: GraphToTextConfig, items: Sequence[Item]) -> tuple[EncoderDecoder, Preparer]:
-    """A new model and the preparer that was fitted on the training split; both as before where the run goes on."""
-    if (folder / "positions.json").exists():  # written last
-        preparer = Preparer.load(folder)
-        return _model(folder, config, preparer), preparer
+def fit(config: GraphToTextConfig, items: Sequence[Item]) -> tuple[Preparer, dict[str, Any]]:
+    """The preparer, and the description of the position models, as they learn from the training split."""
     preparer = Preparer.fit(items, config.prepare)
-    preparer.save(folder)
     positions = {
         "encoder": fitted(
             config.encoder_position, config.model.dims("encoder"), lambda: [preparer.structure(item) for item in items]
         ),
         "decoder": fitted(config.decoder_position, config.model.dims("decoder"), lambda: []),
     }
-    text = json.dumps(positions, indent=2, ensure_ascii=False)
-    whole_file(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    return _model(folder, config, preparer), preparer
+    return preparer, positions
+
+
+def restore(folder: Path) -> tuple[Preparer, dict[str, Any]]:
+    """What :func:`fit` gave when the run began.
+
+    Raises:
+        StoreError: a file is missing or damaged.
+    """
+    preparer, file = Preparer.load(folder), folder / "positions.json"
+    with undamaged(file, AFRESH):
+        positions = json.loads(file.read_text(encoding="utf-8"))
+        return preparer, {side: positions[side] for side in ("encoder", "decoder")}
+
+
+def model(config: GraphToTextConfig, preparer: Preparer, positions: dict[str, Any]) -> EncoderDecoder:
+    """The model as it is before training."""
+    torch.manual_seed(config.training.seed)
+    encoder, decoder = (build(positions[side], config.model.dims(side)) for side in ("encoder", "decoder"))
+    return EncoderDecoder(config.model, preparer.vocabulary_size, encoder, decoder, preparer.edge_types.size)
 
 
 def load(folder: str | Path) -> tuple[EncoderDecoder, Preparer, GraphToTextConfig]:
     """The best model of a run, ready for use; the preparer; the configuration.
 
     Raises:
-        StoreError: the folder holds no run, or training has not yet written a model.
+        StoreError: the folder holds no run, training has not yet written a model, or a file is damaged.
     """
     from safetensors.torch import load_file
 
@@ -135,14 +178,8 @@ def load(folder: str | Path) -> tuple[EncoderDecoder, Preparer, GraphToTextConfi
     if not (folder / "model.safetensors").exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
     config = load_config(folder / "config.yaml")
-    preparer = Preparer.load(folder)
-    model = _model(folder, config, preparer)
-    model.load_state_dict(load_file(folder / "model.safetensors"))
-    return model.eval(), preparer, config
-
-
-def _model(folder: Path, config: GraphToTextConfig, preparer: Preparer) -> EncoderDecoder:
-    positions: dict[str, Any] = json.loads((folder / "positions.json").read_text(encoding="utf-8"))
-    torch.manual_seed(config.training.seed)
-    encoder, decoder = (build(positions[side], config.model.dims(side)) for side in ("encoder", "decoder"))
-    return EncoderDecoder(config.model, preparer.vocabulary_size, encoder, decoder, preparer.edge_types.size)
+    preparer, positions = restore(folder)
+    made = model(config, preparer, positions)
+    with undamaged(folder / "model.safetensors", AFRESH):
+        made.load_state_dict(load_file(folder / "model.safetensors"))
+    return made.eval(), preparer, config

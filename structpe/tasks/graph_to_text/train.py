@@ -31,7 +31,7 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     Args:
         config: everything that the run follows from.
         fresh: remove what the folder holds of an earlier run, and begin anew. It is removed when the new configuration
-            is known to make sense and its data are read.
+            is known to make sense, and its data are read and encoded.
 
     Raises:
         ConfigError: the folder holds a run of another configuration, another process trains in it, or an item has no
@@ -44,6 +44,7 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     run.check(config)
     folder = Path(config.out)
     with run.alone(folder):
+        fresh = fresh or not run.learned(folder)
         if not fresh:
             run.same(folder, config)
             if (result := Result.load(folder)) is not None:
@@ -51,18 +52,20 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
                 return result
         train_items = _with_texts(read_split(config.data, "train"))
         dev_items = _with_texts(read_split(config.data, "dev")) if config.data.dev else []
-        if fresh:
-            run.clear(folder)
-        run.begin(folder, config)
-        return _train(folder, config, train_items, dev_items)
+        return _train(folder, config, train_items, dev_items, fresh)
 
 
-def _train(folder: Path, config: GraphToTextConfig, items: Sequence[Item], dev_items: Sequence[Item]) -> Result:
-    model, preparer = run.prepare(folder, config, items)
+def _train(
+    folder: Path, config: GraphToTextConfig, items: Sequence[Item], dev_items: Sequence[Item], fresh: bool
+) -> Result:
+    preparer, positions = run.fit(config, items) if fresh else run.restore(folder)
+    model = run.model(config, preparer, positions)
     encodings = model.encoder.position.encodings
     examples = preparer.examples(items, encodings, every_text=True)
     dev = preparer.examples(dev_items, encodings)
     _tell(items, examples, dev, model)
+    if fresh:
+        run.begin(folder, config, preparer, positions)
     result = _fit(folder, config, GraphToText(model, preparer, dev, config), examples)
     result.save(folder)
     say(f"{folder}: finished: {result}")

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from structpe.errors import StoreError
+from structpe.errors import StoreError, undamaged
 from structpe.tasks.training.files import whole_folder
 from structpe.tasks.training.tree import flatten, restore
 
@@ -54,7 +54,8 @@ def load(folder: Path) -> Any:
             f"the checkpoint has format version {version}, this structpe reads version {VERSION}; "
             f"go on with the structpe that wrote it, or train afresh"
         ).at(str(folder))
-    return restore(content["state"], load_file(folder / "tensors.safetensors"))
+    with undamaged(folder, "remove this folder to go on from the one before, or train afresh"):
+        return restore(content["state"], load_file(folder / "tensors.safetensors"))
 
 
 def name(step: int) -> str:

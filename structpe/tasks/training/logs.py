@@ -10,6 +10,7 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
+from structpe.errors import undamaged
 from structpe.tasks.training.files import whole_file
 
 __all__ = ["CsvLog"]
@@ -41,7 +42,8 @@ class CsvLog(Logger):
     @rank_zero_only
     def begin(self) -> None:
         """Make the file ready."""
-        text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
+        with undamaged(self.path, "remove it; the log of earlier steps is then lost, the training goes on"):
+            text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         old = list(csv.reader(text.splitlines()))
         kept = [row for row in old[1:] if len(row) == 3 and row[0].isdigit() and int(row[0]) <= self.step]
 

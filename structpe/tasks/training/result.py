@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from structpe.errors import undamaged
 from structpe.tasks.training.files import whole_file
 
 __all__ = ["Result"]
@@ -44,4 +45,7 @@ class Result:
     def load(cls, folder: Path) -> Result | None:
         """Of a finished run; None where training has not ended."""
         file = folder / FILE
-        return cls(**json.loads(file.read_text(encoding="utf-8"))) if file.exists() else None
+        if not file.exists():
+            return None
+        with undamaged(file, "remove it, and the training goes on from its last checkpoint"):
+            return cls(**json.loads(file.read_text(encoding="utf-8")))

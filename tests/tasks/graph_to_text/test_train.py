@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from structpe.data.prepare import Preparer
-from structpe.errors import ConfigError, PositionError, ReadError, StoreError
+from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item, read
 from structpe.structure import path
@@ -167,11 +167,61 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
             "no position model named 'graformr'. Did you mean 'graformer'",
         ),
         ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use"),
+        ({"encoder_position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
         ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
     ]:
         with pytest.raises(error, match=text):
             train(changed(config, **wrong), fresh=True)
     assert {file.name: file.read_bytes() for file in (tmp_path / "run").iterdir() if file.is_file()} == before
+
+
+def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=1)
+    for wrong in (
+        changed(config, encoder_position="tpe"),  # which is known when the graphs are encoded
+        changed(config, encoder_position="shaw", model=replace(config.model, kernel="sdpa")),  # and this in step 1
+    ):
+        with pytest.raises((EncodingError, UnsupportedTerm)):
+            train(wrong)
+    assert train(config).steps == 1
+
+
+def test_more_gpus_than_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for accelerator, seen in (("gpu", 0), ("gpu", 1), ("auto", 1)):
+        monkeypatch.setattr(torch.accelerator, "device_count", lambda seen=seen: seen)
+        with pytest.raises(
+            ConfigError, match=rf"training.devices is 2 .*{accelerator}.* sees {seen} GPUs here; ask for"
+        ):
+            train(tiny(tmp_path, accelerator=accelerator, devices=2))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_in_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "run").touch()
+    with pytest.raises(ConfigError, match=r"run, where the run is to be, is a file; choose a folder \(out\)$"):
+        train(tiny(tmp_path))
+
+
+def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
+    config = tiny(tmp_path, steps=1)
+    train(config)
+    for name in ("positions.json", "model.safetensors"):
+        file = tmp_path / "run" / name
+        content = file.read_bytes()
+        for wrong in (b"", b"{}", b"[]", b"\xff\xfe", content[: len(content) // 2]):
+            file.write_bytes(wrong)
+            with pytest.raises(
+                StoreError, match=rf"{name}: the file is damaged \(\w+: .*\); restore it, or train afresh"
+            ):
+                load(config.out)
+        file.write_bytes(content)
+    load(config.out)
+    (tmp_path / "run" / "result.json").write_text("{")
+    with pytest.raises(StoreError, match=r"result.json: the file is damaged .*; remove it, and the training goes on"):
+        train(config)
+    (tmp_path / "run" / "config.yaml").unlink()
+    with pytest.raises(StoreError, match=r"holds what a training has made, but no config.yaml; restore it, or train"):
+        train(config)
 
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:

@@ -75,6 +75,8 @@ def damaged(folder: Path, how: str) -> Path:
         tensors.write_bytes(tensors.read_bytes()[:-4])
     elif how == "no json":
         state.write_text(state.read_text()[:20])
+    elif how == "other bytes":
+        tensors.write_bytes(b"\xff" * tensors.stat().st_size)
     elif how == "foreign":
         state.write_text("[]")
     else:
@@ -87,6 +89,10 @@ def damaged(folder: Path, how: str) -> Path:
     [
         ("absent", "the checkpoint is incomplete: it has no tensors.safetensors; use an older one, or train afresh"),
         ("short", r"its tensors.safetensors has \d+ bytes instead of \d+; use an older one"),
+        (
+            "other bytes",
+            r"the file is damaged \(SafetensorError: .*\); remove this folder to go on from the one before",
+        ),
         ("no json", "its state.json is no JSON"),
         ("foreign", "its state.json is not that of a checkpoint"),
         ("later", "the checkpoint has format version 2, this structpe reads version 1; go on with the structpe that"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from structpe.errors import StoreError
 from structpe.tasks.training.logs import CsvLog
 
 
@@ -21,6 +24,14 @@ def test_what_was_logged_after_the_checkpoint_is_dropped(tmp_path: Path) -> None
     killed.write_text(killed.read_text() + "7,lo")  # the kill came in the middle of a line
     logged(killed, 4, range(5, 9))
     assert killed.read_text() == (tmp_path / "whole.csv").read_text()
+
+
+def test_a_log_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(
+        StoreError, match=r"log.csv: the file is damaged \(UnicodeDecodeError: .*\); remove it; the log of"
+    ):
+        CsvLog(tmp_path / "log.csv", 3).begin()
 
 
 def test_a_new_run_begins_a_new_log(tmp_path: Path) -> None:
