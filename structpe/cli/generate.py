@@ -13,7 +13,7 @@ from typing import TextIO
 
 from structpe.cli._generation import add_arguments, what_is_asked
 from structpe.cli._progress import progress_bar
-from structpe.cli.base import Command
+from structpe.cli.base import Command, UsageError
 
 __all__ = ["Generate"]
 
@@ -34,6 +34,8 @@ class Generate(Command, name="generate"):
     def run(self, given: Namespace) -> None:
         from structpe.tasks.graph_to_text.generate import generate
 
+        if given.out is not None and given.out.is_dir():
+            raise UsageError(f"--out {given.out} is a folder; give a file")
         items, search = what_is_asked(given)
         with progress_bar("writing") as progress, _output(given.out) as out:
             for each in generate(given.run, items, search, device=given.device, progress=progress):

@@ -56,14 +56,15 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--encoding", "distanc"], 1, "there is no encoding named 'distanc'. Did you mean 'distance'? Known: "),
-        (["--encoding", "distance:limt=3"], 1, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'?"),
+        (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'? Known: "),
+        (["--encoding", "distance:limt=3"], 2, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'?"),
         (
             ["--encoding", "distance:limit=x"],
-            1,
+            2,
             "option 'limit' of encoding 'distance' takes int or None; given is 'x'",
         ),
         (["--encoding", "distance:limit"], 2, "--encoding 'distance:limit' is not of the form NAME or NAME:key=value"),
+        (["--encoding", "distance:limit=[1"], 2, "--encoding 'distance:limit=[1' cannot be read: while parsing a flow"),
         (["--encoding", "distance", "--reader", "arm"], 1, "there is no reader named 'arm'. Did you mean 'amr'?"),
         (["--reader", "amr"], 2, "encode: the following arguments are required: --encoding"),
         (["--encoding", "distance", "--graph", "tree"], 2, "encode: argument --graph: invalid choice: 'tree'"),

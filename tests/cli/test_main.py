@@ -13,7 +13,7 @@ import pytest
 import structpe
 from structpe.cli import COMMANDS, main
 from structpe.cli.base import Command
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, PositionError, ReadError
 from tests.cli.running import complaint_of_process, output
 
 NAMES = ("cite", "encode", "evaluate", "generate", "positions", "train")
@@ -108,7 +108,18 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
     [
         (ReadError("no graph").at("a.txt", "item 3"), 1, "a.txt: item 3: no graph"),
         (ConfigError("no such key"), 2, "no such key"),
-        (PermissionError(13, "Permission denied", "/a.txt"), 1, "/a.txt: Permission denied"),
+        (PositionError("no such model"), 2, "no such model"),
+        (PermissionError(13, "Permission denied", "/a.txt"), 1, "/a.txt: Permission denied; check its permissions"),
+        (
+            OSError(28, "No space left on device"),  # where a file is written to, its name is not known
+            1,
+            "No space left on device; make room, then start the same command again",
+        ),
+        (
+            RuntimeError("I/O error: No space left on device (os error 28)"),
+            1,
+            "No space left on device; make room, then start the same command again",
+        ),
         (KeyboardInterrupt(), 130, "interrupted"),
         (
             ZeroDivisionError("by zero"),
