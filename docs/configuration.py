@@ -1,0 +1,78 @@
+"""Writes configuration.md, every key of a graph-to-text run, from the docstrings that the keys have in the code.
+
+python docs/configuration.py > docs/configuration.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+from docstring_parser import parse
+
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+
+HEAD = """\
+# The configuration of graph to text
+
+Every key, generated from the code by `python docs/configuration.py > docs/configuration.md`. A configuration is a YAML
+file such as [examples/amr.yaml](../examples/amr.yaml); keys that it leaves out have their defaults. On the command line
+`--model.width 128` wins over the file; values are YAML. Paths are relative to the working directory. How to use all
+this is in [From your file to a result](graph_to_text.md).
+"""
+
+
+def main() -> None:
+    """Print the page."""
+    print(HEAD)
+    groups = {f.name: get_type_hints(GraphToTextConfig)[f.name] for f in fields(GraphToTextConfig)}
+    print(table("The run", GraphToTextConfig, "", skip=[name for name, hint in groups.items() if is_dataclass(hint)]))
+    for name, group in groups.items():
+        if is_dataclass(group) and isinstance(group, type):
+            print(f"\n{table(f'`{name}`', group, f'{name}.')}")
+
+
+def table(title: str, cls: type, prefix: str, skip: list[str] | None = None) -> str:
+    """A heading, and a line of the table for each key."""
+    head = ["| key | values | default | meaning |", "|---|---|---|---|"]
+    return "\n".join([f"## {title}", "", *head, *rows(cls, prefix, skip or [])])
+
+
+def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
+    """The lines of the table."""
+    hints = get_type_hints(cls)
+    meanings = {param.arg_name: param.description for param in parse(cls.__doc__ or "").params}
+    for field in fields(cls):
+        if field.name not in skip:
+            meaning = " ".join(meanings[field.name].split()).replace("``", "`")
+            cells = [f"`{prefix}{field.name}`", values(hints[field.name]), default(field), meaning]
+            yield f"| {' | '.join(cells)} |"
+
+
+def values(hint: Any) -> str:
+    """A type as a person reads it."""
+    if hint is Any:
+        return "name, mapping or list"
+    if get_origin(hint) is Literal:
+        return ", ".join(f"`{each}`" for each in get_args(hint))
+    if get_origin(hint) in (Union, UnionType):
+        return ", ".join(values(each) for each in get_args(hint))
+    if hint is NoneType:
+        return "`null`"
+    return f"`{hint if get_origin(hint) else hint.__name__}`"
+
+
+def default(field: Field[Any]) -> str:
+    """The default as YAML has it."""
+    if field.default_factory is not MISSING:
+        return f"`{yaml.safe_dump(field.default_factory(), default_flow_style=True).strip()}`"
+    if field.default is MISSING:
+        return "required"
+    return f"`{yaml.safe_dump(field.default).partition(chr(10))[0]}`"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The documentation runs: each page is one session, from top to bottom, and prints what the page says it prints."""
+
+from __future__ import annotations
+
+import io
+import re
+import runpy
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from doctest import ELLIPSIS, OutputChecker
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from structpe.encodings import ENCODINGS
+from structpe.positions import MODELS
+from structpe.readers import READERS
+from structpe.registry import Registry
+from tests.cli.running import structpe
+from tests.modules import ROOT
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(
+    r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
+    r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+"""A fenced block, why it is not run or how it ends, and the block of text right behind it: what it prints."""
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    reason: str | None
+    code: str | None
+    language: str
+    text: str
+    output: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found) for found in (match.groups() for match in BLOCK.finditer(page.read_text(encoding="utf-8")))]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The words of each line that begins with ``$``; a line that ends in a backslash goes on in the next."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [shlex.split(line[2:]) for line in lines if line.startswith("$ ")]
+
+
+def run(page: Path, folder: Path, languages: Sequence[str] = ("python", "console")) -> Iterator[tuple[str, Block, str]]:
+    """Where each block that is run stands, the block, and what it prints."""
+    session: dict[str, object] = {"__name__": page.stem}
+    for number, block in enumerate(blocks(page), 1):
+        where = f"{page.name}, block {number}"
+        if block.reason is not None or block.language not in languages:
+            continue
+        if block.language == "python":
+            with redirect_stdout(io.StringIO()) as printed:
+                exec(compile(block.text, where, "exec", dont_inherit=True), session)
+            yield where, block, printed.getvalue()
+        else:
+            code = int(block.code or 0)
+            yield where, block, "".join(_command(words, folder, where, code) for words in commands(block.text))
+
+
+def _command(words: list[str], folder: Path, where: str, code: int) -> str:
+    assert words[0] == "structpe", f"{where}: say why {words[0]!r} is not run, in <!-- not run: reason --> above"
+    done = structpe(*words[1:], folder=folder)
+    assert done.returncode == code, f"{where}: {done.stderr}"
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with what pages read of the repository, where they may write; what they register goes again."""
+    for name in ("datasets", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    registries: list[Registry[object]] = [MODELS, ENCODINGS, READERS]  # type: ignore[list-item]
+    known = [set(registry) for registry in registries]
+    yield tmp_path
+    for registry, before in zip(registries, known, strict=True):
+        for name in set(registry) - before:
+            registry.forget(name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_runs_and_prints_what_it_says(page: Path, workplace: Path) -> None:
+    for where, block, printed in run(page, workplace):
+        if block.output is not None:
+            same = OutputChecker().check_output(block.output, printed, ELLIPSIS)
+            assert same, f"{where} prints\n{printed}\nand the page says\n{block.output}"
+
+
+def test_the_readme_runs(workplace: Path) -> None:
+    # Its commands train for minutes; docs/graph_to_text.md runs the same ones for a few steps.
+    ran = [block for _, block, _ in run(ROOT / "README.md", workplace, ["python"])]
+    assert len(ran) >= 4
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_the_first_page_names_every_other() -> None:
+    index = LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
+    assert {page.name for page in PAGES} - {"index.md"} <= set(index)
+
+
+def test_the_table_of_the_configuration_is_current() -> None:
+    with redirect_stdout(io.StringIO()) as made:
+        runpy.run_path(str(ROOT / "docs" / "configuration.py"), run_name="__main__")
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert made.getvalue() == written, "run: python docs/configuration.py > docs/configuration.md"
