@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import TypeAlias
 
 from structpe.errors import PositionError
 from structpe.positions.base import MODELS, PositionModel, Sum
@@ -11,16 +12,21 @@ from structpe.positions.base import MODELS, PositionModel, Sum
 __all__ = ["cite", "reference"]
 
 
-def cite(models: Iterable[PositionModel | type[PositionModel] | str]) -> str:
+Citable: TypeAlias = PositionModel | type[PositionModel] | str
+"""A model, its class, or its name."""
+
+
+def cite(models: Citable | Iterable[Citable]) -> str:
     """The BibTeX entries of position models, each once, in order of first use; the summands of a sum each have theirs.
 
     Args:
-        models: models, their classes, or their names.
+        models: models, their classes, or their names; or one of these.
 
     Raises:
         PositionError: there is no model of a name, or a model names a reference that is not there.
     """
-    keys = dict.fromkeys(key for model in models for key in _keys(model))
+    several = [models] if isinstance(models, (PositionModel, type, str)) else models
+    keys = dict.fromkeys(key for model in several for key in _keys(model))
     return "\n".join(reference(key) for key in keys)
 
 
@@ -36,7 +42,7 @@ def reference(key: str) -> str:
     return entry.read_text(encoding="utf-8").strip() + "\n"
 
 
-def _keys(model: PositionModel | type[PositionModel] | str) -> list[str]:
+def _keys(model: Citable) -> list[str]:
     if isinstance(model, Sum):
         return [key for each in model.models if isinstance(each, PositionModel) for key in _keys(each)]
     return [(MODELS[model] if isinstance(model, str) else model).spec.cite]

@@ -27,6 +27,11 @@ def test_each_reference_once_in_order_of_use() -> None:
     assert re.findall(r"^@\w+\{(\w+),", entries, re.MULTILINE) == ["raffel2020", "vaswani2017", "su2021", "shaw2018"]
 
 
+def test_one_model_need_not_stand_in_a_list() -> None:
+    for one in ("t5", MODELS["t5"], build("t5", Dims(8, 2, 1)), build(["t5"], Dims(8, 2, 1))):
+        assert cite(one) == cite(["t5"])
+
+
 def test_an_unknown_model() -> None:
     with pytest.raises(PositionError, match=r"there is no position model named 'shawn'\. Did you mean 'shaw'"):
         cite(["shawn"])

@@ -60,7 +60,7 @@ class Alignment:
             return "every unit has one node, every node a unit"
         parts = {
             "nodes without a unit": self.missing,
-            "characters in no unit": [gap.text for gap in self.gaps],
+            "pieces of text in no unit": [gap.text for gap in self.gaps],
             "units across a border": [text for text, *_ in self.shared],
             "units in no node": self.dropped,
         }

@@ -142,7 +142,7 @@ def test_characters_in_no_unit_are_reported(tmp_path):
     made = split(path(["abxy", "b z"]), few_letters())
     assert made.structure.units == ("a", "b", "b")
     assert made.report.gaps == (Gap(0, 2, "xy"), Gap(1, 2, "z"))
-    assert str(made.report) == "2 characters in no unit: 'xy', 'z'"
+    assert str(made.report) == "2 pieces of text in no unit: 'xy', 'z'"
     by_words = few_letters()
     by_words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made = split(sentence("ax b", tmp_path), by_words, text="ax b")
