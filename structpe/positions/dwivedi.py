@@ -24,6 +24,9 @@ class Dwivedi(PositionModel, name="dwivedi"):
     Args:
         dims: sizes of the Transformer.
         encoding: a vector per unit; random signs suit eigenvectors only.
+
+    Raises:
+        PositionError: the encoding gives a single number per unit, or is one of pairs.
     """
 
     spec = Spec(

@@ -19,14 +19,14 @@ class Graformer(PositionModel, name="graformer"):
     """s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair as seen from the key.
 
     r_ji is the signed length of the shortest path from the key j to the query i (:class:`Distance` with query and key
-    exchanged). With D = reach and R = within::
+    exchanged). With D = reach and W = within::
 
         row(r) = 0                                             r = 0
                  1                                             no path
                  min(2r, 2D + 3)                               r > 0
                  min(-2r + 1, 2D + 3)                          r < 0
-                 2D + 3 + min(2k - 1, 2R)                      j and i in one node, i the k-th unit after j
-                 2D + 3 + min(2k, 2R)                          likewise, the k-th before
+                 2D + 3 + min(2k - 1, 2W)                      j and i in one node, i the k-th unit after j
+                 2D + 3 + min(2k, 2W)                          likewise, the k-th before
 
     Everything too far, in either direction, has the last row of its kind, so that there the sign is lost; 2D + 4 rows
     for paths reach to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's
@@ -37,8 +37,11 @@ class Graformer(PositionModel, name="graformer"):
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
         reach: D_max.
-        within: R, the same for units of one node.
+        within: W, the same for units of one node.
         sharing: ``none``, each layer has its table; ``layer-wise`` is the code's shared one.
+
+    Raises:
+        PositionError: a reach below 1, an encoding without one integer per pair, or a step of decoding.
     """
 
     spec = Spec(

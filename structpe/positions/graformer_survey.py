@@ -26,6 +26,9 @@ class GraformerSurvey(PositionModel, name="graformer-survey"):
         reach: D_max.
         within: units of one node this far apart have a row each, on both sides.
         sharing: ``none``, each layer has its table.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(

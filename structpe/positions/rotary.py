@@ -27,6 +27,9 @@ class Rotary(PositionModel, name="rotary"):
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
     spec = Spec(

@@ -25,6 +25,9 @@ class RotaryHalf(PositionModel, name="rotary-half"):
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
     spec = Spec(

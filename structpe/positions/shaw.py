@@ -28,6 +28,9 @@ class Shaw(PositionModel, name="shaw"):
         encoding: signed integers per pair.
         reach: m, the farthest offset that has vectors of its own.
         sharing: ``head-wise`` as in the code.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(

@@ -25,6 +25,9 @@ class ShawKeys(PositionModel, name="shaw-keys"):
         encoding: signed integers per pair.
         reach: m, the farthest offset that has a vector of its own.
         sharing: ``head-wise`` as in the authors' code.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(

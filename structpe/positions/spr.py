@@ -32,6 +32,9 @@ class SPR(PositionModel, name="spr"):
         depth: depth of each unit.
         relative: signed integers per pair.
         reach: t_max; relative positions are clipped to +-t_max.
+
+    Raises:
+        PositionError: the reach is below 1, or an encoding does not give one number per unit or pair.
     """
 
     spec = Spec(

@@ -22,6 +22,9 @@ class SPRAbsolute(PositionModel, name="spr-abs"):
     Args:
         dims: sizes of the Transformer.
         encoding: integers per unit.
+
+    Raises:
+        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(

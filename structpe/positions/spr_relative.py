@@ -23,6 +23,9 @@ class SPRRelative(PositionModel, name="spr-rel"):
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
         reach: t_max.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
     """
 
     spec = Spec(

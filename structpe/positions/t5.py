@@ -39,6 +39,9 @@ class T5(PositionModel, name="t5"):
         farthest: D; from here on all distances share the last bucket.
         bidirectional: whether keys ahead are told apart.
         sharing: ``layer-wise`` as in T5; ``none`` is T5 unshared.
+
+    Raises:
+        PositionError: no multiple of 4 buckets, a farthest of half of them or less, or no single integer per pair.
     """
 
     spec = Spec(

@@ -27,6 +27,9 @@ class TPE(PositionModel, name="tpe"):
         dims: sizes of the Transformer.
         encoding: paths of branches; D_max and n are its depth and width.
         copies: F, the number of decays.
+
+    Raises:
+        PositionError: there is no copy.
     """
 
     spec = Spec(

@@ -31,6 +31,9 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
         dims: sizes of the Transformer.
         encoding: paths of labels, cut to the width of the filter, which is 4 in the code.
         dropout: of x and of r, once per distinct path; in the code once per pair.
+
+    Raises:
+        PositionError: the encoding has no limit, or several paths per pair.
     """
 
     spec = Spec(

@@ -31,6 +31,9 @@ class ZhuSum(PositionModel, name="zhu-sum"):
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
         sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
             units of a row of the batch, so structures that share a row (packing) need False.
+
+    Raises:
+        PositionError: the encoding has no limit, or several paths per pair.
     """
 
     spec = Spec(
