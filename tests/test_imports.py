@@ -22,7 +22,7 @@ BELOW: dict[str, set[str]] = {
     "cli": {"tasks"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
-FOREIGN = {"torch", "numpy", "scipy", "jaxtyping", "safetensors"}
+FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "safetensors"}
 # A subclass of Lightning's classes needs them when it is defined. Only what trains imports these modules.
 FOREIGN_IN = {"structpe.tasks.training": {"lightning"}}
 # Folders in which one file is one member of a registry, and the files there that are for all of them.

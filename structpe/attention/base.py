@@ -73,8 +73,11 @@ def attend(
 
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
-        StructPEError: there is no kernel of that name.
+        StructPEError: there is no kernel of that name, or the shapes do not fit one another.
     """
+    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
     terms = terms or Terms()
     chosen = _cheapest(terms) if kernel == "auto" else KERNELS[kernel]
     if lacking := terms.used() - chosen.supports:

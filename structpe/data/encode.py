@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.encodings.base import Encoded, Encoding, same_shape
+from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 from structpe.terms import Lookup
@@ -29,9 +30,21 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
         table holds the distinct values of the batch.
 
     Raises:
-        EncodingError: a structure lacks what an encoding needs.
+        EncodingError: a structure lacks what an encoding needs, or these are no lists of structures and encodings.
     """
+    _check(structures, encodings)
     return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)})
+
+
+def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
+    if isinstance(structures, Structure) or not len(structures):
+        raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
+    each: Sequence[object] = [str(encodings)] if isinstance(encodings, Encoding | str) else encodings
+    if wrong := [e for e in each if not isinstance(e, Encoding)]:
+        raise EncodingError(
+            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]} is none; "
+            f"ENCODINGS[name](...) makes an encoding from its name"
+        )
 
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:

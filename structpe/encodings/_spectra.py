@@ -6,11 +6,13 @@ Shapes: b graphs of one size, c nodes each, m eigenvectors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+from threadpoolctl import ThreadpoolController
 
 from structpe.structure import Ids
 
@@ -44,9 +46,16 @@ def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
     return csr_array(eye_array(nodes) - degree @ adjacency @ degree)
 
 
+@cache
+def _blas() -> ThreadpoolController:
+    """Small decompositions by several BLAS threads take up to 27 times as long on a busy machine as by one."""
+    return ThreadpoolController()
+
+
 def lowest_dense(matrices: Floats, count: int) -> tuple[Floats, Floats]:
     """(b, m) eigenvalues and (b, c, m) eigenvectors, ascending, m = count or as many as there are."""
-    values, vectors = np.linalg.eigh(matrices)
+    with _blas().limit(limits=1, user_api="blas"):
+        values, vectors = np.linalg.eigh(matrices)
     return values[..., :count], vectors[..., :count]
 
 

@@ -108,13 +108,21 @@ class Table(nn.Module):
 
     def __init__(self, dims: Dims, rows: int, sharing: Sharing, width: int | None = None, std: float = 0.02) -> None:
         super().__init__()
+        self.layers = dims.layers
         layers = 1 if sharing in ("layer-wise", "both") else dims.layers
         heads = 1 if sharing in ("head-wise", "both") else dims.heads
         shape = (layers, rows, heads) if width is None else (layers, rows, heads, width)
         self.weight = nn.Parameter(torch.randn(shape) * std)
 
     def at(self, layer: int) -> Tensor:
-        """(R, h or 1) scalars or (R, h or 1, width) vectors of a layer."""
+        """(R, h or 1) scalars or (R, h or 1, width) vectors of a layer.
+
+        Raises:
+            PositionError: there is no such layer.
+        """
+        if not 0 <= layer < self.layers:
+            last = self.layers - 1
+            raise PositionError(f"this model was built for {self.layers} layers, 0..{last}; layer {layer} asks")
         own: Tensor = self.weight[layer if len(self.weight) > 1 else 0]
         return own
 

@@ -202,3 +202,11 @@ def test_no_terms_are_plain_attention() -> None:
     for kernel in KERNELS:
         torch.testing.assert_close(attend(q, k, v, None, kernel), plain)
         torch.testing.assert_close(attend(q, k, v, Terms(), kernel), plain)
+
+
+@pytest.mark.parametrize("shapes", [((1, 2, 3, 4), (1, 2, 3, 5)), ((1, 2, 3, 4), (1, 1, 3, 4)), ((2, 3, 4), (2, 3, 4))])
+def test_shapes_that_do_not_fit_are_shown(shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    q, k = (torch.zeros(shape) for shape in shapes)
+    attend_unchecked = attend.__wrapped__ if "__wrapped__" in vars(attend) else attend  # behind the tests' shape checks
+    with pytest.raises(StructPEError, match=r"attend takes q \(b, h, n, d\) and k, v \(b, h, m, d\); the shapes are"):
+        attend_unchecked(q, k, k)

@@ -14,7 +14,7 @@ from structpe.positions import Dims
 from structpe.positions.learned import Learned
 from structpe.positions.sinusoidal import Sinusoidal
 from structpe.positions.spr import SPR
-from structpe.positions.spr_absolute import SPRAbsolute
+from structpe.positions.spr_abs import SPRAbsolute
 from structpe.structure import Structure, path
 from tests.golden import golden
 

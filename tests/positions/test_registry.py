@@ -259,3 +259,8 @@ def _used(name: str) -> frozenset[str]:
     model = made(name)
     prepared = model.prepare(encoded(model, TREES))
     return frozenset().union(*(model.terms(prepared, Site(layer)).used() for layer in range(DIMS.layers)))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_stands_in_the_file_of_its_name(name: str) -> None:
+    assert MODELS[name].__module__ == f"structpe.positions.{name.replace('-', '_')}"

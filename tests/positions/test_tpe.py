@@ -9,8 +9,8 @@ from structpe.data.encode import encode
 from structpe.encodings.branch_path import BranchPath
 from structpe.errors import PositionError
 from structpe.positions import Dims
-from structpe.positions.tpe import TPEOneHot
-from structpe.positions.tpe_parametrised import TPE
+from structpe.positions.tpe import TPE
+from structpe.positions.tpe_onehot import TPEOneHot
 from structpe.structure import Structure
 from tests.golden import golden
 
