@@ -77,7 +77,7 @@ def undamaged(path: Path, remedy: str) -> Iterator[None]:
     """
     try:
         yield
-    except StructPEError:
+    except (StructPEError, MemoryError):
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:

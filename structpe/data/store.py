@@ -26,7 +26,7 @@ from structpe import __version__
 from structpe.data._shard import Shard, pack
 from structpe.data.encode import join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
-from structpe.errors import EncodingError, StoreError
+from structpe.errors import EncodingError, StoreError, undamaged
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
@@ -67,7 +67,9 @@ class Store:
         item %= len(self)
         which = int(np.searchsorted(self._ends, item, side="right"))
         if which not in self._open:
-            self._open[which] = Shard(self.path / self._files[which])
+            file = self.path / self._files[which]
+            with undamaged(file, "encode again"):
+                self._open[which] = Shard(file)
         row = item - int(self._ends[which - 1]) if which else item
         return {encoding: self._open[which].encoded(number, row) for encoding, number in self._numbers.items()}
 
@@ -176,12 +178,9 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
 
 
 def _write_shard(file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding]) -> dict[str, Any]:
-    made_from = {
-        "format": str(FORMAT),
-        "library": __version__,
-        "encodings": json.dumps(_described(encodings)),
-        "structures": _fingerprint(structures),
-    }
+    whole = [FORMAT, __version__, _described(encodings), _fingerprint(structures)]
+    # One entry: safetensors writes several in any order, and the same run shall give the same bytes.
+    made_from = {"made_from": json.dumps(whole)}
     if not _holds(file, made_from):
         file.parent.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".half")
@@ -220,13 +219,11 @@ def _read_index(path: Path) -> dict[str, Any]:
                 else f" (no {_INDEX}); give the folder that an encoding run has written"
             )
         )
-    try:
+    with undamaged(path / _INDEX, "encode again"):
         index: dict[str, Any] = json.loads((path / _INDEX).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise StoreError(f"{path / _INDEX} is damaged ({error}); encode again") from error
-    if index.get("format") != FORMAT:
-        raise StoreError(f"{path} has format {index.get('format')}, this library reads {FORMAT}; encode again")
-    return index
+        if index.get("format") != FORMAT:
+            raise StoreError(f"{path} has format {index.get('format')}, this library reads {FORMAT}; encode again")
+        return {key: index[key] for key in ("encodings", "shards", "names")}
 
 
 def _described(encodings: Sequence[Encoding]) -> list[dict[str, Any]]:

@@ -69,6 +69,14 @@ def encodes(encoding: Encoding, structures: list[Structure]) -> bool:
     return True
 
 
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path, small_shards: None) -> None:
+    folders = [tmp_path / str(i) for i in range(4)]
+    for folder in folders:
+        write(folder, SENTENCES, ENCODED_BY)
+    contents = [{file.name: file.read_bytes() for file in folder.iterdir()} for folder in folders]
+    assert all(each == contents[0] for each in contents)
+
+
 def test_an_index_keeps_its_width(written: Path) -> None:
     store = load(written)
     assert [row[Offset()].index.dtype.name for row in store] == ["uint8", "uint8", "uint16", "uint8", "uint8"]
@@ -257,10 +265,22 @@ def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict
         load(written)
 
 
-def test_a_damaged_index_is_refused(written: Path) -> None:
-    (written / "index.json").write_text("{")
-    with pytest.raises(StoreError, match=r"index.json is damaged \(.*\); encode again"):
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 1}'])
+def test_a_damaged_index_is_refused(written: Path, content: bytes) -> None:
+    (written / "index.json").write_bytes(content)
+    with pytest.raises(StoreError, match=r"index.json: the file is damaged \(.*\); encode again"):
         load(written)
+
+
+def test_a_damaged_shard_is_refused(written: Path) -> None:
+    shard = written / "00000.safetensors"
+    shard.write_bytes(b"\xff" * shard.stat().st_size)
+    store = load(written)
+    with pytest.raises(
+        StoreError, match=r"00000.safetensors: the file is damaged \(SafetensorError: .*\); encode again"
+    ):
+        store[0]
+    assert len(store[2]) == len(ENCODED_BY)
 
 
 def test_the_index_says_who_wrote_it(written: Path) -> None:
