@@ -50,6 +50,9 @@ def _output(path: Path | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     partial = path.with_name(path.name + ".tmp")
-    with partial.open("w", encoding="utf-8") as out:
-        yield out
-    os.replace(partial, path)
+    try:
+        with partial.open("w", encoding="utf-8") as out:
+            yield out
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -156,6 +156,9 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"{place}{error.strerror}{REMEDIES.get(error.errno or 0, '')}", 1
     if found := DISK.search(str(error)):  # safetensors' errors are of a kind of their own
         return f"{found[0]}{REMEDIES[errno.ENOSPC]}", 1
+    if isinstance(error, UnicodeEncodeError):
+        letter = error.object[error.start]
+        return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8", 1
     kind = type(error).__name__
     return f"{kind}: {error}. This is a fault of structpe, please report it; add --debug to see where it arose", 1
 

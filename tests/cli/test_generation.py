@@ -10,6 +10,7 @@ import pytest
 
 from structpe.cli import UsageError
 from structpe.cli._generation import SEARCH
+from structpe.cli.generate import _output
 from structpe.cli.train import as_overrides
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
@@ -59,6 +60,12 @@ def test_texts_come_one_per_line(run: Path, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["texts.json"]
 
 
+def test_an_interrupted_output_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), _output(tmp_path / "texts.txt"):
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
 def test_scores_come_with_signatures(run: Path) -> None:
     scores = json.loads(output("evaluate", run, FILE, "--json", "--beam", "2"))
     assert scores["items"] == len(read(FILE, "amr"))
@@ -83,6 +90,7 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("train", config, "--training.steps", "many") == "training.steps takes int; given is 'many'"
     assert complaint("generate", tmp_path, FILE, code=1).startswith(f"{tmp_path} holds no config.yaml; ")
     assert complaint("generate", run, "none.txt", code=1).startswith("none.txt: there is no such file or folder")
+    assert complaint("generate", run, FILE, "--out", tmp_path) == f"--out {tmp_path} is a folder; give a file"
     assert complaint("evaluate", run, FILE, "--beam", "0").startswith("beam and longest must be 1 or more")
 
 

@@ -120,6 +120,11 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
             1,
             "No space left on device; make room, then start the same command again",
         ),
+        (
+            UnicodeEncodeError("ascii", "naïve", 2, 3, "ordinal not in range(128)"),
+            1,
+            "the output is in ascii, which has no '\\xef'; set PYTHONIOENCODING=utf-8",
+        ),
         (KeyboardInterrupt(), 130, "interrupted"),
         (
             ZeroDivisionError("by zero"),
