@@ -6,7 +6,6 @@ an undirected labelled graph. All of them are this one frozen value; readers mak
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,8 +37,8 @@ class Structure:
         name: where the structure comes from (``file:item``), for error messages.
 
     Raises:
-        StructureError: no node, an edge or owner out of range, labels or features of the wrong length, a feature that
-            is not finite, an order that is no permutation.
+        StructureError: no node, a label that is no text, edges of another shape, an edge or owner out of range, labels
+            or features of the wrong length, a feature that is not finite, an order that is no permutation.
     """
 
     nodes: tuple[str, ...]
@@ -57,7 +56,7 @@ class Structure:
         """Bring arrays to one form, then check every rule of the class."""
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "relations", tuple(self.relations))
-        object.__setattr__(self, "edges", _frozen(self._integers(self.edges, "edges").reshape(-1, 2)))
+        object.__setattr__(self, "edges", _frozen(self._pairs(self.edges)))
         for name in ("order", "owner"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, _frozen(self._integers(value, name)))
@@ -140,8 +139,20 @@ class Structure:
         error = StructureError(message)
         return error.at(self.name) if self.name else error
 
+    def _pairs(self, value: Any) -> Ids:
+        edges = self._integers(value, "edges")
+        if edges.size and (edges.ndim != 2 or edges.shape[1] != 2):
+            raise self.error(
+                f"edges have shape {edges.shape}; give a row (source, target) per edge, shape (e, 2)"
+                + ("; of an edge_index, its transpose" if edges.ndim == 2 and len(edges) == 2 else "")
+            )
+        return edges.reshape(-1, 2)
+
     def _integers(self, value: Any, what: str) -> Ids:
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise self.error(f"{what} are no array, as their rows differ in length: {value!r}") from None
         if array.size and array.dtype.kind not in "iu":
             raise self.error(f"{what} have dtype {array.dtype}; they number nodes, so give integers")
         return array.astype(np.int64)
@@ -149,6 +160,9 @@ class Structure:
     def _check_graph(self) -> None:
         if not self.nodes:
             raise self.error("the graph has no node; a structure needs at least one")
+        for node, label in enumerate(self.nodes):
+            if not issubclass(type(label), str):
+                raise self.error(f"the label of node {node} is {label!r}; labels are texts, so give a str")
         wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
@@ -157,6 +171,8 @@ class Structure:
             )
         if self.relations and len(self.relations) != len(self.edges):
             raise self.error(f"{len(self.relations)} relations for {len(self.edges)} edges; give one per edge, or none")
+        if self.root is not None and not isinstance(self.root, (int, np.integer)):
+            raise self.error(f"the root is {self.root!r}; give the number of a node, or None")
         if self.root is not None and not 0 <= self.root < self.size:
             raise self.error(f"the root is {self.root}, but the {self.size} nodes are 0..{self.size - 1}")
         if self.order is not None and sorted(self.order.tolist()) != list(range(self.size)):
@@ -211,11 +227,6 @@ def path(tokens: Sequence[str], name: str = "") -> Structure:
     places = np.arange(len(tokens))
     edges = np.stack([places[:-1], places[1:]], axis=1) if len(tokens) > 1 else np.zeros((0, 2), dtype=np.int64)
     return Structure(tuple(tokens), edges, order=places, root=0, name=name)
-
-
-def duplicates(names: Sequence[str]) -> list[str]:
-    """The names that stand more than once, in order of first appearance."""
-    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _frozen(array: Ids) -> Ids:
