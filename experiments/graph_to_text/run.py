@@ -93,11 +93,13 @@ def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
 def overrides(corpus: str, model: str, seed: int, data: Path, folder: Path) -> list[str]:
     """What differs from base.yaml, as the command line would say it."""
     base = yaml.safe_load((HERE / corpus / "base.yaml").read_text(encoding="utf-8"))
+    special = HERE / corpus / "models.yaml"
+    models = MODELS | (yaml.safe_load(special.read_text(encoding="utf-8")) if special.exists() else {})
     paths = {f"data.{split}": str(data / base["data"][split]) for split in ("train", "dev", "test")}
     rest = {"training.seed": seed, "out": str(folder), "name": model}
     return [
         f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-        for key, value in (paths | MODELS[model] | rest).items()
+        for key, value in (paths | models[model] | rest).items()
     ]
 
 
