@@ -6,7 +6,7 @@
 
 CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where
 it was. Each finished run leaves one JSON file under ``results/``; what it wrote for the test graphs is ``test.tsv`` in
-the folder of the run. ``--table`` prints the tables of README.md.
+the folder of the run. ``--table`` writes the tables of experiments/README.md.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--out", type=Path, default=Path("runs/graph_to_text"), help="folder of the trained models")
-    parser.add_argument("--table", action="store_true", help="print the tables of what is finished")
+    parser.add_argument("--table", action="store_true", help="write the tables of what is finished into README.md")
     given = parser.parse_args()
     if given.table:
-        print("\n".join(table(corpus) for corpus in SEARCH))
+        write_tables(HERE.parent / "README.md")
     elif given.corpus is None or given.data is None:
         parser.error("name a corpus and --data, or ask for --table")
     else:
@@ -123,6 +123,17 @@ def machine() -> dict[str, str]:
     }  # fmt: skip
 
 
+def write_tables(page: Path) -> None:
+    """Put the tables between their two comments."""
+    before, rest = page.read_text(encoding="utf-8").split("<!-- tables", maxsplit=1)
+    comment, rest = rest.split("-->", maxsplit=1)
+    after = rest.split("<!-- end of tables -->", maxsplit=1)[1]
+    tables = "\n".join(table(corpus) for corpus in SEARCH)
+    text = f"{before}<!-- tables{comment}-->\n{tables}\n<!-- end of tables -->{after}"
+    page.write_text(text, encoding="utf-8")
+    print(tables)
+
+
 def table(corpus: str) -> str:
     """Markdown of all finished runs of a corpus: mean, and deviation where there are several seeds."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
@@ -145,9 +156,9 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
         str(len(done)),
         cell([d["scores"]["bleu"] for d in done], 2),
         cell([d["scores"]["chrf"] for d in done], 2),
-        cell([d["result"]["steps"] for d in done], 0),
-        cell([d["result"]["best_step"] for d in done], 0),
-        cell([d["minutes"] for d in done], 1),
+        f"{statistics.mean(d['result']['steps'] for d in done):.0f}",
+        f"{statistics.mean(d['result']['best_step'] for d in done):.0f}",
+        f"{statistics.mean(d['minutes'] for d in done):.1f}",
         f"{done[0]['parameters']:,}",
     ]
 
