@@ -21,7 +21,7 @@ class T5(PositionModel, name="t5"):
     """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
     r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. Of B buckets, C = B/2 are for
-    r > 0 and C for the others; e = C/2 of each are exact::
+    r > 0 and C for the others; e = C/2, rounded down, of each are exact::
 
         bucket(r) = |r|                                                  for |r| < e
                     min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
@@ -35,13 +35,13 @@ class T5(PositionModel, name="t5"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, even.
-        farthest: D; from here on all distances share the last bucket.
+        buckets: B; 4 or more and even where keys ahead are told apart, 2 or more otherwise.
+        farthest: D, above e; from here on all distances share the last bucket.
         bidirectional: whether keys ahead are told apart.
         sharing: ``layer-wise`` as in T5; ``none`` is T5 unshared.
 
     Raises:
-        PositionError: no multiple of 4 buckets, a farthest of half of them or less, or no single integer per pair.
+        PositionError: other buckets, a farthest that is not above e, or no single integer per pair.
     """
 
     spec = Spec(
@@ -61,10 +61,12 @@ class T5(PositionModel, name="t5"):
         bidirectional: bool = True,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        if buckets < 4 or buckets % 4 or farthest <= buckets // 2:
+        sides, least = (2, "an even number of 4") if bidirectional else (1, "2")
+        exact = buckets // sides // 2
+        if exact < 1 or buckets % sides or farthest <= exact:
             raise PositionError(
-                f"position model 't5' needs a multiple of 4 buckets and farthest above half of them; "
-                f"given are {buckets} buckets and farthest {farthest}"
+                f"position model 't5' needs {least} buckets or more, and farthest above "
+                f"the {max(exact, 1)} that are exact; given are {buckets} buckets and farthest {farthest}"
             )
         rows = Rows(of_arity(self.name, encoding, 2), buckets)
         super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))

@@ -41,7 +41,16 @@ def test_the_peers_attention(kernel: str) -> None:
     torch.testing.assert_close(out, given["out.attn"], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("buckets", "farthest"), [(2, 128), (6, 128), (32, 16)])
+@pytest.mark.parametrize(("buckets", "farthest"), [(2, 128), (7, 128), (32, 8)])
 def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
     with pytest.raises(PositionError, match=f"given are {buckets} buckets and farthest {farthest}"):
         T5(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+
+
+@pytest.mark.parametrize(("buckets", "farthest", "bidirectional"), [(10, 12, True), (4, 2, True), (3, 2, False)])
+def test_as_few_buckets_as_the_authors_code_takes(buckets: int, farthest: int, bidirectional: bool) -> None:
+    model = T5(Dims(8, 2, 1), buckets=buckets, farthest=farthest, bidirectional=bidirectional)
+    positions = encode([path(["a"] * 40)], model.encodings)
+    rows = model.prepare(positions).table
+    # The bucket for |r| = 0 and r > 0 is there in the authors' code too, and nothing falls into it.
+    assert set(rows.tolist()) == set(range(buckets)) - ({buckets // 2} if bidirectional else set())
