@@ -19,6 +19,7 @@ import structpe
 from structpe.data.prepare import PrepareConfig, Preparer
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import build
+from structpe.tasks.positions import fitted
 
 ROUNDS, BATCH = 5, 32
 MODELS = {
@@ -43,12 +44,10 @@ def main() -> None:
 def line(name: str, path: str, graph: str, position: str) -> None:
     """Measure one of them; the parts take turns, so that a busy machine slows all alike."""
     items = list(structpe.read(path, "amr"))[:320]
-    preparer = Preparer.fit(items, PrepareConfig(graph=graph, vocabulary=2000))  # type: ignore[arg-type]
+    preparer = Preparer.fit(items, PrepareConfig(graph=graph, vocabulary=2000, longest_source=4096))  # type: ignore[arg-type]
     config = TransformerConfig()
-    model = build(position, config.dims("encoder"))
-    fitted = [e.fit([preparer.structure(item) for item in items]) for e in model.encodings]
-    if fitted:
-        model = type(model)(config.dims("encoder"), encoding=fitted[0])
+    dims = config.dims("encoder")
+    model = build(fitted(position, dims, lambda: [preparer.structure(item) for item in items]), dims)
     decoder = build("sinusoidal", config.dims("decoder"))
     net = EncoderDecoder(config, preparer.vocabulary_size, model, decoder, preparer.edge_types.size)
     optimizer = torch.optim.AdamW(net.parameters())

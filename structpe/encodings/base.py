@@ -129,3 +129,13 @@ def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     result = np.full((len(values), *shape), -1, dtype=values.dtype)
     result[tuple(map(slice, values.shape))] = values
     return result
+
+
+def check_limit(encoding: Encoding, limit: int | None) -> None:
+    """See to it that a limit of lengths is none, or 1 or more.
+
+    Raises:
+        EncodingError: it is less.
+    """
+    if limit is not None and limit < 1:
+        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")

@@ -9,8 +9,7 @@ import numpy as np
 
 from structpe.encodings._shortest import UNREACHED, all_pairs
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding
-from structpe.errors import EncodingError
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
 from structpe.structure import Ids, Structure
 
 __all__ = ["Distance", "UndirectedDistance"]
@@ -40,7 +39,7 @@ class Distance(Encoding, name="distance"):
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        _check_limit(self, self.limit)
+        check_limit(self, self.limit)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -69,7 +68,7 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        _check_limit(self, self.limit)
+        check_limit(self, self.limit)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -90,8 +89,3 @@ def _encode(structure: Structure, nodes: Ids, limit: int | None) -> Encoded:
     if limit is not None:
         nodes = np.where(nodes == UNREACHABLE, nodes, np.clip(nodes, -limit, limit))
     return Encoded.of_pairs(within(structure, nodes))
-
-
-def _check_limit(encoding: Encoding, limit: int | None) -> None:
-    if limit is not None and limit < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")

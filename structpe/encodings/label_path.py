@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from structpe.encodings._walks import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding, check_limit, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -54,7 +54,7 @@ class LabelPath(Encoding, name="label-path"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
-        _check_limit(self, self.limit)
+        check_limit(self, self.limit)
         if self.paths < 1:
             raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
         if self.longer not in ("cut", "symbol"):
@@ -118,7 +118,7 @@ class PathToken(Encoding, name="path-token"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", tuple(self.tokens))
-        _check_limit(self, self.limit)
+        check_limit(self, self.limit)
         if self.most is not None and self.most < 1:
             raise EncodingError(f"encoding 'path-token': most is {self.most}; give 1 or more, or None for all paths")
 
@@ -179,11 +179,6 @@ def _distinct_sets(rows: Ids) -> tuple[Ids, Ids]:
         number = np.unique(number * (flat.max() + 2) + column + 1, return_inverse=True)[1]
     _, first, index = np.unique(number, return_index=True, return_inverse=True)
     return flat[first], narrow(index.reshape(rows.shape[:2]))
-
-
-def _check_limit(encoding: Encoding, limit: int | None) -> None:
-    if limit is not None and limit < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")
 
 
 def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequence[Structure]) -> None:
