@@ -7,9 +7,13 @@
     s_ij = gate_ij act(s_ij) + left_i.right_j + bias_ij,   -inf where not mask_ij                    pair scalars
     o_i  = sum_j softmax_j(s_ij) (v_j + value_ij)
 
-Vectors are inside the scale, biases outside it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`.
+Vectors are inside the scale, biases outside it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
+or :class:`Listed` where few pairs attend at all (``pairs``). Two terms make attention linear in the number of units:
+``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and ``projection``, which
+replaces the m keys and values by fewer mixtures of them.
 
-Shapes: b batch, h heads, n queries, m keys, d width of a head, R rows of a table, r rows that one structure uses.
+Shapes: b batch, h heads, n queries, m keys, d width of a head, R rows of a table, r rows that one structure uses, e
+listed pairs.
 """
 
 from __future__ import annotations
@@ -24,10 +28,10 @@ from torch import Tensor
 
 from structpe.errors import PositionError
 
-__all__ = ["Factor", "Lookup", "Map", "Terms"]
+__all__ = ["Factor", "Listed", "Lookup", "Map", "Pairs", "Projection", "Terms"]
 
 Map: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(q (b, h, n, d), k (b, h, m, d)) -> (q', k') of the same shapes. Maps of one ``Terms`` must commute."""
+"""(q (b, h, n, d), k (b, h, m, d)) -> (q', k'), of any one width. Maps of one ``Terms`` must commute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,81 @@ class Lookup:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """Some pairs of units of a batch, each listed once, in any order: the only ones that attend.
+
+    Attributes:
+        batch: (e,) number of the structure.
+        query: (e,) place of the query.
+        key: (e,) place of the key.
+    """
+
+    batch: Int[Tensor, " e"]
+    query: Int[Tensor, " e"]
+    key: Int[Tensor, " e"]
+
+    def dense(self, b: int, n: int, m: int) -> Bool[Tensor, "b 1 n m"]:
+        """The mask that they are. For looking and for the reference."""
+        allowed = torch.zeros(b, 1, n, m, dtype=torch.bool, device=self.batch.device)
+        allowed[self.batch, 0, self.query, self.key] = True
+        return allowed
+
+    def within(self, rows: slice) -> Tensor:
+        """(e,) which of them have their query in these rows, and their key no later than the last of these."""
+        start, stop, _ = rows.indices(1 << 62)
+        return (self.query >= start) & (self.query < stop) & (self.key < stop)
+
+    def queries(self, rows: slice) -> Pairs:
+        """Only these queries, numbered anew, over the keys up to the last of them."""
+        kept = self.within(rows)
+        return Pairs(self.batch[kept], self.query[kept] - (rows.start or 0), self.key[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A quantity of listed pairs: x_e = table[index_e], and zero for every other pair.
+
+    Attributes:
+        table: (R, ...) as in :class:`Lookup`.
+        index: (e,) integers into the table.
+        pairs: which pairs these are.
+    """
+
+    table: Tensor
+    index: Int[Tensor, " e"]
+    pairs: Pairs
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Listed:
+        """The same pairs with another table."""
+        return Listed(function(self.table), self.index, self.pairs)
+
+    def dense(self, b: int, n: int, m: int) -> Tensor:
+        """(b, n, m, ...) the quantity of each pair. For looking and for the reference."""
+        whole = self.table.new_zeros(b, n, m, *self.table.shape[1:])
+        return whole.index_put((self.pairs.batch, self.pairs.query, self.pairs.key), self.table[self.index])
+
+    def queries(self, rows: slice) -> Listed:
+        """Only these queries, over the keys up to the last of them."""
+        return Listed(self.table, self.index[self.pairs.within(rows)], self.pairs.queries(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """Fewer keys and values, each a mixture of all (Linformer, Wang et al. 2020): k'_c = sum_j keys_cj k_j, likewise v.
+
+    A masked key is left out of the mixtures, so its mask may not depend on the query; whatever else a ``Terms`` says of
+    pairs is then of queries and mixtures.
+
+    Attributes:
+        keys: (b or 1, h or 1, c, m).
+        values: (b or 1, h or 1, c, m).
+    """
+
+    keys: Float[Tensor, "#b #h c m"]
+    values: Float[Tensor, "#b #h c m"]
+
+
+@dataclass(frozen=True, eq=False)
 class Factor:
     """A pair scalar of low rank, left_i.right_j, outside the scale; it folds into a longer head.
 
@@ -108,31 +187,53 @@ class Terms:
         value: pair vectors added to the value.
         act: function of the scaled score, before gate and bias; at most one.
         scale: factor of 1/sqrt(d); scales multiply.
+        pairs: lists of the only pairs that attend; a pair must be on all of them.
+        causal: whether the i-th last query sees the i-th last key and those before it, and no other.
+        feature_map: f, in place of the exponential of the score; goes with maps, mask, pairs, causal, projection and
+            value only, as there is no score that anything could be added to. At most one.
+        projection: of the keys and values; at most one.
     """
 
     maps: tuple[Map, ...] = ()
     factors: tuple[Factor, ...] = ()
-    bias: tuple[Lookup | Float[Tensor, "#b #h #n #m"], ...] = ()
-    gate: tuple[Lookup | Float[Tensor, "#b #h #n #m"], ...] = ()
+    bias: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
+    gate: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
     mask: tuple[Bool[Tensor, "#b #h #n #m"], ...] = ()
-    key: tuple[Lookup, ...] = ()
-    query: tuple[Lookup, ...] = ()
-    product: tuple[Lookup, ...] = ()
-    value: tuple[Lookup, ...] = ()
+    key: tuple[Lookup | Listed, ...] = ()
+    query: tuple[Lookup | Listed, ...] = ()
+    product: tuple[Lookup | Listed, ...] = ()
+    value: tuple[Lookup | Listed, ...] = ()
     act: Callable[[Tensor], Tensor] | None = None
     scale: float = 1.0
+    pairs: tuple[Pairs, ...] = ()
+    causal: bool = False
+    feature_map: Callable[[Tensor], Tensor] | None = None
+    projection: Projection | None = None
 
     def __add__(self, other: Terms) -> Terms:
-        if self.act is not None and other.act is not None:
-            raise PositionError("two position models both change how scores are activated; only one of a sum may")
         joined: dict[str, Any] = {
             field.name: getattr(self, field.name) + getattr(other, field.name)
             for field in fields(self)
-            if field.name not in ("act", "scale")
+            if field.name not in ("scale", "causal", *_ALONE)
         }
-        return Terms(**joined, act=self.act or other.act, scale=self.scale * other.scale)
+        alone = {name: self._only(other, name, what) for name, what in _ALONE.items()}
+        return Terms(**joined, **alone, scale=self.scale * other.scale, causal=self.causal or other.causal)
 
     def used(self) -> frozenset[str]:
         """Names of the fields that differ from the zero."""
         zero = Terms()
         return frozenset(f.name for f in fields(self) if getattr(self, f.name) != getattr(zero, f.name))
+
+    def _only(self, other: Terms, name: str, what: str) -> Any:
+        mine, theirs = getattr(self, name), getattr(other, name)
+        if mine is not None and theirs is not None:
+            raise PositionError(f"two position models both change {what}; only one of a sum may")
+        return theirs if mine is None else mine
+
+
+_ALONE = {
+    "act": "how scores are activated",
+    "feature_map": "what stands for the exponential of a score",
+    "projection": "which mixtures of keys are attended to",
+}
+"""Fields that only one summand may have, and what two would both change."""

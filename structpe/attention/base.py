@@ -79,6 +79,7 @@ def attend(
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
     terms = terms or Terms()
+    _check_linear(terms)
     chosen = _cheapest(terms) if kernel == "auto" else KERNELS[kernel]
     if lacking := terms.used() - chosen.supports:
         able = ", ".join(name for name, other in KERNELS.items() if terms.used() <= other.supports)
@@ -91,3 +92,22 @@ def attend(
 def _cheapest(terms: Terms) -> Kernel:
     able = [k for k in KERNELS.values() if terms.used() <= k.supports]
     return min(able, key=lambda k: k.cost)
+
+
+_WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})
+
+
+def _check_linear(terms: Terms) -> None:
+    """What cannot be said at all, by any kernel."""
+    if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
+        raise UnsupportedTerm(
+            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
+            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
+        )
+    if terms.projection is not None:
+        mixed = terms.projection.keys.shape[-1]
+        if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
+            raise UnsupportedTerm(
+                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
+                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
+            )

@@ -9,50 +9,91 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention.base import kernel
-from structpe.terms import Lookup, Terms
+from structpe.terms import Listed, Lookup, Projection, Terms
 
 __all__ = ["dense"]
 
 
-@kernel("dense", supports="maps factors bias gate mask key query product value act scale", cost=100)
+@kernel(
+    "dense",
+    supports="maps factors bias gate mask key query product value act scale pairs causal feature_map projection",
+    cost=100,
+)
 def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """Every field, as it reads. A query that may attend nowhere gets zeros."""
     for change in terms.maps:
         q, k = change(q, k)
+    if terms.projection is not None:
+        k, v = _mixed(terms.projection, k, v, terms.mask)
+    n, m = q.shape[2], k.shape[2]
+    allowed = _allowed(terms, q, n, m)
+    if terms.feature_map is None:
+        weights = _softmax(_scores(q, k, terms), allowed)
+    else:
+        weights = torch.einsum("bhnf,bhmf->bhnm", terms.feature_map(q), terms.feature_map(k)) * allowed
+        total = weights.sum(-1, keepdim=True)
+        weights = torch.where(total != 0, weights / torch.where(total != 0, total, 1), 0)
+    weights = functional.dropout(weights, dropout, training=dropout > 0)
+    out = torch.einsum("bhnm,bhmd->bhnd", weights, v)
+    for x in terms.value:
+        out = out + torch.einsum("bhnm,bhnmd->bhnd", weights, _vectors(x, q, m))
+    return out
+
+
+def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
+    m = k.shape[2]
     score = torch.einsum("bhnd,bhmd->bhnm", q, k)
     for x in terms.key:
-        score = score + torch.einsum("bhnd,bhnmd->bhnm", q, _vectors(x, q))
+        score = score + torch.einsum("bhnd,bhnmd->bhnm", q, _vectors(x, q, m))
     for x in terms.query:
-        score = score + torch.einsum("bhnmd,bhmd->bhnm", _vectors(x, q), k)
+        score = score + torch.einsum("bhnmd,bhmd->bhnm", _vectors(x, q, m), k)
     for x in terms.product:
-        score = score + torch.einsum("bhnd,bhmd,bhnmd->bhnm", q, k, _vectors(x, q))
+        score = score + torch.einsum("bhnd,bhmd,bhnmd->bhnm", q, k, _vectors(x, q, m))
     score = score * (terms.scale / math.sqrt(q.shape[-1]))
     if terms.act is not None:
         score = terms.act(score)
     for gate in terms.gate:
-        score = score * _scalars(gate)
+        score = score * _scalars(gate, q, m)
     for factor in terms.factors:
         score = score + torch.einsum("bhnr,bhmr->bhnm", factor.left, factor.right)
     for bias in terms.bias:
-        score = score + _scalars(bias)
-    allowed = torch.ones((), dtype=torch.bool, device=q.device)
-    for mask in terms.mask:
-        allowed = allowed & mask
+        score = score + _scalars(bias, q, m)
+    return score
+
+
+def _softmax(score: Tensor, allowed: Tensor) -> Tensor:
     # Only rows with something to attend to go through the softmax: a row of -inf alone has no gradient but NaN.
-    somewhere = allowed.any(-1, keepdim=True) if allowed.ndim else allowed
+    somewhere = allowed.any(-1, keepdim=True)
     score = torch.where(allowed, score, torch.where(somewhere, -math.inf, 0.0).to(score.dtype))
-    weights = torch.where(somewhere, torch.softmax(score, dim=-1), torch.zeros((), dtype=score.dtype, device=q.device))
-    weights = functional.dropout(weights, dropout, training=dropout > 0)
-    out = torch.einsum("bhnm,bhmd->bhnd", weights, v)
-    for x in terms.value:
-        out = out + torch.einsum("bhnm,bhnmd->bhnd", weights, _vectors(x, q))
-    return out
+    return torch.where(somewhere, torch.softmax(score, dim=-1), torch.zeros((), dtype=score.dtype, device=score.device))
 
 
-def _vectors(x: Lookup, q: Tensor) -> Tensor:
-    dense = x.dense().movedim(3, 1)  # (b, n, m, h, d) -> (b, h, n, m, d)
+def _allowed(terms: Terms, q: Tensor, n: int, m: int) -> Tensor:
+    """(b or 1, h or 1, n, m) which pairs attend."""
+    allowed = torch.ones(1, 1, n, m, dtype=torch.bool, device=q.device)
+    # The mask of a key that was mixed with others has done its work.
+    for mask in terms.mask if terms.projection is None else ():
+        allowed = allowed & mask
+    for pairs in terms.pairs:
+        allowed = allowed & pairs.dense(q.shape[0], n, m)
+    return allowed.tril(m - n) if terms.causal else allowed
+
+
+def _mixed(projection: Projection, k: Tensor, v: Tensor, masks: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    for mask in masks:
+        there = mask.transpose(-1, -2)  # (b or 1, h or 1, m, 1), as attend() has seen to
+        k, v = k * there, v * there
+    return projection.keys @ k, projection.values @ v
+
+
+def _vectors(x: Lookup | Listed, q: Tensor, m: int) -> Tensor:
+    dense = _pairs(x, q, m).movedim(3, 1)  # (b, n, m, h, d) -> (b, h, n, m, d)
     return dense.expand(q.shape[0], q.shape[1], *dense.shape[2:])
 
 
-def _scalars(x: Lookup | Tensor) -> Tensor:
-    return x.dense().movedim(3, 1) if isinstance(x, Lookup) else x
+def _scalars(x: Lookup | Listed | Tensor, q: Tensor, m: int) -> Tensor:
+    return x if isinstance(x, Tensor) else _pairs(x, q, m).movedim(3, 1)
+
+
+def _pairs(x: Lookup | Listed, q: Tensor, m: int) -> Tensor:
+    return x.dense() if isinstance(x, Lookup) else x.dense(q.shape[0], q.shape[2], m)

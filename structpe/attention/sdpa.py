@@ -15,7 +15,7 @@ from structpe.terms import Terms
 __all__ = ["sdpa"]
 
 
-@kernel("sdpa", supports="maps factors bias mask key query scale", cost=1)
+@kernel("sdpa", supports="maps factors bias mask key query scale causal", cost=1)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """``scaled_dot_product_attention`` with one additive mask; without bias or vectors fused kernels stay in use."""
     for change in terms.maps:
@@ -24,10 +24,17 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     parts = [gather_scalars(bias) for bias in terms.bias]
     parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
     q, k = _fold(q, k, scale, terms)
-    mask = disallow(total(parts), terms.mask)
+    mask = disallow(total(parts), _masks(q, k, terms))
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
+
+
+def _masks(q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, ...]:
+    if not terms.causal:
+        return terms.mask
+    n, m = q.shape[2], k.shape[2]
+    return (*terms.mask, torch.ones(1, 1, n, m, dtype=torch.bool, device=q.device).tril(m - n))
 
 
 def _fold(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor]:

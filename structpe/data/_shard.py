@@ -4,7 +4,7 @@
 
     <i>.<part>.<dtype>    (elements,) the arrays of encoding i that have this dtype, one after the other
     <i>.<part>.at         (structures, 2 + axes) per structure: dtype, as its place in DTYPES; first element; shape
-                          part: values, and index for encodings of pairs
+                          part: values; index for encodings of pairs; listed for sparse ones
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
     tensors: dict[str, Array] = {}
     for i, each in enumerate(encoded):
         tensors |= _pack([e.values for e in each], f"{i}.values")
-        if any(e.index is not None for e in each):
-            tensors |= _pack([e.index for e in each if e.index is not None], f"{i}.index")
+        for part in ("index", "listed"):
+            if some := [array for e in each if (array := getattr(e, part)) is not None]:
+                tensors |= _pack(some, f"{i}.{part}")
     return tensors
 
 
@@ -55,9 +56,12 @@ class Shard:
 
     def encoded(self, encoding: int, row: int) -> Encoded:
         """What an encoding, by number, made of the structure in a row."""
-        index = f"{encoding}.index"
-        has_index = f"{index}.at" in self._at
-        return Encoded(self._array(f"{encoding}.values", row), self._array(index, row) if has_index else None)
+        more = {
+            part: self._array(f"{encoding}.{part}", row)
+            for part in ("index", "listed")
+            if f"{encoding}.{part}.at" in self._at
+        }
+        return Encoded(self._array(f"{encoding}.values", row), **more)
 
     def _array(self, name: str, row: int) -> Array:
         dtype, first, *shape = self._at[f"{name}.at"][row].tolist()

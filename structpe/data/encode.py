@@ -13,7 +13,7 @@ from structpe.encodings.base import Encoded, Encoding, same_shape
 from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure
-from structpe.terms import Lookup
+from structpe.terms import Listed, Lookup, Pairs
 
 __all__ = ["encode", "join"]
 
@@ -27,7 +27,7 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
     Returns:
         Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
-        table holds the distinct values of the batch.
+        table holds the distinct values of the batch, or ``Listed`` pairs where it is sparse.
 
     Raises:
         EncodingError: a structure lacks what an encoding needs, or these are no lists of structures and encodings.
@@ -49,9 +49,13 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
     """The positions of a batch from what was encoded, structure by structure."""
-    return Positions(
-        {encoding: _pad(each) if encoding.arity == 1 else _merge(each) for encoding, each in encoded.items()}
-    )
+    return Positions({encoding: _joined(encoding, each) for encoding, each in encoded.items()})
+
+
+def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | Listed:
+    if encoding.arity == 1:
+        return _pad(encoded)
+    return _list(encoded) if encoding.sparse else _merge(encoded)
 
 
 def _pad(encoded: Sequence[Encoded]) -> Tensor:
@@ -74,6 +78,16 @@ def _merge(encoded: Sequence[Encoded]) -> Lookup:
         rows[i, : len(where)] = where
         index[i, : len(mine), : len(mine)] = mine
     return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
+
+
+def _list(encoded: Sequence[Encoded]) -> Listed:
+    """The listed pairs of all structures, one after the other."""
+    table, places = _distinct([e.values for e in encoded])
+    rows = [where[e.index] for e, where in zip(encoded, places, strict=True)]
+    pairs = np.concatenate([e.listed for e in encoded if e.listed is not None]).astype(np.int64)
+    batch = np.repeat(np.arange(len(encoded)), [len(each) for each in rows])
+    listed = Pairs(*map(torch.from_numpy, (batch, pairs[:, 0].copy(), pairs[:, 1].copy())))
+    return Listed(torch.from_numpy(table), torch.from_numpy(np.concatenate(rows)), listed)
 
 
 def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:

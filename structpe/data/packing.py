@@ -41,6 +41,8 @@ def pack(encoded: Sequence[Encoded]) -> Encoded:
         return Encoded(np.concatenate([e.values for e in encoded]))
     values = same_shape([e.values for e in encoded])
     starts = np.cumsum([0, *(len(v) for v in values)])
+    if encoded[0].listed is not None:
+        raise EncodingError("listed pairs do not say how many units there are, and so cannot share a row; pad them")
     indices = [e.index for e in encoded if e.index is not None]
     ends = np.cumsum([len(index) for index in indices])
     packed = np.zeros((ends[-1], ends[-1]), dtype=np.int64)

@@ -41,10 +41,13 @@ class Encoded:
     Attributes:
         values: arity 1: (u, ...) what each unit has; arity 2: (r, ...) the distinct values, in no particular order.
         index: arity 2: (u, u) which value the pair (query, key) has, in the narrowest unsigned dtype; otherwise None.
+            Of a sparse encoding: (e,) which value each listed pair has.
+        listed: of a sparse encoding: (e, 2) the pairs (query, key) of units that it speaks of, each once.
     """
 
     values: NDArray[Any]
     index: NDArray[Any] | None = None
+    listed: NDArray[Any] | None = None
 
     @classmethod
     def of_pairs(cls, pairs: NDArray[Any]) -> Self:
@@ -62,6 +65,8 @@ class Encoded:
         """The (u, u, ...) matrix of values itself; the inverse of :meth:`of_pairs`. For looking and for tests."""
         if self.index is None:
             raise EncodingError("this encoding has one value per unit, not per pair; use .values")
+        if self.listed is not None:
+            raise EncodingError("this encoding speaks of listed pairs only; use .listed and .values[.index]")
         result: NDArray[Any] = self.values[self.index]
         return result
 
@@ -78,6 +83,8 @@ class Encoding(ABC):
     arity: ClassVar[Literal[1, 2]]
     causal: ClassVar[bool] = False
     """Whether nothing changes for the first units of a path when more are added, so that a decoder may use it."""
+    sparse: ClassVar[bool] = False
+    """Whether, of arity 2, it speaks of listed pairs only, such as the edges: linear in their number."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
     """Which code points beside plain offsets its values may hold."""
 

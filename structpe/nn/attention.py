@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.attention import attend
 from structpe.positions.base import Dims
@@ -56,9 +57,15 @@ class Attention(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
 
-    def project(self, source: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
-        """Keys and values (b, h, m, d_h) of the units attended to."""
-        keys, values = self.key_value(source).chunk(2, dim=-1)
+    def project(self, key: Float[Tensor, "b m d"], value: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
+        """Keys and values (b, h, m, d_h) of the units attended to; one product where both are made of the same."""
+        if key is value:
+            keys, values = self.key_value(key).chunk(2, dim=-1)
+        else:
+            of_keys, of_values = self.key_value.weight.chunk(2)
+            for_keys, for_values = self.key_value.bias.chunk(2)
+            keys = functional.linear(key, of_keys, for_keys)
+            values = functional.linear(value, of_values, for_values)
         return self._split(keys), self._split(values)
 
     def forward(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:

@@ -12,7 +12,7 @@ from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention, Memory
 from structpe.nn.copying import Source
-from structpe.nn.layers import DecoderLayer, LayerConfig
+from structpe.nn.layers import Asked, DecoderLayer, LayerConfig
 from structpe.positions.base import PositionModel, Positions, Site, Sum
 from structpe.structure import path
 from structpe.terms import Terms
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
     def start(self, memory: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
         """Read the encoder's output, once per batch."""
         crosses = [layer.cross for layer in self.layers]
-        source = [cross.project(memory) for cross in crosses if isinstance(cross, Attention)]
+        source = [cross.project(memory, memory) for cross in crosses if isinstance(cross, Attention)]
         return State(source, present, [Memory() for _ in self.layers])
 
     def forward(self, y: Float[Tensor, "b n d"], state: State) -> Float[Tensor, "b n d"]:
@@ -89,8 +89,8 @@ class Decoder(nn.Module):
         for number, layer in enumerate(self.layers):
             site = Site(number, self.training)
             y = self.position.layer(y, prepared, site)
-            terms = self.position.terms(prepared, site) + causal
-            y = layer(y, terms, state.written[number], state.source[number], read)
+            asked = Asked(self.position, prepared, site, causal)
+            y = layer(y, asked, state.written[number], state.source[number], read)
         state.length = last
         out: Tensor = self.norm(y)
         return out

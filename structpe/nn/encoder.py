@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from structpe.data.edges import Edges
-from structpe.nn.layers import EncoderLayer, LayerConfig
+from structpe.nn.layers import Asked, EncoderLayer, LayerConfig
 from structpe.positions.base import PositionModel, Positions, Site
 from structpe.terms import Terms
 
@@ -24,7 +24,7 @@ class Encoder(nn.Module):
     def __init__(self, config: LayerConfig, position: PositionModel) -> None:
         super().__init__()
         self.position = position
-        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.dims.layers))
+        self.layers = nn.ModuleList(EncoderLayer(config, position.own_attention) for _ in range(config.dims.layers))
         self.norm = nn.LayerNorm(config.dims.width)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -52,6 +52,6 @@ class Encoder(nn.Module):
         for number, layer in enumerate(self.layers):
             site = Site(number, self.training)
             x = self.position.layer(x, prepared, site)
-            x = layer(x, self.position.terms(prepared, site) + padding, edges)
+            x, prepared = layer(x, Asked(self.position, prepared, site, padding), edges)
         out: Tensor = self.norm(x)
         return out

@@ -5,17 +5,19 @@ Every class of the registry can be imported from here: ``from structpe.positions
 
 from typing import Any
 
-from structpe.positions.base import MODELS, Cells, Dims, PositionModel, Positions, Site, Spec, Sum
+from structpe.positions.base import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Sources, Spec, Sum
 from structpe.positions.build import build, describe
 from structpe.registry import unknown
 
 __all__ = [
     "MODELS",
+    "Block",
     "Cells",
     "Dims",
     "PositionModel",
     "Positions",
     "Site",
+    "Sources",
     "Spec",
     "Sum",
     "build",

@@ -2,18 +2,21 @@
 
 It is asked at four sites and answers only where it has something to say::
 
-    prepare(positions)           once per batch: whatever all layers share (a path encoder, a table of buckets)
-    inputs(x, prepared)          before the first layer, on the units of the queries         (APE)
-    layer(x, prepared, site)     before each layer, likewise                                 (recurring APE)
-    terms(prepared, site)        inside the attention of each layer                          (MAM)
+    prepare(positions)                once per batch: whatever all layers share (a path encoder, a table of buckets)
+    inputs(x, prepared)               before the first layer, on the units of the queries         (APE)
+    layer(x, prepared, site)          before each layer, likewise                                 (recurring APE)
+    sources(sources, prepared, site)  before the projections of each layer: what queries, keys and values are made of
+    terms(prepared, site)             inside the attention of each layer                          (MAM)
+
+A model whose attention is not the one equation is a :class:`Block`: it brings an attention of its own.
 """
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -22,9 +25,9 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.registry import Registry
-from structpe.terms import Lookup, Terms
+from structpe.terms import Listed, Lookup, Terms
 
-__all__ = ["MODELS", "Dims", "PositionModel", "Positions", "Site", "Spec", "Sum"]
+__all__ = ["MODELS", "Block", "Dims", "PositionModel", "Positions", "Site", "Sources", "Spec", "Sum"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,22 @@ class Site:
     training: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """What an attention projects. All three are the normalised hidden vectors, unless a position model says otherwise.
+
+    Attributes:
+        query: (b, n, d) of the units that attend.
+        key: (b, c, d) of the units that are attended to; the last n of them are those of the queries. The ones before,
+            if any, are the memory of an earlier segment.
+        value: (b, c, d) of the same units.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+
+
 @dataclass(frozen=True)
 class Cells:
     """The cells of a row of Table 1.
@@ -114,14 +133,14 @@ class Spec:
 
 
 class Positions(Mapping[Encoding, Any]):
-    """What the encodings say of a batch: a tensor (b, m, ...) per unit, or a :class:`Lookup` (b, n, m) per pair.
+    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`Listed` per pair.
 
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
         rows: which units are the queries; all by default. A decoding step has one.
     """
 
-    def __init__(self, encodings: Mapping[Encoding, Tensor | Lookup], rows: slice | None = None) -> None:
+    def __init__(self, encodings: Mapping[Encoding, Tensor | Lookup | Listed], rows: slice | None = None) -> None:
         self._encodings, self._rows = dict(encodings), rows
 
     def __getitem__(self, encoding: Encoding) -> Any:
@@ -145,22 +164,18 @@ class Positions(Mapping[Encoding, Any]):
         """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
         rows = slice(start, stop)
         return Positions(
-            {e: p.queries(rows) if isinstance(p, Lookup) else p[:, :stop] for e, p in self._encodings.items()}, rows
+            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()}, rows
         )
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
 
-        def moved(x: Tensor) -> Tensor:
-            return x.to(device, dtype if x.is_floating_point() else None)
+        def moved(x: Any) -> Any:
+            if isinstance(x, Tensor):
+                return x.to(device, dtype if x.is_floating_point() else None)
+            return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
 
-        return Positions(
-            {
-                e: Lookup(moved(p.table), moved(p.rows), moved(p.index)) if isinstance(p, Lookup) else moved(p)
-                for e, p in self._encodings.items()
-            },
-            self._rows,
-        )
+        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows)
 
 
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
@@ -218,10 +233,24 @@ class PositionModel(nn.Module, ABC):
         del prepared, site
         return x
 
+    def sources(self, sources: Sources, prepared: Any, site: Site) -> Sources:
+        """What the attention of the layer of this site makes queries, keys and values of."""
+        del prepared, site
+        return sources
+
     def terms(self, prepared: Any, site: Site) -> Terms:
         """What changes in the attention of the layer of this site."""
         del prepared, site
         return Terms()
+
+    @property
+    def own_attention(self) -> bool:
+        """Whether it brings an attention of its own, in place of the layers': see :class:`Block`."""
+        return False
+
+    def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        """As :meth:`Block.attend`, which other models do not have."""
+        raise PositionError(f"position model {self.name!r} has no attention of its own; ask for its terms")
 
     @property
     def causal(self) -> bool:
@@ -238,16 +267,55 @@ class PositionModel(nn.Module, ABC):
         return int(eval(self.spec.cells.params, {"__builtins__": {}}, known | self.sizes))  # our own formula
 
 
+class Block(PositionModel, ABC):
+    """A position model whose attention is not the one equation, and which therefore computes it itself.
+
+    A layer then has no attention of its own. Everything else is as for any position model: sites, encodings, spec,
+    registry; the formula of parameters counts the projections, which other models leave to the layer.
+    """
+
+    @property
+    def own_attention(self) -> bool:
+        return True
+
+    @property
+    def causal(self) -> bool:
+        """A block keeps no cache of keys and values, so that it does not serve where a text is written unit by unit."""
+        return False
+
+    @abstractmethod
+    def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        """What the attention of a layer adds to its units.
+
+        Args:
+            x: (b, n, d) the normalised hidden vectors of all units.
+            prepared: what :meth:`prepare` gave, or the attention of the layer before.
+            site: which layer this is.
+            terms: of whatever else acts on attention; masks at least, which say where padding is.
+
+        Returns:
+            (b, n, d), and what the next layer shall be handed as ``prepared``: a state of pairs, say.
+
+        Raises:
+            UnsupportedTerm: it cannot heed one of the terms.
+        """
+
+
 class Sum(PositionModel):
     """Several position models at once: inputs one after the other, terms added.
 
     Args:
         models: the summands; none means no position information at all.
+
+    Raises:
+        PositionError: two of them bring an attention of their own.
     """
 
     def __init__(self, dims: Dims, models: Sequence[PositionModel]) -> None:
         super().__init__(dims, tuple(dict.fromkeys(e for model in models for e in model.encodings)))
         self.models = nn.ModuleList(models)
+        if len(blocks := [model.name for model in models if model.own_attention]) > 1:
+            raise PositionError(f"{' and '.join(blocks)} each bring an attention of their own; only one of a sum may")
 
     def prepare(self, positions: Positions) -> list[Any]:
         return [model.prepare(positions) for model in self._each()]
@@ -262,8 +330,23 @@ class Sum(PositionModel):
             x = model.layer(x, mine, site)
         return x
 
+    def sources(self, sources: Sources, prepared: list[Any], site: Site) -> Sources:
+        for model, mine in zip(self._each(), prepared, strict=True):
+            sources = model.sources(sources, mine, site)
+        return sources
+
     def terms(self, prepared: list[Any], site: Site) -> Terms:
         return sum((m.terms(p, site) for m, p in zip(self._each(), prepared, strict=True)), Terms())
+
+    @property
+    def own_attention(self) -> bool:
+        """Whether one of the summands brings an attention of its own."""
+        return any(model.own_attention for model in self._each())
+
+    def attend(self, x: Tensor, prepared: list[Any], site: Site, terms: Terms) -> tuple[Tensor, list[Any]]:
+        which, block = next((i, model) for i, model in enumerate(self._each()) if model.own_attention)
+        out, mine = block.attend(x, prepared[which], site, terms)
+        return out, [*prepared[:which], mine, *prepared[which + 1 :]]
 
     @property
     def causal(self) -> bool:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from structpe.attention import attend
 from structpe.data.encode import encode
-from structpe.positions.base import MODELS, Dims, PositionModel, Positions, Site
+from structpe.encodings import Encoding
+from structpe.positions.base import MODELS, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 
@@ -51,13 +52,13 @@ def labelled_path(size: int) -> Structure:
 
 
 def made(name: str, dims: Dims = DIMS, **options: Any) -> PositionModel:
-    """A model whose encoding has seen the labels of the structures here, with random parameters, in float64."""
+    """A model whose encodings have seen the labels of the structures here, with random parameters, in float64."""
     torch.manual_seed(0)
     model = MODELS[name](dims, **options)
-    fitted = model.encodings[0].fit([*TREES, labelled_path(4)])
-    if fitted != model.encodings[0]:
-        model = type(model)(dims, **{**options, "encoding": fitted})
-    model = model.double().eval()
+    structures = [*TREES, labelled_path(4)]
+    given = {name: o.fit(structures) if isinstance(o, Encoding) else o for name, o in model.options().items()}
+    torch.manual_seed(0)
+    model = type(model)(dims, **given).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
     return model
@@ -81,8 +82,10 @@ class Around:
         for _ in range(3):
             yield torch.randn(d, d, generator=generator, dtype=torch.float64) / d**0.5
 
-    def project(self, x: Tensor, layer: int) -> list[Tensor]:
-        return [self.heads(x @ w.to(x.dtype)) for w in self.weights(layer)]
+    def project(self, x: Tensor, prepared: Any, site: Site) -> list[Tensor]:
+        made_of = self.model.sources(Sources(x, x, x), prepared, site)
+        each = (made_of.query, made_of.key, made_of.value)
+        return [self.heads(of @ w.to(x.dtype)) for of, w in zip(each, self.weights(site.layer), strict=True)]
 
     def heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.model.dims.heads, -1)).transpose(1, 2)
@@ -95,8 +98,12 @@ class Around:
             site = Site(layer)
             x = self.model.layer(x, prepared, site)
             terms = self.model.terms(prepared, site) + Terms(mask=masks)
-            q, k, v = self.project(x, layer)
-            x = x + attend(q, k, v, terms, self.kernel).transpose(1, 2).flatten(2)
+            if self.model.own_attention:
+                attended, prepared = self.model.attend(x, prepared, site, terms)
+            else:
+                q, k, v = self.project(x, prepared, site)
+                attended = attend(q, k, v, terms, self.kernel).transpose(1, 2).flatten(2)
+            x = x + attended
         return x
 
     def steps(self, positions: Positions, x: Tensor) -> Tensor:
@@ -111,7 +118,7 @@ class Around:
             for layer in range(layers):
                 site = Site(layer)
                 h = self.model.layer(h, prepared, site)
-                q, k, v = self.project(h, layer)
+                q, k, v = self.project(h, prepared, site)
                 keys[layer].append(k)
                 values[layer].append(v)
                 seen = torch.cat(keys[layer], dim=2), torch.cat(values[layer], dim=2)

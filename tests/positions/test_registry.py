@@ -6,8 +6,11 @@ A new file in ``structpe/positions`` is tested here without a line in this file.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ from torch import Tensor
 
 from structpe.attention import KERNELS, attend
 from structpe.errors import PositionError, UnsupportedTerm
-from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build, describe
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build, describe
 from structpe.terms import Terms
 from tests.positions.cases import (
     DIMS,
@@ -59,18 +62,40 @@ def test_it_learns_as_claimed(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_enters_where_claimed(name: str) -> None:
+    """What is added to the units does not depend on them; a network over them, or a product with them, is no APE."""
     model, x = made(name), noise(3, 10, 8)
     prepared = model.prepare(encoded(model, TREES))
-    at_input = not torch.equal(model.inputs(x, prepared), x)
+    at_input = _adds(x, lambda units: model.inputs(units, prepared))
     sites = [Site(layer) for layer in range(DIMS.layers)]
-    at_layers = [not torch.equal(model.layer(x, prepared, site), x) for site in sites]
-    in_attention = [bool(model.terms(prepared, site).used()) for site in sites]
+    at_layers = [_adds(x, partial(_before_attention, model, prepared, site)) for site in sites]
+    in_attention = [_in_attention(model, prepared, site) for site in sites]
     ape, mam = at_input or any(at_layers), any(in_attention)
     assert {(True, True): "both", (True, False): "APE", (False, True): "MAM", (False, False): "-"}[ape, mam] == (
         model.spec.cells.injection
     )
     assert any(at_layers[1:]) or any(in_attention[1:]) or not model.spec.cells.recurring
     assert not (any(at_layers[1:]) or any(in_attention[1:])) or model.spec.cells.recurring
+
+
+def _adds(x: Tensor, change: Callable[[Tensor], Tensor]) -> bool:
+    """Whether the change is a sum with something that is the same for units a little different."""
+    added, near = change(x) - x, x + 1e-3 * noise(*x.shape, seed=1)
+    return bool(added.any()) and torch.allclose(change(near) - near, added, rtol=0, atol=1e-9)
+
+
+def _before_attention(model: PositionModel, prepared: Any, site: Site, x: Tensor) -> Tensor:
+    x = model.layer(x, prepared, site)
+    return model.sources(Sources(x, x, x), prepared, site).query
+
+
+def _in_attention(model: PositionModel, prepared: Any, site: Site) -> bool:
+    """Whether attention heeds positions: by terms, or, where it is a block, by giving something else for others."""
+    if not model.own_attention:
+        return bool(model.terms(prepared, site).used())
+    x = noise(1, 10, 8)
+    both = [encoded(model, [structure]) for structure in (TREES[0], labelled_path(10))]
+    here, there = (model.attend(x, model.prepare(positions), site, Terms())[0] for positions in both)
+    return not torch.allclose(here, there, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,7 +112,7 @@ def test_its_reference_point_is_as_claimed(name: str) -> None:
     if claimed == "A":  # what it says in attention, if anything, moves too
         pairs = _attended(model, there, by + size, unseen)[:, :, by:]
         assert not _terms(model, here).used() or not torch.allclose(_attended(model, here, size), pairs, atol=1e-9)
-    if claimed == "B":
+    if claimed == "B" and not model.own_attention:
         assert _terms(model, here).used()
 
 
@@ -117,13 +142,26 @@ def _attended(model: PositionModel, positions: Positions, n: int, *masks: Tensor
 def _unbound(model: PositionModel, size: int) -> bool:
     try:
         prepared = model.prepare(encoded(model, [labelled_path(size)]))
-        last = model.inputs(torch.zeros(1, size, 8, dtype=torch.float64), prepared)[0, -2:]
+        x = model.inputs(torch.ones(1, size, 8, dtype=torch.float64), prepared)
+        sites = [Site(layer) for layer in range(DIMS.layers)]
+        before = [_before_attention(model, prepared, site, x)[0, -2:] for site in sites]
     except PositionError:
         return False
+    if model.own_attention:
+        return _apart(x[0, -2:]) or _block_tells_apart(model, prepared, size)
     q, k = noise(1, 2, 1, 4).expand(-1, -1, size, -1), noise(1, 2, 1, 4, seed=1).expand(-1, -1, size, -1)
     v = (torch.arange(size, dtype=torch.float64) == size - 1)[:, None].expand(1, 2, size, 4).double()
-    terms = [model.terms(prepared, Site(layer)) for layer in range(DIMS.layers)]
-    return _apart(last) or any(_apart(_two(q, k, v, of_layer)) for of_layer in terms)
+    terms = [model.terms(prepared, site) for site in sites]
+    return any(map(_apart, before)) or any(_apart(_two(q, k, v, of_layer)) for of_layer in terms)
+
+
+def _block_tells_apart(model: PositionModel, prepared: Any, size: int) -> bool:
+    x = noise(1, 1, 8).expand(-1, size, -1).clone()
+    x[:, -1] = noise(8, seed=1)
+    places = torch.arange(size)
+    masks = [((places == far) | (places == size - 1))[None, None, None] for far in (0, 1)]
+    rows = [model.attend(x, prepared, Site(0), Terms(mask=(mask,)))[0][0, -1] for mask in masks]
+    return _apart(torch.stack(rows))
 
 
 def _two(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Tensor:
@@ -143,6 +181,8 @@ def _apart(rows: Tensor) -> bool:
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("name", NAMES)
 def test_every_kernel_means_what_dense_means(name: str, kernel: str) -> None:
+    if made(name).own_attention:
+        return
     if lacking := _used(name) - KERNELS[kernel].supports:
         with pytest.raises(UnsupportedTerm) as caught:
             Around(made(name), kernel)(encoded(made(name), TREES), noise(3, 10, 8))
@@ -165,7 +205,7 @@ def test_every_kernel_means_what_dense_means(name: str, kernel: str) -> None:
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_of_queries_keys_and_values_are_those_of_dense(name: str, kernel: str) -> None:
-    if _used(name) - KERNELS[kernel].supports:
+    if made(name).own_attention or _used(name) - KERNELS[kernel].supports:
         return
     results = {}
     for chosen in ("dense", kernel):

@@ -1,0 +1,44 @@
+"""A feature of the nodes as it is: languages, coordinates, marks that a reader or transform has left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.encodings._units import of_units
+from structpe.encodings.base import Encoded, Encoding
+from structpe.structure import Structure
+
+__all__ = ["Feature"]
+
+
+@dataclass(frozen=True)
+class Feature(Encoding, name="feature"):
+    """f_u: what ``structure.features`` says, under some name, of the node of each unit.
+
+    Args:
+        key: name of the feature, an array whose first axis is that of the nodes.
+        missing: the number that every unit of a structure without this feature has; None means that it must be there.
+
+    Raises:
+        EncodingError: the structure does not have the feature.
+    """
+
+    arity = 1
+    causal = True
+
+    key: str = "feature"
+    missing: int | None = None
+
+    def one(self, structure: Structure) -> Encoded:
+        if self.key in structure.features:
+            return Encoded(of_units(structure, np.asarray(structure.features[self.key])))
+        if self.missing is None:
+            known = ", ".join(sorted(structure.features)) or "none"
+            raise self.error(
+                structure,
+                f"the structure has no feature {self.key!r}, it has: {known}; give it one with "
+                f"Structure(features={{{self.key!r}: ...}}), or say what stands for it with missing=",
+            )
+        return Encoded(np.full(structure.unit_count, self.missing))
