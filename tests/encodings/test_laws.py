@@ -28,6 +28,7 @@ from structpe.encodings import (
 )
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from tests.encodings.asking import asked
 from tests.strategies import paths, relabelled, structures, trees
 
 NAMES = list(ENCODINGS)
@@ -36,7 +37,7 @@ OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Offset(), Order
 
 
 def fitted(name: str, given: Sequence[Structure]) -> Encoding:
-    return ENCODINGS[name]().fit(given)
+    return asked(name).fit(given)
 
 
 def attempt(encode: Callable[[], Encoded]) -> Encoded | None:

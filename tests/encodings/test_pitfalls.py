@@ -69,7 +69,7 @@ def test_no_trivial_vector_of_any_part_is_left() -> None:
 @pytest.mark.parametrize("name", sorted(ENCODINGS))
 def test_one_node_without_an_edge_is_encoded(name: str) -> None:
     alone = path(["x"])
-    encoded = ENCODINGS[name]().fit([path("ab")]).one(alone)
+    encoded = asked(name).fit([path("ab")]).one(alone)
     assert np.isfinite(encoded.values).all()
     assert encoded.index is None or encoded.pairs().shape[:2] == (1, 1)
 
