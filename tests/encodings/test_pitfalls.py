@@ -20,6 +20,7 @@ from structpe.encodings import (
 )
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.structure import Structure, path
+from tests.encodings.asking import asked
 
 LONE = Structure(("x",), np.zeros((0, 2), dtype=int), root=0)
 APART = Structure(("a", "b", "c", "d", "e"), [[0, 1], [2, 3]], ("x", "y"))  # two parts and an isolated node
