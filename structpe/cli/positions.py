@@ -20,7 +20,7 @@ __all__ = ["Row"]
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 """A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
-STRUCTURES = ("sequence", "tree", "graph")
+STRUCTURES = ("sequence", "grid", "tree", "graph")
 
 
 class Positions(Command, name="positions"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -19,11 +21,12 @@ class Encoder(nn.Module):
     Args:
         config: what the layers have in common; ``config.dims.layers`` of them are made.
         position: the position model, or a sum of them.
+        causal: whether a unit sees only itself and those before it, as in a language model.
     """
 
-    def __init__(self, config: LayerConfig, position: PositionModel) -> None:
+    def __init__(self, config: LayerConfig, position: PositionModel, causal: bool = False) -> None:
         super().__init__()
-        self.position = position
+        self.position, self.causal = position, causal
         self.layers = nn.ModuleList(EncoderLayer(config, position.own_attention) for _ in range(config.dims.layers))
         self.norm = nn.LayerNorm(config.dims.width)
         self.dropout = nn.Dropout(config.dropout)
@@ -45,13 +48,35 @@ class Encoder(nn.Module):
             edges: for message passing.
             graphs: where several structures share a row, the number within it that each unit belongs to.
         """
-        prepared = self.position.prepare(positions)
         apart = () if graphs is None else (graphs[:, None, :, None] == graphs[:, None, None, :],)
-        padding = Terms(mask=(present[:, None, None, :], *apart))
+        return self._run(x, positions, Terms(mask=(present[:, None, None, :], *apart), causal=self.causal), edges)[0]
+
+    def segment(
+        self, x: Float[Tensor, "b n d"], positions: Positions, memory: Sequence[Float[Tensor, "b c d"]] = ()
+    ) -> tuple[Float[Tensor, "b n d"], list[Float[Tensor, "b n d"]]]:
+        """Encode a segment that also sees the one before it (Dai et al. 2019, section 3.2).
+
+        Args:
+            x: embedded units, all of them real.
+            positions: of the c + n units of both segments; only the last n are queries (:meth:`Positions.step`).
+            memory: what this method gave for the segment before; empty for the first.
+
+        Returns:
+            The hidden vectors, and the memory for the next segment: what each layer was given, without gradient.
+        """
+        return self._run(x, positions, Terms(causal=self.causal), None, memory)
+
+    def _run(
+        self, x: Tensor, positions: Positions, terms: Terms, edges: Edges | None, memory: Sequence[Tensor] = ()
+    ) -> tuple[Tensor, list[Tensor]]:
+        prepared = self.position.prepare(positions)
         x = self.dropout(self.position.inputs(x, prepared))
+        seen = []
         for number, layer in enumerate(self.layers):
             site = Site(number, self.training)
             x = self.position.layer(x, prepared, site)
-            x, prepared = layer(x, Asked(self.position, prepared, site, padding), edges)
+            seen.append(x.detach())
+            before = memory[number] if memory else None
+            x, prepared = layer(x, Asked(self.position, prepared, site, terms), edges, before)
         out: Tensor = self.norm(x)
-        return out
+        return out, seen

@@ -119,14 +119,14 @@ class Spec:
 
     Attributes:
         cite: BibTeX key, an entry of ``references.bib``.
-        structure: what it was made for: sequence, tree or graph.
+        structure: what it was made for: sequence, grid, tree or graph.
         cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
         table1: the survey's printed cells, None where the survey has no such row.
         note: why the two differ, where they do.
     """
 
     cite: str
-    structure: Literal["sequence", "tree", "graph"]
+    structure: Literal["sequence", "grid", "tree", "graph"]
     cells: Cells
     table1: Cells | None = None
     note: str = ""
