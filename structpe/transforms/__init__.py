@@ -3,6 +3,7 @@
 from structpe.transforms.labels import with_readable_labels
 from structpe.transforms.levi import levi
 from structpe.transforms.linearise import linearise
+from structpe.transforms.product import grid, product, with_class_token
 from structpe.transforms.units import split
 
-__all__ = ["levi", "linearise", "split", "with_readable_labels"]
+__all__ = ["grid", "levi", "linearise", "product", "split", "with_class_token", "with_readable_labels"]
