@@ -39,7 +39,7 @@ def model(**options: object) -> EncoderDecoder:
     config = dataclasses.replace(CONFIG, **options)
     dims = config.dims("encoder")
     position = Sum(dims, [MODELS["t5"](dims, encoding=Distance()), MODELS["sinusoidal"](dims)])
-    decoder = Sum(config.dims("decoder"), [MODELS["t5"](config.dims("decoder"), bidirectional=False)])
+    decoder = Sum(config.dims("decoder"), [MODELS["t5-causal"](config.dims("decoder"))])
     return EncoderDecoder(config, 30, position, decoder, EDGES.size).double().eval()
 
 

@@ -57,7 +57,6 @@ def test_description_is_whole_and_plain() -> None:
         "encoding": {"name": "distance", "limit": 8},
         "buckets": 32,
         "farthest": 128,
-        "bidirectional": True,
         "sharing": "none",
     }
 
@@ -82,7 +81,7 @@ REFUSED = [
     (
         {"name": "t5", "bucket": 3},
         r"position model 't5' has no option named 'bucket'. Did you mean 'buckets'\? "
-        r"Known: encoding, buckets, farthest, bidirectional, sharing$",
+        r"Known: encoding, buckets, farthest, sharing$",
     ),
     ({"name": "t5", "dims": 3}, r"position model 't5' has no option named 'dims'"),
     ({"name": "t5", "buckets": "many"}, r"option 'buckets' of position model 't5' takes int; given is 'many' \(str\)"),
