@@ -49,7 +49,17 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
     """The positions of a batch from what was encoded, structure by structure."""
-    return Positions({encoding: _joined(encoding, each) for encoding, each in encoded.items()})
+    whole = {encoding: _joined(encoding, each) for encoding, each in encoded.items()}
+    return Positions(whole, graphs=_graphs(encoded))
+
+
+def _graphs(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
+    """(b, m) 0 where a unit is, -1 where a row is padded; None where only listed pairs are known, not units."""
+    each = next((each for encoding, each in encoded.items() if not encoding.sparse), None)
+    if each is None:
+        return None
+    counts = torch.tensor([len(e.values if e.index is None else e.index) for e in each])
+    return (torch.arange(int(counts.max()))[None] < counts[:, None]).long() - 1
 
 
 def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | Listed:

@@ -49,6 +49,7 @@ class Encoder(nn.Module):
             graphs: where several structures share a row, the number within it that each unit belongs to.
         """
         apart = () if graphs is None else (graphs[:, None, :, None] == graphs[:, None, None, :],)
+        positions = positions.of(present.long() - 1 if graphs is None else graphs)
         return self._run(x, positions, Terms(mask=(present[:, None, None, :], *apart), causal=self.causal), edges)[0]
 
     def segment(

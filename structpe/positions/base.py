@@ -138,10 +138,17 @@ class Positions(Mapping[Encoding, Any]):
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
         rows: which units are the queries; all by default. A decoding step has one.
+        graphs: (b, m) number within its row of the structure that a unit belongs to, -1 where padded. For models that
+            look at all units of a structure before attention does; None where every row is one structure, unpadded.
     """
 
-    def __init__(self, encodings: Mapping[Encoding, Tensor | Lookup | Listed], rows: slice | None = None) -> None:
-        self._encodings, self._rows = dict(encodings), rows
+    def __init__(
+        self,
+        encodings: Mapping[Encoding, Tensor | Lookup | Listed],
+        rows: slice | None = None,
+        graphs: Tensor | None = None,
+    ) -> None:
+        self._encodings, self._rows, self.graphs = dict(encodings), rows, graphs
 
     def __getitem__(self, encoding: Encoding) -> Any:
         if encoding not in self._encodings:
@@ -164,8 +171,14 @@ class Positions(Mapping[Encoding, Any]):
         """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
         rows = slice(start, stop)
         return Positions(
-            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()}, rows
+            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},
+            rows,
+            None if self.graphs is None else self.graphs[:, :stop],
         )
+
+    def of(self, graphs: Tensor) -> Positions:
+        """The same, of units that belong to these structures."""
+        return Positions(self._encodings, self._rows, graphs)
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
@@ -175,7 +188,8 @@ class Positions(Mapping[Encoding, Any]):
                 return x.to(device, dtype if x.is_floating_point() else None)
             return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
 
-        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows)
+        graphs = None if self.graphs is None else self.graphs.to(device)
+        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, graphs)
 
 
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
