@@ -167,8 +167,8 @@ class Factor:
         right: (b or 1, h, m, r) of the keys.
     """
 
-    left: Float[Tensor, "b h n r"]
-    right: Float[Tensor, "b h m r"]
+    left: Float[Tensor, "#b h n r"]
+    right: Float[Tensor, "#b h m r"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +180,8 @@ class Terms:
         factors: pair scalars of low rank.
         bias: pair scalars, (R, h or 1) per lookup, or dense (b, h, n, m).
         gate: pair scalars that multiply the score, in the forms of ``bias``.
-        mask: bool (b or 1, h or 1, n, m); False means that the pair does not attend. All must allow a pair.
+        mask: bool (b or 1, h or 1, n, u); False means that the pair does not attend. All must allow a pair. u is m, but
+            beside a projection the number of keys before it.
         key: pair vectors (R, h or 1, d) met by the query.
         query: pair vectors met by the key.
         product: pair vectors that weigh each channel of q.k, added to it.
@@ -198,7 +199,7 @@ class Terms:
     factors: tuple[Factor, ...] = ()
     bias: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
     gate: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
-    mask: tuple[Bool[Tensor, "#b #h #n #m"], ...] = ()
+    mask: tuple[Bool[Tensor, "#b #h #n #u"], ...] = ()
     key: tuple[Lookup | Listed, ...] = ()
     query: tuple[Lookup | Listed, ...] = ()
     product: tuple[Lookup | Listed, ...] = ()

@@ -33,6 +33,7 @@ def tree(parents: Sequence[int], units: Sequence[int], relations: str, order: Se
         root=0,
         units=tuple(f"u{j}" for j in range(len(owner))),
         owner=owner,
+        features={"segment": np.arange(n) % 2},
         name="tree",
     )
 

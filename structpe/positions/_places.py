@@ -1,0 +1,71 @@
+"""Learned vectors of absolute places that meet in attention: of the study's models and of Linformer's mixtures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.errors import PositionError
+from structpe.positions._rows import numbers
+from structpe.positions.base import Positions
+
+__all__ = ["Places", "at_places"]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """The places of the units of a batch, as they index a table.
+
+    Attributes:
+        queries: (b, n), or a slice where that says the same of every structure.
+        keys: (b, m), or a slice.
+    """
+
+    queries: Tensor | slice
+    keys: Tensor | slice
+
+    @classmethod
+    def of(cls, model: str, encoding: Encoding, positions: Positions, length: int) -> Places:
+        """The places of a batch, none of which is ``length`` or more.
+
+        Units in reading order have the places 0, 1, ...: rows of a table are then a view of it, the same for the whole
+        batch, so that nothing is computed per batch. Otherwise they are gathered.
+
+        Raises:
+            PositionError: a place is beyond the table, or the encoding does not give one number per unit.
+        """
+        of_keys = numbers(model, encoding, positions[encoding])
+        of_queries = positions.queries(encoding)
+        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+            return cls(of_queries, of_keys)
+        m, n = of_keys.shape[1], of_queries.shape[1]
+        counted = _counts(encoding, of_keys)
+        needed = m if counted else int(of_keys.max()) + 1
+        if needed > length:
+            raise PositionError(
+                f"position model {model!r} has {length} positions, this batch needs {needed}; "
+                f"build it with a larger 'length', or choose an unbound model"
+            )
+        return cls(slice(m - n, m), slice(m)) if counted else cls(of_queries, of_keys)
+
+
+def _counts(encoding: Encoding, places: Tensor) -> bool:
+    """Whether unit j of every structure has place j, but for padding, which has place 0.
+
+    In reading order a place occurs once, so that a 0 behind the first unit can be nothing but padding.
+    """
+    if not isinstance(encoding, Order):
+        return False
+    counting = torch.arange(places.shape[1], device=places.device)
+    return bool(((places == counting) | (places == 0)).all())
+
+
+def at_places(table: Tensor, places: Tensor | slice, heads: int) -> Tensor:
+    """(b or 1, h, n, w) the rows of a table (R, h or 1, w) at the places of units."""
+    rows = table[places]
+    whole = rows[None] if isinstance(places, slice) else rows
+    return whole.transpose(1, 2).expand(-1, heads, -1, -1)
