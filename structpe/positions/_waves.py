@@ -8,8 +8,11 @@ from torch import Tensor
 __all__ = ["frequencies", "interleaved"]
 
 
-def frequencies(width: int, device: torch.device, base: float = 10000.0) -> Tensor:
-    """(width/2 rounded up,) base^(-2i/width), in float64: float32 is visibly wrong from position 10,000 on."""
+def frequencies(width: int, device: torch.device | None = None, base: float | Tensor = 10000.0) -> Tensor:
+    """(width/2 rounded up,) base^(-2i/width), in float64: float32 is visibly wrong from position 10,000 on.
+
+    A base of shape (..., 1) gives as many rows of them.
+    """
     return base ** (-torch.arange(0, width, 2, dtype=torch.float64, device=device) / width)
 
 

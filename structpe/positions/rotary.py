@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._rows import of_arity
 from structpe.positions._turns import Turns, check_even, turns
+from structpe.positions._waves import frequencies
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -46,16 +44,8 @@ class Rotary(PositionModel, name="rotary"):
 
     def prepare(self, positions: Positions) -> Turns:
         """The angles, once for all layers."""
-        return turns(self.name, self.encodings[0], positions, self.dims.head, self.base)
+        return turns(self.name, self.encodings[0], positions, frequencies(self.dims.head, base=self.base))
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
         del site
-        return Terms(maps=(lambda q, k: prepared.turn(q, k, _split, _join),))
-
-
-def _split(x: Tensor) -> tuple[Tensor, Tensor]:
-    return x[..., ::2], x[..., 1::2]
-
-
-def _join(a: Tensor, b: Tensor) -> Tensor:
-    return torch.stack([a, b], dim=-1).flatten(-2)
+        return Terms(maps=(prepared.neighbours,))

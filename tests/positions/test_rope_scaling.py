@@ -1,0 +1,240 @@
+"""Rotary positions for longer texts: the authors' tables, what each paper says of slow and fast pairs, and lengths."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from structpe.data.encode import encode
+from structpe.encodings import Depth, Distance
+from structpe.errors import PositionError
+from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.structure import path
+from tests.golden import golden
+from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, noise, present
+
+HALVES = [
+    "position-interpolation",
+    "ntk-aware",
+    "ntk-by-parts",
+    "dynamic-ntk",
+    "dynamic-interpolation",
+    "yarn",
+    "longrope",
+    "longrope-dynamic",
+]
+DYNAMIC = {"dynamic-ntk": {}, "dynamic-interpolation": {}, "longrope-dynamic": {"scale": 8.0}}
+
+
+def model_of(name: str, width: int, **options: Any) -> PositionModel:
+    return MODELS[name](Dims(width, 1, 1), **options)
+
+
+def tables(model: PositionModel, length: int) -> tuple[Tensor, Tensor]:
+    """Cosine and sine (length, d_h/2) of each place and pair: what becomes of (1, 0) in the half-split layout."""
+    width = model.dims.head
+    x = (torch.arange(width) < width // 2).double().expand(1, 1, length, width)
+    (turn,) = model.terms(model.prepare(encode([path(["w"] * length)], model.encodings)), Site(0)).maps
+    turned, again = turn(x, x)
+    assert torch.equal(turned, again)
+    cos, sin = turned[0, 0].chunk(2, dim=-1)
+    return cos, sin
+
+
+AS_CODED = {
+    "yarn": ("yarn", {"trained": 16}),
+    "yarn_ext": ("yarn", {"trained": 2048, "scale": 8.0}),
+    "linear_PI": ("position-interpolation", {}),
+    "ntk": ("ntk-aware", {}),
+    "partntk": ("ntk-by-parts", {}),
+    "dyn_ntk": ("dynamic-ntk", {"trained": 16}),
+    "dyn_linear": ("dynamic-interpolation", {"trained": 16}),
+    "rope_base": ("rotary-half", {}),
+}
+
+
+@pytest.mark.parametrize("key", AS_CODED)
+def test_the_authors_tables(key: str) -> None:
+    given, (name, options) = golden("rope_scaling"), AS_CODED[key]
+    theirs = [given[f"out.{key}.{wave}"] for wave in ("cos", "sin")]
+    width = theirs[0].shape[1]
+    for mine, table in zip(tables(model_of(name, width, **options), 40), theirs, strict=True):
+        torch.testing.assert_close(mine.float(), table[:, : width // 2], rtol=0, atol=1e-5)
+        torch.testing.assert_close(mine.float(), table[:, width // 2 :], rtol=0, atol=1e-5)
+
+
+# --- formulas, written out ---
+
+
+def expected(name: str, i: int, width: int, length: int, a: float = 4.0, trained: int = 16) -> float:
+    """Speed of the pair i, base 10000."""
+    f = 10000 ** (-2 * i / width)
+    if name == "position-interpolation":
+        return f / a
+    if name == "ntk-aware":
+        return f * a ** (-2 * i / (width - 2))
+    if name == "dynamic-ntk":  # with c = a
+        longer = a * length / trained - (a - 1) if length > trained else 1
+        return float((10000 * longer ** (width / (width - 2))) ** (-2 * i / width))
+    if name == "dynamic-interpolation":
+        return f * min(1, trained / length)
+    factor = a ** (2 * i / (width - 2))
+    return f / (1 + (factor - 1) * (length / trained - 1) / (a - 1)) if name == "longrope-dynamic" else f / factor
+
+
+@pytest.mark.parametrize("length", [16, 17, 40])
+@pytest.mark.parametrize("name", [n for n in HALVES if n not in ("ntk-by-parts", "yarn")])
+def test_speeds_by_hand(name: str, length: int) -> None:
+    options: dict[str, Any] = {"trained": 16} if "dynamic" in name or name == "longrope" else {}
+    if name != "dynamic-interpolation":
+        options["scale"] = 4.0
+    cos, sin = tables(model_of(name, 8, **options), length)
+    longer = math.sqrt(1 + math.log(4) / math.log(16)) if name.startswith("longrope") else 1
+    for i in range(4):
+        speed = expected(name, i, 8, length)
+        for place in (0, 1, length - 1):
+            assert cos[place, i] == pytest.approx(math.cos(place * speed) * longer, abs=1e-12)
+            assert sin[place, i] == pytest.approx(math.sin(place * speed) * longer, abs=1e-12)
+
+
+def test_yarn_by_hand() -> None:
+    """A head of 64 channels, trained on 2048 units: pairs stay up to 8 and are interpolated from 21 on."""
+    speeds = torch.atan2(*reversed([table[1] for table in tables(model_of("yarn", 64), 2)]))
+    f = [10000 ** (-2 * i / 64) for i in range(32)]
+    first = math.floor(64 * math.log(2048 / (32 * 2 * math.pi)) / (2 * math.log(10000)))
+    last = math.ceil(64 * math.log(2048 / (1 * 2 * math.pi)) / (2 * math.log(10000)))
+    assert (first, last) == (8, 21)
+    for i, speed in enumerate(speeds.tolist()):
+        stays = 1 - min(max((i - first) / (last - first), 0), 1)
+        assert speed == pytest.approx(f[i] / 4 * (1 - stays) + f[i] * stays, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["position-interpolation", "ntk-aware", "ntk-by-parts", "yarn", "longrope"])
+def test_texts_that_are_no_longer_turn_as_in_training(name: str) -> None:
+    for mine, plain in zip(
+        tables(model_of(name, 16, scale=1.0), 30), tables(model_of("rotary-half", 16), 30), strict=True
+    ):
+        torch.testing.assert_close(mine, plain, rtol=0, atol=1e-12)
+
+
+def test_kept_places_of_longrope_are_those_of_training() -> None:
+    mixed = tables(model_of("longrope", 8, trained=16, kept=5), 12)
+    for table, plain, long in zip(
+        mixed, tables(model_of("rotary-half", 8), 12), tables(model_of("longrope", 8, trained=16), 12), strict=True
+    ):
+        torch.testing.assert_close(table[:5], plain[:5], rtol=0, atol=1e-12)
+        torch.testing.assert_close(table[5:], long[5:], rtol=0, atol=1e-12)
+
+
+def test_given_factors_of_longrope() -> None:
+    cos, _ = tables(model_of("longrope", 8, trained=16, factors=(1.0, 2.0, 5.0, 7.5)), 12)
+    longer = math.sqrt(1 + math.log(4) / math.log(16))
+    for i, factor in enumerate((1.0, 2.0, 5.0, 7.5)):
+        assert cos[11, i] == pytest.approx(math.cos(11 * 10000 ** (-i / 4) / factor) * longer, abs=1e-12)
+
+
+# --- length is that of each text ---
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_beyond_the_length_of_training_padded_together_is_one_by_one(name: str) -> None:
+    model = MODELS[name](Dims(8, 2, 3), trained=5, **DYNAMIC[name]).double()
+    x = noise(3, 10, 8)
+    together = Around(model)(encoded(model, TREES), x, present(TREES))
+    for row, structure in enumerate(TREES):
+        n = structure.unit_count
+        alone = Around(model)(encoded(model, [structure]), x[row : row + 1, :n])
+        torch.testing.assert_close(together[row, :n], alone[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_a_text_that_grows_changes_its_first_units(name: str) -> None:
+    model, x = MODELS[name](Dims(8, 2, 1), trained=5, **DYNAMIC[name]).double(), noise(1, 9, 8)
+    assert not model.causal
+    shorter, longer = (Around(model)(encoded(model, [labelled_path(n)]), x[:, :n], causal(n)) for n in (8, 9))
+    assert not torch.allclose(shorter, longer[:, :8], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dynamic-ntk", "dynamic-interpolation"])
+def test_up_to_the_length_of_training_nothing_changes(name: str) -> None:
+    for mine, plain in zip(
+        tables(model_of(name, 16, trained=30), 30), tables(model_of("rotary-half", 16), 30), strict=True
+    ):
+        torch.testing.assert_close(mine, plain, rtol=0, atol=1e-12)
+
+
+# --- xPos ---
+
+
+@pytest.mark.parametrize("length", [6, 7])
+def test_xpos_by_hand(length: int) -> None:
+    """Turned and scaled channel by channel, as torchscale centres it."""
+    model = MODELS["xpos"](Dims(6, 1, 1))
+    q, k = noise(2, 1, 1, length, 6)
+    (turn,) = model.terms(model.prepare(encode([path(["w"] * length)], model.encodings)), Site(0)).maps
+    mine = turn(q, k)
+    centre = math.floor(-length / 2)
+    for x, got, sign in ((q, mine[0], 1), (k, mine[1], -1)):
+        for t in range(length):
+            for i in range(3):
+                z = (2 * i + 0.4 * 6) / (1.4 * 6)
+                power, angle = z ** (sign * (t + centre) / 512), t * 10000 ** (-2 * i / 6)
+                a, b = (float(x[0, 0, t, c]) for c in (2 * i, 2 * i + 1))
+                first, second = got[0, 0, t, 2 * i], got[0, 0, t, 2 * i + 1]
+                assert first == pytest.approx(power * (a * math.cos(angle) - b * math.sin(angle)), abs=1e-12)
+                assert second == pytest.approx(power * (a * math.sin(angle) + b * math.cos(angle)), abs=1e-12)
+
+
+def test_xpos_fades_with_distance_alone() -> None:
+    model = MODELS["xpos"](Dims(8, 1, 1))
+    x = noise(1, 1, 1, 8).expand(-1, -1, 200, -1)
+    (turn,) = model.terms(model.prepare(encode([path(["w"] * 200)], model.encodings)), Site(0)).maps
+    q, k = turn(x, x)
+    score = (q @ k.transpose(-1, -2))[0, 0]
+    torch.testing.assert_close(score[1:, 1:], score[:-1, :-1], rtol=0, atol=1e-9)
+    pairs = (x[0, 0, 0].unflatten(-1, (-1, 2)) ** 2).sum(-1)
+    z = (torch.arange(0, 8, 2).double() + 3.2) / 11.2
+    angles = 150 * 10000 ** (-torch.arange(0, 8, 2).double() / 8)
+    assert score[170, 20] == pytest.approx(float((pairs * z ** (150 / 512) * angles.cos()).sum()), abs=1e-9)
+
+
+# --- what is refused, and trees ---
+
+
+@pytest.mark.parametrize("name", [*HALVES, "xpos"])
+def test_they_turn_by_depth_too(name: str) -> None:
+    model = MODELS[name](Dims(8, 2, 3), encoding=Depth()).double()
+    out = Around(model)(encoded(model, TREES), noise(3, 10, 8), present(TREES))
+    assert out.isfinite().all()
+
+
+@pytest.mark.parametrize("name", [*HALVES, "xpos"])
+def test_what_cannot_turn_is_refused(name: str) -> None:
+    with pytest.raises(PositionError, match=f"{name!r} turns pairs of channels.*it is 6 / 2 = 3"):
+        MODELS[name](Dims(6, 2, 1))
+    with pytest.raises(PositionError, match=f"{name!r} needs an encoding of single units.*'distance' is not one"):
+        MODELS[name](Dims(8, 2, 1), encoding=Distance())
+
+
+@pytest.mark.parametrize("name", [n for n in HALVES if n != "dynamic-interpolation"])
+def test_a_scale_below_1_is_refused(name: str) -> None:
+    with pytest.raises(PositionError, match=rf"{name!r} takes a scale of 1 or more; given is 0\.5"):
+        MODELS[name](Dims(8, 2, 1), scale=0.5)
+
+
+def test_factors_of_longrope_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(
+        PositionError, match=r"a positive factor for each of the 2 pairs.*given are 3: 1\.0, 2\.0, 3\.0"
+    ):
+        MODELS["longrope"](Dims(8, 2, 1), factors=(1.0, 2.0, 3.0))
+    with pytest.raises(PositionError, match=r"a positive factor for each of the 2 pairs.*given are 2: 0\.0, 2\.0"):
+        MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(0.0, 2.0))
+    with pytest.raises(PositionError, match="divides by scale - 1"):
+        MODELS["longrope-dynamic"](Dims(8, 2, 1), scale=1.0)
+    model = MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(1.0, 20.0))
+    with pytest.raises(PositionError, match="no positive factors for a text of 7 units; give a 'trained' nearer"):
+        model.prepare(encode([path(["w"] * 7)], model.encodings))
