@@ -5,5 +5,15 @@ from structpe.transforms.levi import levi
 from structpe.transforms.linearise import linearise
 from structpe.transforms.product import grid, product, with_class_token
 from structpe.transforms.units import split
+from structpe.transforms.virtual import with_virtual_node
 
-__all__ = ["grid", "levi", "linearise", "product", "split", "with_class_token", "with_readable_labels"]
+__all__ = [
+    "grid",
+    "levi",
+    "linearise",
+    "product",
+    "split",
+    "with_class_token",
+    "with_readable_labels",
+    "with_virtual_node",
+]

@@ -1,0 +1,32 @@
+"""Which nodes are neighbours, and a numbering of the nodes that does not depend on how they are stored."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.structure import Ids, Structure
+
+__all__ = ["joined", "neighbours", "ranks"]
+
+
+def joined(structure: Structure) -> NDArray[np.bool_]:
+    """(n, n) whether an edge joins two nodes, in either direction."""
+    result = np.zeros((structure.size, structure.size), dtype=np.bool_)
+    source, target = structure.edges.T
+    result[source, target] = result[target, source] = True
+    return result
+
+
+def neighbours(structure: Structure) -> list[Ids]:
+    """The neighbours of each node, edges walked both ways, each once and ascending by number."""
+    both = np.unique(np.concatenate([structure.edges, structure.edges[:, ::-1]]), axis=0)
+    return np.split(both[:, 1], np.searchsorted(both[:, 0], np.arange(1, structure.size)))
+
+
+def ranks(structure: Structure) -> Ids:
+    """(n,) the place of each node in reading order; its number where there is no order.
+
+    Whatever is drawn at random per node is drawn in this order, so that other numbers do not change it.
+    """
+    return np.arange(structure.size) if structure.order is None else structure.order

@@ -1,0 +1,43 @@
+"""The degree of each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from structpe.encodings._nearby import joined
+from structpe.encodings._units import of_units
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+
+__all__ = ["Degree"]
+
+
+@dataclass(frozen=True)
+class Degree(Encoding, name="degree"):
+    """deg(u): how many nodes the edges of the unit's node lead to (``out``), come from (``in``), or either (``both``).
+
+    Parallel edges count as one and a self-loop as one, as in a matrix of zeros and ones (Ying et al. 2021). In an
+    undirected structure all three are the same. All units of a node have its degree.
+
+    Args:
+        direction: which edges count.
+    """
+
+    arity = 1
+
+    direction: Literal["out", "in", "both"] = "both"
+
+    def __post_init__(self) -> None:
+        if self.direction not in ("out", "in", "both"):
+            raise EncodingError(f"encoding 'degree': direction is {self.direction!r}; give 'out', 'in' or 'both'")
+
+    def one(self, structure: Structure) -> Encoded:
+        if self.direction == "both" or not structure.directed:
+            return Encoded(of_units(structure, joined(structure).sum(axis=1)))
+        start, end = (0, 1) if self.direction == "out" else (1, 0)
+        pairs = np.unique(structure.edges[:, [start, end]], axis=0)
+        return Encoded(of_units(structure, np.bincount(pairs[:, 0], minlength=structure.size)))

@@ -1,0 +1,131 @@
+"""What Graphormer's models share: degrees at the input, distances and edges in attention, and the virtual node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings._walks import FIRST_STEP, UNKNOWN
+from structpe.encodings.base import UNREACHABLE, Encoding
+from structpe.encodings.degree import Degree
+from structpe.errors import PositionError
+from structpe.positions._rows import Rows, is_plain, numbers, of_arity, offsets
+from structpe.positions.base import Dims, Positions
+from structpe.terms import Lookup, Terms
+
+__all__ = ["Centrality", "Edges", "Prepared", "Spatial"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a batch gives: terms that are the same for all layers, and what is added to the units.
+
+    Attributes:
+        terms: of attention.
+        centrality: (b, n, d).
+    """
+
+    terms: Terms
+    centrality: Tensor
+
+
+class Centrality(nn.Module):
+    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit but that of the virtual node, which has no degree.
+
+    Args:
+        model: who asks, for errors.
+        width: d.
+        degrees: number of rows of each table.
+        virtual: marks the virtual node.
+    """
+
+    def __init__(self, model: str, width: int, degrees: int, virtual: Encoding) -> None:
+        super().__init__()
+        self.model, self.virtual = model, virtual
+        self.tables = nn.ParameterList(torch.randn(degrees, width) * 0.02 for _ in range(2))
+        self.encodings = (Degree("in"), Degree("out"))
+
+    def forward(self, positions: Positions) -> Tensor:
+        """(b, n, d)."""
+        each = [positions.queries(encoding) for encoding in self.encodings]
+        known = len(self.tables[0])
+        if (most := max(int(degree.max()) for degree in each)) >= known:
+            raise PositionError(
+                f"position model {self.model!r} has {known} degrees, this batch needs {most + 1}; build it with "
+                f"a larger 'degrees'"
+            )
+        added: Tensor = self.tables[0][each[0]] + self.tables[1][each[1]]
+        return added * (positions.queries(self.virtual)[..., None] == 0)
+
+
+class Spatial(nn.Module):
+    """b[distance of i and j], t where i or j is the virtual node, and no attention where the distance is too large.
+
+    Args:
+        model: who asks, for errors.
+        dims: sizes of the Transformer.
+        encoding: integers per pair.
+        virtual: marks the virtual node.
+        distances: number of distances with a row of their own; a pair without a path counts as this far.
+        farthest: pairs this far apart, or farther, do not attend.
+    """
+
+    def __init__(
+        self, model: str, dims: Dims, encoding: Encoding, virtual: Encoding, distances: int, farthest: int
+    ) -> None:
+        super().__init__()
+        if distances < 1 or farthest < 1:
+            raise PositionError(
+                f"position model {model!r} needs distances and farthest of 1 or more; they are {distances}, {farthest}"
+            )
+        self.model, self.distances, self.farthest = model, distances, farthest
+        self.encoding, self.virtual = of_arity(model, encoding, 2), of_arity(model, virtual, 1)
+        self.rows = Rows(encoding, distances)
+        self.table = nn.Parameter(torch.randn(self.rows.size, dims.heads) * 0.02)
+        self.token = nn.Parameter(torch.randn(dims.heads) * 0.02)
+
+    def forward(self, positions: Positions) -> Terms:
+        """Bias, and a mask where some pairs do not attend."""
+        far = offsets(self.model, self.encoding, positions[self.encoding])
+        near = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
+        rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
+        whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
+        everywhere = self._with_virtual(Lookup(whole, far.rows, far.index), positions)
+        table = torch.cat([self.table, self.token[None]])
+        mask = () if bool(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
+        return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
+
+    def _distance(self, values: Tensor) -> Tensor:
+        none = torch.where(values == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
+        return torch.where(is_plain(values), values.abs(), none)
+
+    def _with_virtual(self, pairs: Lookup, positions: Positions) -> Lookup:
+        """Every pair of the virtual node has the last row of the table."""
+        last = pairs.rows.new_full((len(pairs.rows), 1), len(pairs.table) - 1)
+        of_queries, of_keys = (
+            numbers(self.model, self.virtual, marks) != 0
+            for marks in (positions.queries(self.virtual), positions[self.virtual])
+        )
+        its = of_queries[:, :, None] | of_keys[:, None, :]
+        return Lookup(pairs.table, torch.cat([pairs.rows, last], 1), torch.where(its, pairs.rows.shape[1], pairs.index))
+
+
+class Edges(nn.Module):
+    """E[label] of the steps of a path; zero where there is no step. The first row is for labels not seen in training.
+
+    Args:
+        symbols: number of symbols of the paths.
+        heads: h, width of E.
+    """
+
+    def __init__(self, symbols: int, heads: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(symbols - FIRST_STEP + 1, heads) * 0.02)
+
+    def forward(self, paths: Tensor) -> tuple[Tensor, Tensor]:
+        """(R, L, h) vectors, and (R, L) which are steps, from the symbols (R, L) of paths."""
+        steps = (paths == UNKNOWN) | (paths >= FIRST_STEP)
+        rows = torch.where(paths >= FIRST_STEP, paths - FIRST_STEP + 1, 0)
+        return self.table[rows] * steps[..., None], steps
