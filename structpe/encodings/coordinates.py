@@ -13,7 +13,7 @@ from structpe.encodings.base import Encoded, Encoding, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["OUTSIDE", "Coordinates", "GridOffset", "Points"]
+__all__ = ["OUTSIDE", "Coordinates", "GridOffset", "GridRank", "Points"]
 
 OUTSIDE = 1 << 24
 """What an offset is on every axis where a unit has no place in the grid: OUTSIDE + 1 if only the query has none,
@@ -86,18 +86,58 @@ class GridOffset(Encoding, name="grid-offset"):
 
 
 @dataclass(frozen=True)
+class GridRank(Encoding, name="grid-rank"):
+    """(how many, of how many) on each axis, int64 (axes, 2): both count places on the line through a unit, from 1.
+
+    With m_c = 1 where the place c of a grid is there and valid, and the line through the unit's place u on axis a::
+
+        value[a] = (sum of m_c over the places c of the line up to u, sum of m_c over the whole line)
+
+    So (y + 1, height) and (x + 1, width) in a whole image. What the feature ``valid`` (n) of a structure says to be 0,
+    such as what pads an image, is not counted; without that feature all places are valid. A unit that has no place in
+    the grid has (0, 0) throughout. Places are those of :class:`Coordinates`.
+
+    Args:
+        axes: number of coordinates.
+
+    Raises:
+        EncodingError: as in :class:`Coordinates`.
+    """
+
+    arity = 1
+
+    axes: int = 2
+
+    def __post_init__(self) -> None:
+        _check_axes(self, self.axes)
+
+    def one(self, structure: Structure) -> Encoded:
+        places, of_unit = np.unique(_places(self, structure, self.axes), axis=0, return_inverse=True)
+        valid = np.zeros(len(places), dtype=np.int64)
+        given = structure.features.get("valid", np.ones(structure.size, dtype=np.int64))
+        np.maximum.at(valid, of_unit.reshape(-1), of_units(structure, np.asarray(given)) != 0)
+        outside = places[:, 0] < 0
+        valid[outside] = 0
+        ranks = np.stack([_ranks(places, valid, axis) for axis in range(self.axes)], axis=1)
+        ranks[outside] = 0
+        return Encoded(ranks[of_unit.reshape(-1)])
+
+
+@dataclass(frozen=True)
 class Points(Encoding, name="points"):
     """The place of a unit in space, float32 (axes): metres, degrees, seconds.
 
-    It is what a feature of the structure says of the unit's node. A structure without it is a line: the place in
-    reading order is the last coordinate, and those before are 0. So are those that a space of fewer axes lacks.
+    It is what a feature of the structure says of the unit's node. A structure without it and without coordinates is a
+    line: the place in reading order is the last coordinate, and those before are 0. So are those that a space of fewer
+    axes lacks.
 
     Args:
         axes: number of coordinates.
         key: name of the feature.
 
     Raises:
-        EncodingError: the structure has neither the feature nor an order, or has it on more axes.
+        EncodingError: the structure has neither the feature nor an order, or has it on more axes, or is a grid
+            without the feature.
     """
 
     arity = 1
@@ -145,11 +185,11 @@ def _given(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDA
 
 
 def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
-    if structure.order is None:
+    if structure.order is None or "coordinates" in structure.features:
         raise encoding.error(
             structure,
-            f"the structure has no feature {key!r}, and no reading order in its place; make it with grid(shape), or "
-            f"give Structure(features={{{key!r}: ...}}), an array of one row per node",
+            f"the structure has no feature {key!r}, and is no sequence, which would not need one; give "
+            f"Structure(features={{{key!r}: ...}}), an array of one row per node; grid(shape) gives 'coordinates'",
         )
     ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
     return ranks.astype(np.int64)[:, None]
@@ -157,6 +197,18 @@ def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
 
 def _widened(places: NDArray[Any], axes: int) -> NDArray[Any]:
     return np.pad(places, ((0, 0), (axes - places.shape[1], 0)))
+
+
+def _ranks(places: Ids, valid: Ids, axis: int) -> Ids:
+    """(places, 2) how many valid places stand before each, or there, on its line, and how many in all."""
+    others = np.delete(places, axis, axis=1)
+    line = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1) if others.shape[1] else np.zeros_like(valid)
+    order = np.lexsort((places[:, axis], line))
+    total = np.bincount(line, weights=valid).astype(np.int64)
+    before = np.cumsum(total) - total
+    counted = np.empty_like(valid)
+    counted[order] = np.cumsum(valid[order])
+    return np.stack([counted - before[line], total[line]], axis=1)
 
 
 def _offsets(numbers: Ids, reach: Ids) -> Ids:

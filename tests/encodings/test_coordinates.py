@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from structpe.encodings import Coordinates, GridOffset, Offset, Points
+from structpe.encodings import Coordinates, GridOffset, GridRank, Offset, Points
 from structpe.encodings.coordinates import OUTSIDE
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
@@ -75,11 +77,40 @@ def test_more_axes_than_asked_for_are_refused() -> None:
 
 
 def test_neither_coordinates_nor_order() -> None:
-    with pytest.raises(EncodingError, match="no feature 'coordinates', and no reading order in its place"):
+    with pytest.raises(EncodingError, match="no feature 'coordinates', and is no sequence"):
         GridOffset().one(Structure(("a",), []))
 
 
-@pytest.mark.parametrize("encoding", [Coordinates, GridOffset, Points])
+def test_a_grid_without_degrees_is_not_taken_for_a_line() -> None:
+    with pytest.raises(EncodingError, match="no feature 'degrees', and is no sequence"):
+        Points(2, key="degrees").one(grid((2, 2)))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 3, 4)])
+@pytest.mark.parametrize("classed", [False, True])
+def test_ranks_count_the_valid_places_of_a_line(shape: tuple[int, ...], classed: bool) -> None:
+    whole = with_class_token(grid(shape)) if classed else grid(shape)
+    valid = np.random.default_rng(0).integers(0, 2, whole.size)
+    structure = replace(whole, features={**whole.features, "valid": valid})
+    places = [tuple(place) for place in structure.features["coordinates"].tolist()]
+    for marked, image in ((np.ones(whole.size), whole), (valid, structure)):
+        ranks = GridRank(len(shape)).one(image).values
+        for u, here in enumerate(places):
+            for a in range(len(shape)):
+                line = [
+                    v for v, c in enumerate(places) if -1 not in c and c[:a] + c[a + 1 :] == here[:a] + here[a + 1 :]
+                ]
+                upto = [v for v in line if places[v][a] <= here[a]]
+                expected = [0, 0] if -1 in here else [sum(marked[v] for v in upto), sum(marked[v] for v in line)]
+                assert ranks[u, a].tolist() == expected
+
+
+def test_ranks_of_a_sequence_count_its_units() -> None:
+    sentence = path("ab").with_units(list("aab"), [0, 0, 1])
+    assert GridRank().one(sentence).values.tolist() == [[[1, 1], [t + 1, 3]] for t in range(3)]
+
+
+@pytest.mark.parametrize("encoding", [Coordinates, GridOffset, GridRank, Points])
 def test_an_axis_at_least(encoding: type) -> None:
     with pytest.raises(EncodingError, match="the number of axes is 0; give 1 or more"):
         encoding(axes=0)

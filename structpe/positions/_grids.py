@@ -1,0 +1,96 @@
+"""Places in a grid as rows of a table, and vectors of places in queries and keys: what models of images share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.errors import PositionError
+from structpe.positions.base import Sources
+
+__all__ = ["check_shape", "coordinates", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
+
+
+def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
+    """(b, n, axes, ...) what an encoding of arity 1 says of each unit, if it is that many numbers.
+
+    Raises:
+        PositionError: it is not.
+    """
+    if of_units.ndim < 3 or of_units.shape[2] != axes:
+        given = "one number" if of_units.ndim < 3 else f"{of_units.shape[2]} numbers"
+        raise PositionError(
+            f"position model {model!r} needs {axes} coordinates per unit; {encoding.name!r} gives {given}; "
+            f"give it axes={axes}, if it has that option"
+        )
+    return of_units
+
+
+def outside(places: Tensor) -> Tensor:
+    """(b, n) which units have no place in the grid, such as a class token."""
+    return places[..., 0] < 0
+
+
+def within(model: str, places: Tensor, shape: Sequence[int]) -> Tensor:
+    """The places themselves, none of which is beyond a grid of this shape.
+
+    Raises:
+        PositionError: one is.
+    """
+    largest = places.flatten(0, -2).amax(0).tolist()
+    if any(most >= length for most, length in zip(largest, shape, strict=True)):
+        raise PositionError(
+            f"position model {model!r} was built for a grid of {'x'.join(map(str, shape))}, this batch needs "
+            f"{'x'.join(str(max(most, 0) + 1) for most in largest)}; build it with a larger shape, or choose an "
+            f"unbound model"
+        )
+    return places
+
+
+def row_by_row(places: Tensor, shape: Sequence[int]) -> Tensor:
+    """(b, n) row of a table: row 0 for units outside the grid, the others for places, the last axis fastest."""
+    row = torch.zeros_like(places[..., 0])
+    for axis, length in enumerate(shape):
+        row = row * length + places[..., axis]
+    return torch.where(outside(places), 0, row + 1)
+
+
+def check_shape(model: str, shape: Sequence[int], axes: int) -> int:
+    """The number of places of a grid.
+
+    Raises:
+        PositionError: the shape has another number of axes, or an axis below 1.
+    """
+    if len(shape) != axes or min(shape) < 1:
+        raise PositionError(
+            f"position model {model!r} takes a shape of {axes} lengths, each 1 or more; given is {tuple(shape)}"
+        )
+    return math.prod(shape)
+
+
+def half(model: str, width: int) -> int:
+    """Half of the width.
+
+    Raises:
+        PositionError: it is odd.
+    """
+    if width % 2:
+        raise PositionError(f"position model {model!r} halves the width, which must be even; it is {width}")
+    return width // 2
+
+
+def in_queries_and_keys(model: str, sources: Sources, vectors: Tensor) -> Sources:
+    """The sources with the vectors (b, m, d) of all units added to what queries and keys are made of, not to values.
+
+    Raises:
+        PositionError: more units are attended to than have vectors.
+    """
+    known, n, c = vectors.shape[1], sources.query.shape[1], sources.key.shape[1]
+    if c > known:
+        raise PositionError(f"position model {model!r}: {c} units are attended to and positions of {known} were given")
+    added = vectors.to(sources.query.dtype)
+    return Sources(sources.query + added[:, known - n :], sources.key + added[:, known - c :], sources.value)
