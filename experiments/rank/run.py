@@ -53,21 +53,16 @@ def draw() -> None:
             if len(kept):  # with a drop to the ground, where the rank ends
                 axes.plot([*range(1, len(kept) + 1), len(kept)], [*kept, 1e-7], line, color=colour, label=legend)
         head = SETTING.dims.head
-        axes.set_title(title)
         for bound, name in ((head, "$d_h$"), (2 * head, "$2d_h$"), (3 * head, "$3d_h$")):
             axes.axvline(bound, color="#cccccc", lw=0.8, zorder=0)
-            axes.text(bound + 2, 1.3e-4, f"{name} = {bound}", color="#777777", fontsize=8)
-        axes.set(
-            title=title, yscale="log", ylim=(1e-6, 1.5), xlim=(0, SETTING.places), xlabel="singular value, by size"
-        )
+            axes.text(bound + 2, 1.2e-4, f"{name} = {bound}", color="#777777", fontsize=8)
+        axes.set(title=title, xlabel="singular value, by size", xlim=(0, SETTING.places))
+        axes.set(yscale="log", ylim=(1e-4, 1.5))
     both[0].set_ylabel("part of the largest")
     handles, labels = both[1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    for suffix, more in (
-        (".svg", {"metadata": {"Date": None}}),
-        (".png", {"dpi": 150, "metadata": {"Software": None}}),
-    ):
-        figure.savefig(ROOT / "docs" / "figures" / f"rank{suffix}", **more)
+    figure.savefig(FIGURE.with_suffix(".svg"), metadata={"Date": None})
+    figure.savefig(FIGURE.with_suffix(".png"), metadata={"Software": None}, dpi=150)
 
 
 def tabulate() -> None:
