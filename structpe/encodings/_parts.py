@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from structpe.encodings._trees import starts
 from structpe.structure import Ids, Structure
 
-__all__ = ["adjacencies", "parts"]
+__all__ = ["adjacencies", "parts", "same_size"]
 
 _CELLS = 1 << 22  # entries of the matrices of one group: what bounds the memory
 
@@ -44,6 +44,12 @@ def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
     part, source, target = edges.T
     result[part, source, target] = result[part, target, source] = True
     return result
+
+
+def same_size(structures: Sequence[Structure]) -> Iterator[list[int]]:
+    """Places in the list of structures of one size, as many at a time as their matrices find room."""
+    for group in _groups(np.array([s.size for s in structures], dtype=np.int64)):
+        yield group.tolist()
 
 
 def _labelled(structures: Sequence[Structure], connected: bool) -> tuple[Ids, Ids]:

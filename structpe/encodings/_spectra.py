@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,16 @@ from threadpoolctl import ThreadpoolController
 
 from structpe.structure import Ids
 
-__all__ = ["NotConverged", "canonical_signs", "laplacians", "lowest_dense", "lowest_sparse", "sparse_laplacian"]
+__all__ = [
+    "NotConverged",
+    "canonical_signs",
+    "laplacians",
+    "lowest_dense",
+    "lowest_sparse",
+    "plain_laplacians",
+    "plain_sparse_laplacian",
+    "sparse_laplacian",
+]
 
 Floats = NDArray[np.float64]
 
@@ -38,12 +48,29 @@ def laplacians(adjacency: NDArray[np.bool_]) -> Floats:
     return result
 
 
+def plain_laplacians(adjacency: NDArray[np.bool_]) -> Floats:
+    """D - A of each."""
+    result: Floats = np.eye(adjacency.shape[-1]) * adjacency.sum(axis=-1)[..., None] - adjacency
+    return result
+
+
 def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
-    """The same of one large graph, from its (e, 2) edges, each walked both ways."""
+    """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) edges, each walked both ways."""
+    adjacency, degree = _sparse_adjacency(edges, nodes)
+    scale = diags_array(np.maximum(degree, 1) ** -0.5)
+    return csr_array(eye_array(nodes) - scale @ adjacency @ scale)
+
+
+def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
+    """D - A of one large graph."""
+    adjacency, degree = _sparse_adjacency(edges, nodes)
+    return csr_array(diags_array(degree.astype(np.float64)) - adjacency)
+
+
+def _sparse_adjacency(edges: Ids, nodes: int) -> tuple[csr_array, Ids]:
     both = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0).T
     adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
-    degree = diags_array(np.maximum(np.bincount(both[0], minlength=nodes), 1) ** -0.5)
-    return csr_array(eye_array(nodes) - degree @ adjacency @ degree)
+    return adjacency, np.bincount(both[0], minlength=nodes)
 
 
 @cache
@@ -52,8 +79,11 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def lowest_dense(matrices: Floats, count: int) -> tuple[Floats, Floats]:
-    """(b, m) eigenvalues and (b, c, m) eigenvectors, ascending, m = count or as many as there are."""
+def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[Any]]:
+    """(b, m) eigenvalues and (b, c, m) eigenvectors, ascending, m = count or as many as there are.
+
+    Of (b, c, c) real symmetric matrices, or Hermitian ones, whose eigenvectors are complex.
+    """
     with _blas().limit(limits=1, user_api="blas"):
         values, vectors = np.linalg.eigh(matrices)
     return values[..., :count], vectors[..., :count]

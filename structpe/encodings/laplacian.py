@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from structpe.encodings._parts import adjacencies, parts
-from structpe.encodings._spectra import (
-    NotConverged,
-    canonical_signs,
-    laplacians,
-    lowest_dense,
-    lowest_sparse,
-    sparse_laplacian,
-)
-from structpe.encodings._trees import starts
-from structpe.encodings._units import of_units
+from structpe.encodings._eigenpairs import eigenpairs, per_unit, readings
+from structpe.encodings._spectra import canonical_signs
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import EncodingError
-from structpe.structure import Ids, Structure
+from structpe.structure import Structure
 
 __all__ = ["Eigenvalues", "Laplacian"]
-
-Floats = NDArray[np.float64]
-
-_DENSE = 500  # nodes from which on Lanczos iterations beat a full decomposition
 
 
 @dataclass(frozen=True)
@@ -74,10 +60,11 @@ class Laplacian(Encoding, name="laplacian"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.zeros((sum(s.size for s in structures), self.k))
-        rank = np.concatenate([*map(_reading, structures), np.zeros(0, dtype=np.int64)])
-        for nodes, _, vectors in _eigenpairs(self, structures):
-            result[nodes, : vectors.shape[-1]] = canonical_signs(vectors, rank[nodes])
-        return _per_unit(structures, result)
+        rank = readings(structures)
+        for nodes, _, vectors in eigenpairs(self, structures, self.skip + self.k, self.components):
+            kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
+            result[nodes, : kept.shape[-1]] = kept
+        return per_unit(structures, result)
 
 
 @dataclass(frozen=True)
@@ -109,46 +96,10 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.full((sum(s.size for s in structures), self.k), -1.0)
-        for nodes, values, _ in _eigenpairs(self, structures):
-            result[nodes, : values.shape[-1]] = np.clip(values, 0.0, 2.0)[:, None]  # rounding may leave the range
-        return _per_unit(structures, result)
-
-
-def _eigenpairs(
-    encoding: Laplacian | Eigenvalues, structures: Sequence[Structure]
-) -> Iterator[tuple[Ids, Floats, Floats]]:
-    """Parts of one size at a time: (b, c) their nodes, (b, m) eigenvalues, (b, c, m) eigenvectors."""
-    count = encoding.skip + encoding.k
-    for nodes, edges in parts(structures, encoding.components):
-        size = nodes.shape[1]
-        if size > _DENSE and count < size // 4:
-            values, vectors = _large(encoding, structures, nodes, edges, count)
-        else:
-            values, vectors = lowest_dense(laplacians(adjacencies(edges, *nodes.shape)), count)
-        yield nodes, values[:, encoding.skip :], vectors[..., encoding.skip :]
-
-
-def _large(
-    encoding: Laplacian | Eigenvalues, structures: Sequence[Structure], nodes: Ids, edges: Ids, count: int
-) -> tuple[Floats, Floats]:
-    found = []
-    for row, members in enumerate(nodes):
-        matrix = sparse_laplacian(edges[edges[:, 0] == row, 1:], len(members))
-        try:
-            found.append(lowest_sparse(matrix, count))
-        except NotConverged as problem:
-            which = int(np.searchsorted(starts(structures), members[0], side="right")) - 1
-            raise encoding.error(
-                structures[which],
-                f"{problem} (a part of {len(members)} nodes, k = {encoding.k}); give another k, or "
-                "choose 'random-walk'",
-            ) from problem
-    return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
-
-
-def _per_unit(structures: Sequence[Structure], nodes: Floats) -> list[Encoded]:
-    start, narrow = starts(structures), nodes.astype(np.float32)
-    return [Encoded(of_units(s, narrow[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
+        for nodes, values, _ in eigenpairs(self, structures, self.skip + self.k, self.components):
+            kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may leave the range
+            result[nodes, : kept.shape[-1]] = kept[:, None]
+        return per_unit(structures, result)
 
 
 def _check(encoding: Laplacian | Eigenvalues) -> None:
@@ -157,7 +108,3 @@ def _check(encoding: Laplacian | Eigenvalues) -> None:
             f"encoding {encoding.name!r}: k must be 1 or more and skip 0 or more; they are k {encoding.k}, "
             f"skip {encoding.skip}"
         )
-
-
-def _reading(structure: Structure) -> Ids:
-    return np.arange(structure.size) if structure.order is None else structure.order

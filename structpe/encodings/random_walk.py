@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -31,16 +31,18 @@ class RandomWalk(Encoding, name="random-walk"):
     is what isolated nodes get. LSPE writes A D^-1, whose powers have the same diagonals where A is symmetric. All units
     of a node have its vector.
 
-    A directed graph without cycles gives zeros alone: where edges should be walked both ways, make the structure
-    undirected. Nodes that an automorphism exchanges have the same vector.
+    A directed graph without cycles gives zeros alone, unless edges are walked both ways. Nodes that an automorphism
+    exchanges have the same vector.
 
     Args:
         steps: number of steps; computed in float64.
+        undirected: walk edges both ways, whatever the structure says: max(A, A^T) in place of A.
     """
 
     arity = 1
 
     steps: int = 16
+    undirected: bool = False
 
     def __post_init__(self) -> None:
         if self.steps < 1:
@@ -50,6 +52,8 @@ class RandomWalk(Encoding, name="random-walk"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        if self.undirected:
+            structures = [_both_ways(s) for s in structures]
         result: dict[int, NDArray[np.float64]] = {}
         small = sorted((s.size, i) for i, s in enumerate(structures) if s.size <= _DENSE)
         for size, group in groupby(small, key=lambda item: item[0]):
@@ -61,6 +65,18 @@ class RandomWalk(Encoding, name="random-walk"):
             if structure.size > _DENSE:
                 result[i] = _sparse_returns(structure, self.steps)
         return [Encoded(of_units(s, result[i].astype(np.float32))) for i, s in enumerate(structures)]
+
+
+def _both_ways(structure: Structure) -> Structure:
+    """The structure with as many edges from each node to each other as there are in the direction that has more."""
+    if not structure.directed or not len(structure.edges):
+        return structure
+    edges, counts = np.unique(structure.edges, axis=0, return_counts=True)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    pairs, where = np.unique(both, axis=0, return_inverse=True)
+    most = np.zeros(len(pairs), dtype=np.int64)
+    np.maximum.at(most, where.reshape(-1), np.tile(counts, 2))
+    return replace(structure, edges=np.repeat(pairs, most, axis=0), relations=(), features={})
 
 
 def _walk(structure: Structure) -> NDArray[np.float64]:

@@ -172,7 +172,9 @@ def test_large_graphs_have_the_eigenpairs_of_a_full_decomposition() -> None:
 
 def test_what_does_not_converge_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_spectra, "_dominant", lambda operator, count: None)
-    expected = "encoding 'laplacian': the iteration ended before .* .a part of 600 nodes, k = 8.; give another k, or"
+    expected = (
+        "encoding 'laplacian': the iteration ended before .* .a part of 600 nodes, 9 eigenvectors.; give another k, or"
+    )
     with pytest.raises(EncodingError, match=expected):
         Laplacian().one(ring(600))
 

@@ -1,0 +1,86 @@
+"""Eigenvectors and eigenvalues of the graph together, and which of them belong to one eigenspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._eigenpairs import eigenpairs, per_unit, readings
+from structpe.encodings._norms import NORMS, Norm
+from structpe.encodings._spectra import canonical_signs
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+
+__all__ = ["Eigenpairs"]
+
+Floats = NDArray[np.float64]
+
+_SAME = 1e-7  # eigenvalues nearer than this are one: above what the solvers leave, below what long paths have
+
+
+@dataclass(frozen=True)
+class Eigenpairs(Encoding, name="eigenpairs"):
+    """(v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
+
+    v_uj is the unit's entry of the j-th eigenvector of L, lambda_j its eigenvalue, and e_j = 0, 1, ... numbers the
+    eigenspace: vectors with one eigenvalue have one number, and any orthonormal basis of them would do as well. Where
+    there is no j-th vector, the three are 0, -1, -1. The graph is taken as a whole, its lowest vectors are kept: what
+    SAN (Kreuzer et al. 2021), GraphGPS (Rampasek et al. 2022), SignNet and BasisNet (Lim et al. 2023) and SPE (Huang et
+    al. 2024) are made of. Both halves come from one decomposition; signs are fixed as for the encoding ``laplacian``.
+
+    Eigenvalues of L = I - D^-1/2 A D^-1/2 are 0 to 2, an isolated node has 1. Those of L = D - A are 0 to 2 max D.
+
+    Args:
+        k: number of eigenvectors.
+        skip: how many of the lowest are dropped.
+        normalised: L = I - D^-1/2 A D^-1/2, else L = D - A.
+        norm: how the vectors are scaled; see :data:`Norm`.
+        whole: leave out the last eigenspace where k cuts it off. What remains of it would be the solver's choice, so
+            that no function of it is free of the basis.
+
+    Raises:
+        EncodingError: k or skip is too small; the iterations of a large graph do not converge.
+    """
+
+    arity = 1
+
+    k: int = 8
+    skip: int = 0
+    normalised: bool = True
+    norm: Norm = "L2"
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.skip < 0:
+            raise EncodingError(
+                f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
+            )
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        result = np.tile([0.0, -1.0, -1.0], (sum(s.size for s in structures), self.k, 1))
+        rank, count = readings(structures), self.skip + self.k
+        for nodes, values, vectors in eigenpairs(self, structures, count + self.whole, False, self.normalised):
+            values = np.maximum(values, 0.0)  # rounding may leave the range
+            numbers = _numbers(values)
+            there = slice(self.skip, min(count, values.shape[1]))
+            kept = NORMS[self.norm](canonical_signs(vectors[..., there], rank[nodes]), values[:, there])
+            first = numbers[:, self.skip : self.skip + 1]  # numbers begin at 0, whatever was skipped
+            of_all = values[:, None, there], (numbers[:, there] - first)[:, None]
+            pairs = np.stack([kept, *(np.broadcast_to(each, kept.shape) for each in of_all)], axis=-1)
+            if values.shape[1] > count:
+                cut = numbers[:, None, there] == numbers[:, None, count:]
+                pairs[np.broadcast_to(cut, kept.shape)] = (0, -1, -1)
+            result[nodes, : pairs.shape[2]] = pairs
+        return per_unit(structures, result)
+
+
+def _numbers(values: Floats) -> NDArray[np.int64]:
+    """(b, m) number of the eigenspace of each eigenvalue, ascending."""
+    return np.cumsum(np.diff(values, axis=1, prepend=values[:, :1]) > _SAME, axis=1)

@@ -1,0 +1,119 @@
+"""Eigenvectors of the magnetic Laplacian, whose phases follow the direction of edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._eigenpairs import readings
+from structpe.encodings._parts import same_size
+from structpe.encodings._spectra import laplacians, lowest_dense, plain_laplacians
+from structpe.encodings._units import of_units
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = ["MagneticLaplacian"]
+
+Floats = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+_SAME = 1e-6  # entries nearer than this are equal: well above rounding
+
+
+@dataclass(frozen=True)
+class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
+    """(Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
+
+    B_uw = exp(2 pi i q' (A_uw - A_wu)) where an edge joins u and w either way, else 0; A_uw = 1 where an edge leads
+    from u to w; D is the row sum of |B|, at least 1. (Geisler et al. 2023, section 3; Furutani et al. 2020.) L is
+    Hermitian: eigenvalues are real, eigenvectors complex, and along an edge of a graph without cycles the phase falls
+    by 2 pi q', or by half a turn more where the vector changes sign. The charge is q' = q / max(min(m, n), 1), with m
+    edges that lead one way only and n nodes, so that phases do not run around more than q times. Without such edges L
+    is the ordinary Laplacian and the imaginary parts are 0. Where there is no j-th vector, the three are 0, 0, -1.
+
+    Phase: an eigenvector times any complex number of length 1 is one too. Each is first turned so that its entry of
+    largest magnitude is positive; then one node is chosen, that with the largest imaginary part in the first vector,
+    and all vectors that have an entry there are turned so that it is positive. (The authors' convention, but for the
+    first step, which takes the solver's own phase out.) Of equals the first in reading order counts. The basis of a
+    repeated eigenvalue stays the solver's choice.
+
+    Args:
+        k: number of eigenvectors.
+        q: how far phases run; 0 for the ordinary Laplacian. The authors use 0.1 and 0.25.
+        normalised: L as above, else L = D - B.
+
+    Raises:
+        EncodingError: k is too small.
+    """
+
+    arity = 1
+
+    k: int = 8
+    q: float = 0.25
+    normalised: bool = True
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise EncodingError(f"encoding {self.name!r}: k is {self.k}; give 1 or more")
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        result: dict[int, Encoded] = {}
+        for members in same_size(structures):
+            leads = np.stack([structures[i].adjacency() > 0 for i in members])
+            charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
+            # A real matrix by the real solver: the complex one may leave a phase that no rule takes out again.
+            for some in (charged, ~charged):
+                these = [i for i, wanted in zip(members, some, strict=True) if wanted]
+                if these:
+                    pairs = self._pairs(leads[some], readings([structures[i] for i in these]))
+                    result |= {i: Encoded(of_units(structures[i], p)) for i, p in zip(these, pairs, strict=True)}
+        return [result[i] for i in range(len(structures))]
+
+    def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
+        """(b, c, k, 3) of (b, c, c) directed adjacencies, all of them with one-way edges, or none; (b c) ranks."""
+        b, c, _ = leads.shape
+        joined = leads | leads.swapaxes(1, 2)
+        matrices = (laplacians if self.normalised else plain_laplacians)(joined)
+        turned = self._turns(leads)
+        values, found = lowest_dense(matrices * turned if turned.imag.any() else matrices, self.k)
+        vectors = _phased(found.astype(np.complex128), rank.reshape(b, c))
+        pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (b, c, self.k, 1))
+        pairs[:, :, : values.shape[1]] = np.stack(
+            np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
+        )
+        return pairs
+
+    def _turns(self, leads: NDArray[np.bool_]) -> Complex:
+        """(b, c, c) exp(2 pi i q' (A - A^T))."""
+        way = leads.astype(np.float64) - leads.swapaxes(1, 2)
+        edges = np.abs(way).sum(axis=(1, 2)) / 2
+        charge = self.q / np.maximum(np.minimum(edges, leads.shape[1]), 1)
+        result: Complex = np.exp(2j * np.pi * charge[:, None, None] * way)
+        return result
+
+
+def _phased(vectors: Complex, rank: Ids) -> Complex:
+    """(b, c, m) eigenvectors turned so that one node of each graph, by the rank of (b, c) nodes, is real in all."""
+    vectors = vectors * _back(vectors, _first_largest(np.abs(vectors), rank))
+    return vectors * _back(vectors, _first_largest(vectors[..., :1].imag, rank))
+
+
+def _first_largest(values: Floats, rank: Ids) -> Ids:
+    """(b, 1, m) the node with the largest of (b, c, m) values, of equals the first by rank."""
+    candidates = values > values.max(axis=1, keepdims=True) - _SAME
+    first: Ids = np.where(candidates, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)[:, None]
+    return first
+
+
+def _back(vectors: Complex, nodes: Ids) -> Complex:
+    """(b, 1, m) what turns the entries of some nodes to the positive real axis; 1 where there is no entry."""
+    entries = np.take_along_axis(vectors, np.broadcast_to(nodes, (*nodes.shape[:2], vectors.shape[2])), axis=1)
+    sizes = np.abs(entries)
+    return np.where(sizes > _SAME, entries.conj() / np.maximum(sizes, _SAME), 1.0)
