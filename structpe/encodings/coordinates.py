@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from structpe.encodings._places import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding, narrow
 from structpe.errors import EncodingError
@@ -46,7 +45,7 @@ class Coordinates(Encoding, name="coordinates"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(_places(self, structure, self.axes))
+        return Encoded(places_in_grid(self, structure, self.axes))
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class GridOffset(Encoding, name="grid-offset"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        places = _places(self, structure, self.axes)
+        places = places_in_grid(self, structure, self.axes)
         outside = places[:, 0] < 0
         reach = places.max(axis=0, initial=0)
         # One number per offset, its digits the axes: sorting numbers is faster than sorting rows.
@@ -112,7 +111,7 @@ class GridRank(Encoding, name="grid-rank"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        places, of_unit = np.unique(_places(self, structure, self.axes), axis=0, return_inverse=True)
+        places, of_unit = np.unique(places_in_grid(self, structure, self.axes), axis=0, return_inverse=True)
         valid = np.zeros(len(places), dtype=np.int64)
         given = structure.features.get("valid", np.ones(structure.size, dtype=np.int64))
         np.maximum.at(valid, of_unit.reshape(-1), of_units(structure, np.asarray(given)) != 0)
@@ -150,53 +149,7 @@ class Points(Encoding, name="points"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        given = _given(self, structure, self.key, self.axes)
-        return Encoded(_widened(given, self.axes).astype(np.float32))
-
-
-def _places(encoding: Encoding, structure: Structure, axes: int) -> Ids:
-    given = _given(encoding, structure, "coordinates", axes)
-    places = given.astype(np.int64)
-    outside = (places == -1).all(axis=1)
-    if len(wrong := np.flatnonzero((places != given).any(axis=1) | ((places < 0).any(axis=1) & ~outside))):
-        raise encoding.error(
-            structure,
-            f"the coordinates of unit {wrong[0]} are {given[wrong[0]].tolist()}; places in a grid are whole numbers "
-            f"from 0, or -1 on every axis of what has no place; for others choose the encoding 'points'",
-        )
-    widened: Ids = _widened(places, axes)
-    widened[outside] = -1
-    return widened
-
-
-def _given(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDArray[Any]:
-    """(u, axes given) numbers."""
-    if key not in structure.features:
-        return _line(encoding, structure, key)
-    of_nodes = np.asarray(structure.features[key])
-    of_nodes = of_nodes[:, None] if of_nodes.ndim == 1 else of_nodes
-    if of_nodes.ndim != 2 or of_nodes.shape[1] > axes:
-        raise encoding.error(
-            structure,
-            f"feature {key!r} has {'x'.join(map(str, of_nodes.shape[1:]))} numbers per node, this encoding takes "
-            f"{axes} at most; give it more axes",
-        )
-    return of_units(structure, of_nodes)
-
-
-def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
-    if structure.order is None or "coordinates" in structure.features:
-        raise encoding.error(
-            structure,
-            f"the structure has no feature {key!r}, and is no sequence, which would not need one; give "
-            f"Structure(features={{{key!r}: ...}}), an array of one row per node; grid(shape) gives 'coordinates'",
-        )
-    ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
-    return ranks.astype(np.int64)[:, None]
-
-
-def _widened(places: NDArray[Any], axes: int) -> NDArray[Any]:
-    return np.pad(places, ((0, 0), (axes - places.shape[1], 0)))
+        return Encoded(places_in_space(self, structure, self.key, self.axes).astype(np.float32))
 
 
 def _ranks(places: Ids, valid: Ids, axis: int) -> Ids:
