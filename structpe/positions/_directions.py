@@ -1,0 +1,13 @@
+"""What may be seen when one looks one way only."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+__all__ = ["visible"]
+
+
+def visible(direction: str, queries: Tensor, keys: Tensor) -> Tensor:
+    """(b, n, m) which keys stand strictly before the query (``forward``), after it (``backward``), or elsewhere."""
+    t, s = queries[..., None], keys[:, None]
+    return s < t if direction == "forward" else s > t if direction == "backward" else s != t

@@ -1,0 +1,39 @@
+"""Learned numbers per layer and head that stay within bounds: the shapes of biases that fall with distance."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structpe.positions._rows import Sharing, Table
+from structpe.positions.base import Dims
+
+__all__ = ["Bounded"]
+
+
+class Bounded(Table):
+    """One number per layer and head, from U(0, most), never below ``least`` nor above ``greatest``.
+
+    Args:
+        dims: sizes of the Transformer.
+        sharing: which layers and heads have the same number.
+        most: of the numbers that it starts from.
+        greatest: bound; None for none.
+    """
+
+    least = 0.01
+
+    def __init__(self, dims: Dims, sharing: Sharing, most: float, greatest: float | None = None) -> None:
+        super().__init__(dims, 1, sharing)
+        self.greatest = greatest
+        torch.nn.init.uniform_(self.weight, 0, most)
+
+    def within(self, layer: int) -> Tensor:
+        """(h or 1,) the numbers of a layer, within the bounds; gradients pass as if there were none."""
+        row: Tensor = self.at(layer)[0]
+        return row + (row.clamp(self.least, self.greatest) - row).detach()
+
+    def project(self) -> None:
+        """Bring the numbers themselves back within the bounds: what a step of training may have to begin with."""
+        with torch.no_grad():
+            self.weight.clamp_(self.least, self.greatest)
