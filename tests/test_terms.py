@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from structpe.attention import attend
 from structpe.errors import PositionError
-from structpe.terms import Lookup, Terms
-from tests.attention.drawing import FIELDS, drawn
+from structpe.terms import Listed, Lookup, Pairs, Terms
+from tests.attention.drawing import ALONE, FIELDS, drawn, settled
 
 SOME = st.sets(st.sampled_from(FIELDS))
 SEEDS = st.integers(0, 10**6)
@@ -34,7 +34,8 @@ def test_nothing_added_changes_nothing(some: set[str], seed: int) -> None:
 
 @given(SOME, SOME, SOME, SEEDS)
 def test_sums_may_be_bracketed_otherwise(a: set[str], b: set[str], c: set[str], seed: int) -> None:
-    x, y, z = drawn(a, seed), drawn(b - {"act"}, seed + 1), drawn(c - {"act"}, seed + 2)
+    each = (a, b - ALONE, c - ALONE)
+    x, y, z = (drawn(some, seed + i, beside=a) for i, some in enumerate(each))
     left, right = contents((x + y) + z), contents(x + (y + z))
     assert left.pop("scale") == pytest.approx(right.pop("scale"))
     assert left == right
@@ -42,7 +43,9 @@ def test_sums_may_be_bracketed_otherwise(a: set[str], b: set[str], c: set[str], 
 
 @given(SOME, SOME, SEEDS)
 def test_sums_may_be_turned_round(a: set[str], b: set[str], seed: int) -> None:
-    x, y = drawn(a, seed), drawn(b - {"act"}, seed + 1)
+    b -= ALONE
+    both = settled(a | b)
+    x, y = drawn(a & both, seed, beside=both), drawn(b & both, seed + 1, beside=both)
     assert contents(x + y) == contents(y + x)
     q, k, v = torch.randn(3, 2, 3, 5, 4, dtype=torch.float64).unbind(0)
     torch.testing.assert_close(attend(q, k, v, x + y, "dense"), attend(q, k, v, y + x, "dense"), rtol=0, atol=1e-9)
@@ -53,10 +56,24 @@ def test_what_is_used(some: set[str], seed: int) -> None:
     assert drawn(some, seed).used() == frozenset(some)
 
 
-def test_only_one_may_activate_scores() -> None:
-    both = Terms(act=torch.relu)
-    with pytest.raises(PositionError, match="two position models both change how scores are activated; only one of a"):
-        _ = both + Terms(act=torch.tanh)
+@pytest.mark.parametrize(
+    ("field", "what"),
+    [
+        ("act", "how scores are activated"),
+        ("feature_map", "what stands for the exponential of a score"),
+        ("projection", "which mixtures of keys are attended to"),
+    ],
+)
+def test_some_fields_only_one_may_have(field: str, what: str) -> None:
+    x = drawn({field}, 0)
+    with pytest.raises(PositionError, match=f"two position models both change {what}; only one of a sum may"):
+        _ = x + drawn({field}, 1)
+
+
+def test_causal_once_is_causal() -> None:
+    assert (Terms(causal=True) + Terms()).causal
+    assert (Terms() + Terms(causal=True)).causal
+    assert not (Terms() + Terms()).causal
 
 
 def lookup(batch: int = 2) -> Lookup:
@@ -91,3 +108,32 @@ def test_a_step_cannot_be_exchanged() -> None:
         PositionError, match=r"2 queries and 4 keys cannot change places; .* cannot decode step by step"
     ):
         lookup().queries(slice(2, 4)).transpose()
+
+
+def listed() -> Listed:
+    """Of 2 structures of 5 units, in no order."""
+    chosen = torch.rand(2, 5, 5) < 0.5
+    batch, query, key = chosen.nonzero()[torch.randperm(int(chosen.sum()))].T
+    return Listed(torch.randn(6, 3), torch.randint(6, (len(key),)), Pairs(batch, query, key))
+
+
+def test_a_listed_quantity_is_that_of_its_pairs_and_zero_elsewhere() -> None:
+    x = listed()
+    expected = torch.zeros(2, 5, 5, 3)
+    for e, (b, i, j) in enumerate(zip(x.pairs.batch, x.pairs.query, x.pairs.key, strict=True)):
+        expected[b, i, j] = x.table[x.index[e]]
+    assert torch.equal(x.dense(2, 5, 5), expected)
+    assert torch.equal(x.pairs.dense(2, 5, 5)[:, 0], expected.any(-1))
+
+
+def test_mapping_the_table_maps_each_listed_pair() -> None:
+    x = listed()
+    assert torch.equal(x.map(lambda t: 2 * t).dense(2, 5, 5), 2 * x.dense(2, 5, 5))
+
+
+@pytest.mark.parametrize("rows", [slice(2, 4), slice(None, 3), slice(0, 5)])
+def test_one_step_sees_the_listed_pairs_of_its_queries_over_the_keys_so_far(rows: slice) -> None:
+    x, first, last = listed(), rows.start or 0, rows.stop
+    step = x.queries(rows)
+    assert torch.equal(step.dense(2, last - first, last), x.dense(2, 5, 5)[:, rows, :last])
+    assert torch.equal(step.pairs.dense(2, last - first, last), x.pairs.dense(2, 5, 5)[:, :, rows, :last])

@@ -4,15 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from structpe.errors import UnsupportedTerm
-from structpe.terms import Listed, Lookup
+from structpe.terms import Listed, Lookup, Terms
 
-__all__ = ["collect_values", "disallow", "gather_scalars", "meet_keys", "meet_queries", "total"]
+__all__ = [
+    "collect_values",
+    "disallow",
+    "gather_scalars",
+    "masks",
+    "meet_keys",
+    "meet_queries",
+    "total",
+    "without_lists",
+]
+
+
+def without_lists(terms: Terms, b: int, n: int, m: int) -> Terms:
+    """The same with every listed quantity as a lookup, whose last row is the zero of the pairs that are not listed."""
+
+    def whole(x: Lookup | Listed | Tensor) -> Lookup | Tensor:
+        return _whole(x, b, n, m) if isinstance(x, Listed) else x
+
+    if not any(isinstance(x, Listed) for name in _OF_PAIRS for x in getattr(terms, name)):
+        return terms
+    made: dict[str, Any] = {name: tuple(map(whole, getattr(terms, name))) for name in _OF_PAIRS}
+    return replace(terms, **made)
+
+
+_OF_PAIRS = ("bias", "gate", "key", "query", "product", "value")
 
 
 def gather_scalars(x: Lookup | Listed | Tensor) -> Tensor:
@@ -20,17 +45,17 @@ def gather_scalars(x: Lookup | Listed | Tensor) -> Tensor:
     if isinstance(x, Tensor):
         return x
     local = _heads(x)  # (b, h, r)
-    return _pick(local[:, :, None, :], _index(x))
+    return _pick(local[:, :, None, :], _lookup(x).index)
 
 
 def meet_keys(q: Tensor, x: Lookup | Listed) -> Tensor:
     """(b, h, n, m) q_i . table[x_ij]: the query meets each row once, then the products are gathered."""
-    return _pick(q @ _heads(x).transpose(-1, -2), _index(x))
+    return _pick(q @ _heads(x).transpose(-1, -2), _lookup(x).index)
 
 
 def meet_queries(x: Lookup | Listed, k: Tensor) -> Tensor:
     """(b, h, n, m) table[x_ij] . k_j: as :func:`meet_keys`, with keys and queries exchanged."""
-    return _pick(k @ _heads(x).transpose(-1, -2), _index(x).transpose(1, 2)).transpose(-1, -2)
+    return _pick(k @ _heads(x).transpose(-1, -2), _lookup(x).index.transpose(1, 2)).transpose(-1, -2)
 
 
 def collect_values(weights: Tensor, x: Lookup | Listed) -> Tensor:
@@ -38,13 +63,21 @@ def collect_values(weights: Tensor, x: Lookup | Listed) -> Tensor:
     b, h, n, _ = weights.shape
     rows = _heads(x)
     by_row = weights.new_zeros(b, h, n, rows.shape[-2])
-    by_row = by_row.scatter_add(-1, _index(x)[:, None].expand(b, h, n, -1), weights)
+    by_row = by_row.scatter_add(-1, _lookup(x).index[:, None].expand(b, h, n, -1), weights)
     return by_row @ rows
 
 
 def total(parts: Sequence[Tensor]) -> Tensor | None:
     """The sum; None where there is nothing to add."""
     return reduce(torch.add, parts) if parts else None
+
+
+def masks(terms: Terms, q: Tensor, k: Tensor) -> tuple[Tensor, ...]:
+    """The masks, and that of causal attention where it is asked for."""
+    if not terms.causal:
+        return terms.mask
+    n, m = q.shape[2], k.shape[2]
+    return (*terms.mask, torch.ones(1, 1, n, m, dtype=torch.bool, device=q.device).tril(m - n))
 
 
 def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
@@ -56,17 +89,20 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
 
 
 def _heads(x: Lookup | Listed) -> Tensor:
-    return _whole(x).local().movedim(2, 1)  # (b, r, h, ...) -> (b, h, r, ...)
+    return _lookup(x).local().movedim(2, 1)  # (b, r, h, ...) -> (b, h, r, ...)
 
 
-def _index(x: Lookup | Listed) -> Tensor:
-    return _whole(x).index
-
-
-def _whole(x: Lookup | Listed) -> Lookup:
-    if isinstance(x, Listed):
-        raise UnsupportedTerm("a quantity of listed pairs goes with these pairs: add Terms(pairs=...), or use 'dense'")
+def _lookup(x: Lookup | Listed) -> Lookup:
+    assert isinstance(x, Lookup)  # without_lists has seen to it
     return x
+
+
+def _whole(x: Listed, b: int, n: int, m: int) -> Lookup:
+    zero = len(x.table)
+    table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
+    index = x.index.new_full((b, n, m), zero)
+    index[x.pairs.batch, x.pairs.query, x.pairs.key] = x.index
+    return Lookup(table, torch.arange(zero + 1, device=x.index.device).expand(b, -1), index)
 
 
 def _pick(rows: Tensor, index: Tensor) -> Tensor:

@@ -33,23 +33,29 @@ class Kernel:
         supports: the fields of :class:`Terms` that it computes.
         cost: its place in the order in which ``auto`` tries kernels; the lowest that supports the terms wins.
         compute: (q, k, v, terms, dropout) -> o.
+        needs: those of the fields without which it cannot compute at all.
     """
 
     name: str
     supports: frozenset[str]
     cost: int
     compute: Compute
+    needs: frozenset[str] = frozenset()
+
+    def can(self, used: frozenset[str]) -> bool:
+        """Whether it computes terms that use these fields."""
+        return self.needs <= used <= self.supports
 
 
 KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
 """Every kernel by its name."""
 
 
-def kernel(name: str, supports: str, cost: int) -> Callable[[Compute], Compute]:
-    """Enter a function into the registry as a kernel. ``supports`` names fields of ``Terms``, apart by blanks."""
+def kernel(name: str, supports: str, cost: int, needs: str = "") -> Callable[[Compute], Compute]:
+    """Enter a function into the registry as a kernel. Fields of ``Terms`` are named apart by blanks."""
 
     def enter(compute: Compute) -> Compute:
-        KERNELS.add(name, Kernel(name, frozenset(supports.split()), cost, compute))
+        KERNELS.add(name, Kernel(name, frozenset(supports.split()), cost, compute, frozenset(needs.split())))
         return compute
 
     return enter
@@ -80,18 +86,20 @@ def attend(
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
     terms = terms or Terms()
     _check_linear(terms)
-    chosen = _cheapest(terms) if kernel == "auto" else KERNELS[kernel]
-    if lacking := terms.used() - chosen.supports:
-        able = ", ".join(name for name, other in KERNELS.items() if terms.used() <= other.supports)
-        raise UnsupportedTerm(
-            f"kernel {chosen.name!r} does not compute {', '.join(sorted(lacking))}; these can: {able} (or 'auto')"
-        )
+    able = [each for each in KERNELS.values() if each.can(terms.used())]
+    if kernel == "auto":
+        return min(able, key=lambda each: each.cost).compute(q, k, v, terms, dropout)
+    chosen = KERNELS[kernel]
+    if chosen not in able:
+        names = ", ".join(each.name for each in able)
+        raise UnsupportedTerm(f"kernel {kernel!r} {_unable(chosen, terms.used())}; these can: {names} (or 'auto')")
     return chosen.compute(q, k, v, terms, dropout)
 
 
-def _cheapest(terms: Terms) -> Kernel:
-    able = [k for k in KERNELS.values() if terms.used() <= k.supports]
-    return min(able, key=lambda k: k.cost)
+def _unable(chosen: Kernel, used: frozenset[str]) -> str:
+    if lacking := used - chosen.supports:
+        return f"does not compute {', '.join(sorted(lacking))}"
+    return f"computes attention with {', '.join(sorted(chosen.needs - used))} only, which these terms lack"
 
 
 _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})

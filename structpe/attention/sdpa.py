@@ -8,33 +8,43 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention._gather import disallow, gather_scalars, meet_keys, meet_queries, total
+from structpe.attention._gather import (
+    disallow,
+    gather_scalars,
+    masks,
+    meet_keys,
+    meet_queries,
+    total,
+    without_lists,
+)
+from structpe.attention._mixtures import mixed
 from structpe.attention.base import kernel
 from structpe.terms import Terms
 
 __all__ = ["sdpa"]
 
 
-@kernel("sdpa", supports="maps factors bias mask key query scale causal", cost=1)
+@kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=1)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """``scaled_dot_product_attention`` with one additive mask; without bias or vectors fused kernels stay in use."""
+    """``scaled_dot_product_attention`` with one additive mask; without bias or vectors fused kernels stay in use.
+
+    With a projection time and memory are linear in the number of keys.
+    """
     for change in terms.maps:
         q, k = change(q, k)
+    k, v, terms = mixed(k, v, terms)
+    terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
     scale = terms.scale / math.sqrt(q.shape[-1])
     parts = [gather_scalars(bias) for bias in terms.bias]
     parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
     q, k = _fold(q, k, scale, terms)
-    mask = disallow(total(parts), _masks(q, k, terms))
+    alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
+    mask = None if alone else disallow(total(parts), masks(terms, q, k))
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout, scale=scale)
-
-
-def _masks(q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, ...]:
-    if not terms.causal:
-        return terms.mask
-    n, m = q.shape[2], k.shape[2]
-    return (*terms.mask, torch.ones(1, 1, n, m, dtype=torch.bool, device=q.device).tril(m - n))
+    return functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=alone, scale=scale
+    )
 
 
 def _fold(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor]:

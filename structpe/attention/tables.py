@@ -8,20 +8,29 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.attention._gather import collect_values, disallow, gather_scalars, meet_keys, meet_queries
+from structpe.attention._gather import (
+    collect_values,
+    disallow,
+    gather_scalars,
+    masks,
+    meet_keys,
+    meet_queries,
+    without_lists,
+)
 from structpe.attention.base import kernel
 from structpe.terms import Terms
 
 __all__ = ["tables"]
 
 
-@kernel("tables", supports="maps factors bias gate mask key query value act scale", cost=10)
+@kernel("tables", supports="maps factors bias gate mask key query value act scale causal", cost=10)
 def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """O(h n (r + m)) memory for tables of r rows in use; ``dense`` takes O(n m d), which is less beyond r = m d / h."""
     for change in terms.maps:
         q, k = change(q, k)
+    terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
     scores = _scores(q, k, terms)
-    mask = disallow(None, terms.mask)
+    mask = disallow(None, masks(terms, q, k))
     if mask is not None:
         # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)

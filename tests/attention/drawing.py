@@ -2,27 +2,65 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from dataclasses import fields
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
 
-from structpe.terms import Factor, Lookup, Terms
+from structpe.attention import KERNELS
+from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
 
-__all__ = ["FIELDS", "B", "D", "H", "M", "N", "drawn", "tables_of"]
+__all__ = ["ALONE", "FIELDS", "PADDING_ONLY", "B", "D", "H", "M", "N", "drawn", "everything", "settled", "tables_of"]
 
 B, H, N, M, D = 2, 3, 5, 5, 4
+MIXTURES = 3
 FIELDS = sorted(f.name for f in fields(Terms))
+ALONE = {"act", "feature_map", "projection"}
+"""Fields that only one summand may have."""
+
+PADDING_ONLY = {"linear"}
+"""Kernels whose masks may not depend on the query."""
+
+Scalars: TypeAlias = Lookup | Listed | Tensor
 
 
-def drawn(some: Collection[str], seed: int, batch: int = B, n: int = N, m: int = M, grad: bool = False) -> Terms:
+def settled(some: Collection[str]) -> set[str]:
+    """These fields without those that cannot be said beside a feature map or a projection."""
+    some = set(some)
+    if "feature_map" in some:
+        some &= {"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"}
+    return some - {"pairs", "causal"} if "projection" in some else some
+
+
+def everything(kernel: str) -> list[set[str]]:
+    """The largest combinations that a kernel computes."""
+    chosen = KERNELS[kernel]
+    without = [set(), {"feature_map"}, {"projection"}, {"feature_map", "projection"}]
+    found = [settled(chosen.supports - each) for each in without]
+    return [some for some, _ in itertools.groupby(sorted(found, key=sorted)) if chosen.needs <= some]
+
+
+def drawn(
+    some: Collection[str],
+    seed: int,
+    batch: int = B,
+    n: int = N,
+    m: int = M,
+    grad: bool = False,
+    beside: Collection[str] = (),
+    padding_only: bool = False,
+) -> Terms:
     """Terms with exactly these fields, float64; ``batch`` 1 means that all structures of a batch share them.
 
-    Whether a lookup has a table per head and a bias comes as a lookup or as a tensor is drawn too. With ``grad`` all
-    of their numbers ask for gradients.
+    Whether a quantity of pairs is a lookup, listed or a tensor, and whether it has a table per head, is drawn too.
+    With ``grad`` all of their numbers ask for gradients. ``beside`` are the fields of the terms that they will be added
+    to. With ``padding_only`` masks do not depend on the query.
     """
-    draw = _Draw(seed, batch, n, m, grad)
+    mixed = "projection" in {*some, *beside}
+    draw = _Draw(seed, batch, n, m, grad, mixed, padding_only or mixed)
     return Terms(**{name: getattr(draw, name)() for name in sorted(some)})
 
 
@@ -31,20 +69,24 @@ def tables_of(terms: Terms) -> list[Tensor]:
     found: list[Tensor] = []
     for name in FIELDS:
         value = getattr(terms, name)
-        for x in value if isinstance(value, tuple) else ():
-            if isinstance(x, Lookup):
+        for x in value if isinstance(value, tuple) else (value,):
+            if isinstance(x, Lookup | Listed):
                 found.append(x.table)
             elif isinstance(x, Factor):
                 found += [x.left, x.right]
+            elif isinstance(x, Projection):
+                found += [x.keys, x.values]
             elif isinstance(x, Tensor) and x.is_floating_point():
                 found.append(x)
     return found
 
 
 class _Draw:
-    def __init__(self, seed: int, batch: int, n: int, m: int, grad: bool) -> None:
+    def __init__(self, seed: int, batch: int, n: int, m: int, grad: bool, mixed: bool, padding_only: bool) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self.batch, self.n, self.m, self.grad = batch, n, m, grad
+        self.batch, self.n, self.keys, self.grad, self.padding_only = batch, n, m, grad, padding_only
+        self.m = MIXTURES if mixed else m  # what queries meet
+        self.shared = self.listing()
 
     def numbers(self, *shape: int) -> Tensor:
         return torch.randn(*shape, generator=self.generator, dtype=torch.float64).requires_grad_(self.grad)
@@ -52,14 +94,28 @@ class _Draw:
     def below(self, most: int, *shape: int) -> Tensor:
         return torch.randint(most, shape, generator=self.generator)
 
-    def lookup(self, *width: int) -> Lookup:
-        heads = (1, H)[int(self.below(2, 1))]
-        rows, index = self.below(7, self.batch, 4), self.below(4, self.batch, self.n, self.m)
-        return Lookup(self.numbers(7, heads, *width), rows, index)
+    def one_of(self, *several: int) -> int:
+        return several[int(self.below(len(several), 1))]
 
-    def scalars(self) -> tuple[Lookup | Tensor, ...]:
-        dense = self.numbers((1, self.batch)[int(self.below(2, 1))], (1, H)[int(self.below(2, 1))], self.n, self.m)
-        return ((self.lookup(),), (dense,), (self.lookup(), dense))[int(self.below(3, 1))]
+    def lookup(self, *width: int) -> Lookup:
+        rows, index = self.below(7, self.batch, 4), self.below(4, self.batch, self.n, self.m)
+        return Lookup(self.numbers(7, self.one_of(1, H), *width), rows, index)
+
+    def listing(self) -> Pairs:
+        chosen = self.below(3, B, self.n, self.m) > 0
+        chosen[:, 1:2] = False  # a query that may attend nowhere
+        batch, query, key = chosen.nonzero()[torch.randperm(int(chosen.sum()), generator=self.generator)].T
+        return Pairs(batch, query, key)
+
+    def listed(self, *width: int) -> Listed:
+        """Of the pairs that attend, if any are listed, or of others."""
+        pairs = self.shared if self.one_of(0, 1) else self.listing()
+        return Listed(self.numbers(7, self.one_of(1, H), *width), self.below(7, len(pairs.key)), pairs)
+
+    def scalars(self) -> tuple[Scalars, ...]:
+        dense = self.numbers(self.one_of(1, self.batch), self.one_of(1, H), self.n, self.m)
+        forms = (dense, self.lookup(), self.listed())
+        return tuple(form for form in forms if self.one_of(0, 1)) or (forms[self.one_of(0, 1, 2)],)
 
     def maps(self) -> tuple[object, ...]:
         a, b = self.numbers(D), self.numbers(D)
@@ -71,12 +127,17 @@ class _Draw:
     bias = gate = scalars
 
     def mask(self) -> tuple[Tensor, ...]:
-        allowed = self.below(4, self.batch, 1, self.n, self.m) > 0
+        if self.padding_only:
+            of_heads = self.below(5, 1, H, 1, self.keys) > 0
+            of_heads[:, 0] = False  # a head that may attend nowhere
+            return (self.below(4, self.batch, 1, 1, self.keys) > 0, of_heads)
+        allowed = self.below(4, self.batch, 1, self.n, self.keys) > 0
         allowed[:, :, 1:2] = False  # a query that may attend nowhere
-        return (allowed, self.below(5, 1, H, 1, self.m) > 0)
+        return (allowed, self.below(5, 1, H, 1, self.keys) > 0)
 
-    def vectors(self) -> tuple[Lookup, ...]:
-        return tuple(self.lookup(D) for _ in range(1 + int(self.below(2, 1))))
+    def vectors(self) -> tuple[Lookup | Listed, ...]:
+        forms = (self.lookup(D), self.lookup(D), self.listed(D))
+        return tuple(form for form in forms if self.one_of(0, 1)) or (forms[self.one_of(0, 2)],)
 
     key = query = product = value = vectors
 
@@ -85,3 +146,17 @@ class _Draw:
 
     def scale(self) -> float:
         return 0.5 + float(torch.rand(1, generator=self.generator))
+
+    def pairs(self) -> tuple[Pairs, ...]:
+        return (self.shared, self.listing())[: self.one_of(1, 2)]
+
+    def causal(self) -> bool:
+        return True
+
+    def feature_map(self) -> object:
+        weight = self.numbers(D, 6)
+        return lambda x: torch.exp(torch.tanh(x @ weight))
+
+    def projection(self) -> Projection:
+        shapes = [(self.one_of(1, self.batch), self.one_of(1, H), MIXTURES, self.keys) for _ in range(2)]
+        return Projection(*(self.numbers(*shape) for shape in shapes))
