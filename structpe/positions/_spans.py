@@ -1,0 +1,108 @@
+"""Pairs read as distances and as offsets backwards, and tables that cut no offset off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
+from structpe.errors import PositionError
+from structpe.positions._rows import Rows, is_plain, of_arity, offsets
+from structpe.positions.base import Positions
+from structpe.terms import Lookup
+
+__all__ = ["Span", "backwards", "check_distances", "steps"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A row for each offset from -(t_max - 1) to t_max - 1, or for each distance below t_max; none is clipped.
+
+    Rows of offsets count query minus key, as in the code of Huang et al. 2020: the first is that of the key t_max - 1
+    places ahead. Rows of code points come behind them.
+
+    Args:
+        model: who asks, for errors.
+        encoding: signed integers per pair.
+        length: t_max.
+        signed: whether the two directions are told apart.
+
+    Raises:
+        PositionError: a length below 1, or an encoding of single units.
+    """
+
+    model: str
+    encoding: Encoding
+    length: int
+    signed: bool = True
+
+    def __post_init__(self) -> None:
+        of_arity(self.model, self.encoding, 2)
+        if self.length < 1:
+            raise PositionError(f"position model {self.model!r} needs a length of 1 or more; given {self.length}")
+
+    @property
+    def size(self) -> int:
+        """Number of rows, R."""
+        return self._rows.size
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value.
+
+        Raises:
+            PositionError: some pair is ``length`` or more apart, or the encoding does not give one integer per pair.
+        """
+        of_pairs = offsets(self.model, self.encoding, positions[self.encoding])
+        self._check(of_pairs)
+        return of_pairs.map(lambda values: self._rows.of(values, self._row))
+
+    def _row(self, values: Tensor) -> Tensor:
+        kept = values.clamp(1 - self.length, self.length - 1)
+        return self.length - 1 - kept if self.signed else kept.abs()
+
+    def _check(self, of_pairs: Lookup) -> None:
+        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+            return
+        far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
+        # A step of decoding comes with the values of a longer path than it uses: look at the pairs only if one is far.
+        if int(far.max()) >= self.length and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length:
+            raise PositionError(
+                f"position model {self.model!r} knows offsets below {self.length} and clips none; this batch has an "
+                f"offset of {most}; build it with a larger 'length', or choose an unbound model"
+            )
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.encoding, 2 * self.length - 1 if self.signed else self.length)
+
+
+def backwards(values: Tensor) -> Tensor:
+    """The values of the pairs with query and key exchanged, on a path: -r for r, and k places after for k before."""
+    turned = torch.where(is_plain(values), -values, 2 * WITHIN - values)
+    return torch.where(values == UNREACHABLE, values, turned)
+
+
+def steps(values: Tensor) -> Tensor:
+    """Signed integers: k for units of one node, k places apart, and 0 for pairs without a path."""
+    inner = torch.where(values == UNREACHABLE, 0, values - WITHIN)
+    return torch.where(is_plain(values), values, inner)
+
+
+def check_distances(model: str, encoding: Encoding, of_pairs: Lookup) -> Tensor:
+    """The distance of each distinct value; pairs without a path are as far apart as the limit of the encoding.
+
+    Raises:
+        PositionError: there is such a pair, and the encoding has no limit.
+    """
+    values = of_pairs.table
+    if "unreachable" not in encoding.codes:
+        return steps(values).abs()
+    limit: int | None = encoding.options().get("limit")
+    if limit is None and bool((values == UNREACHABLE).any()):
+        raise PositionError(
+            f"position model {model!r} met a pair of units without a path, which has no distance; give the encoding "
+            f"a limit, to count such pairs as that far: {encoding.name!r} with limit=..."
+        )
+    return torch.where(values == UNREACHABLE, limit or 0, steps(values).abs())

@@ -1,0 +1,122 @@
+"""Disentangled attention whose offsets go through the matrices of the units (DeBERTa's later versions)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.errors import PositionError
+from structpe.positions._blocks import allowed
+from structpe.positions._buckets import log_bucket
+from structpe.positions._rows import Rows, of_arity, offsets
+from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.terms import Lookup, Terms
+
+__all__ = ["DebertaV2"]
+
+
+class DebertaV2(Block, name="deberta-v2"):
+    """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
+
+    r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or any other encoding of pairs by signed
+    integers, turned round. Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to
+    ``farthest`` (:func:`structpe.positions._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n a
+    LayerNorm. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys k = W_k x +
+    c_k of the units, of each layer and split into heads: that is why this model brings its attention, with W_v and W_o,
+    in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key", "position_buckets",
+    "norm_rel_ebd".)
+
+    As in ``deberta``, which has matrices for the offsets alone, both terms have the same r. The absolute part of the
+    paper, ``deberta-emd``, changes what queries are made of, and has no place here. Entries of A and of all W start
+    from N(0, 0.02).
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, 4 or more.
+        farthest: offsets from here on share the last bucket; above B/2 + 1.
+        dropout: of n(A) and of attention weights.
+
+    Raises:
+        PositionError: other buckets, a farthest that is not above them, or no single integer per pair.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    spec = Spec(
+        cite="he2021",
+        structure="sequence",
+        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + 2*d + 4*l*(d*d + d)"),
+        table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
+        note="the absolute part is 'deberta-emd'; a block counts its projections",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Offset(),
+        buckets: int = 256,
+        farthest: int = 512,
+        dropout: float = 0.0,
+    ) -> None:
+        if buckets < 4 or farthest <= buckets // 2 + 1:
+            raise PositionError(
+                f"position model {self.name!r} needs 4 buckets or more, and farthest above {buckets // 2 + 1}, half of "
+                f"them and one; given are {buckets} buckets and farthest {farthest}"
+            )
+        rows = Rows(of_arity(self.name, encoding, 2), 2 * buckets)
+        super().__init__(dims, [encoding], R=rows.size)
+        self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, nn.Dropout(dropout)
+        self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
+        self.norm = nn.LayerNorm(dims.width, eps=1e-7)
+        self.query, self.key, self.value, self.out = (_matrices(dims) for _ in range(4))
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """n(A)[r] (r, d) of each distinct value, once for all layers."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        table = self.dropout(self.norm(self.table))
+        return of_pairs.map(lambda values: table[self.rows.of(values, self._row)])
+
+    def attend(self, x: Tensor, prepared: Lookup, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        seen = allowed(self.name, terms, x)
+        weights = self.dropout(_softmax(self.scores(x, prepared, site), seen))
+        mixed = weights @ self._of_heads(self.value, site, x)
+        return self.out[site.layer](mixed.transpose(1, 2).flatten(2)), prepared
+
+    def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:
+        """The s_ij (b, h, n, n) of the units x (b, n, d), before any mask."""
+        q, k = (self._of_heads(through, site, x) for through in (self.query, self.key))
+        # Each vector of an offset once, then those that a structure uses: (R, d) -> (h, R, d_h) -> (b, h, r, d_h).
+        of_key, of_query = (
+            self._of_heads(through, site, prepared.table).transpose(0, 1)[prepared.rows].transpose(1, 2)
+            for through in (self.key, self.query)
+        )
+        index = prepared.index[:, None].expand(-1, self.dims.heads, -1, -1)
+        from_content = (q @ of_key.transpose(-1, -2)).gather(-1, index)
+        from_position = (k @ of_query.transpose(-1, -2)).gather(-1, index.transpose(-1, -2)).transpose(-1, -2)
+        return (q @ k.transpose(-1, -2) + from_content + from_position) / math.sqrt(3 * self.dims.head)
+
+    def _of_heads(self, through: nn.ModuleList, site: Site, x: Tensor) -> Tensor:
+        """(..., h, n, d_h) from (..., n, d)."""
+        projected: Tensor = through[site.layer](x)
+        return projected.view(*projected.shape[:-1], self.dims.heads, self.dims.head).transpose(-2, -3)
+
+    def _row(self, after: Tensor) -> Tensor:
+        return (log_bucket(-after, self.buckets, self.farthest) + self.buckets).clamp(0, 2 * self.buckets - 1)
+
+
+def _matrices(dims: Dims) -> nn.ModuleList:
+    made = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers))
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+    return made
+
+
+def _softmax(scores: Tensor, seen: Tensor) -> Tensor:
+    """Weights of the pairs that attend; zeros for a unit that sees nothing."""
+    weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1)
+    return weights.masked_fill(~seen, 0.0)
