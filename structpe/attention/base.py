@@ -88,7 +88,8 @@ def attend(
     _check_linear(terms)
     able = [each for each in KERNELS.values() if each.can(terms.used())]
     if kernel == "auto":
-        return min(able, key=lambda each: each.cost).compute(q, k, v, terms, dropout)
+        # Not min(able, key=...), through which torch.compile does not see.
+        return sorted(able, key=lambda each: each.cost)[0].compute(q, k, v, terms, dropout)
     chosen = KERNELS[kernel]
     if chosen not in able:
         names = ", ".join(each.name for each in able)
