@@ -1,4 +1,4 @@
-"""Sequence order: the place of each unit, and the signed offset between two."""
+"""Sequence order: the place of each unit, from the start, the end or the middle, and the signed offset between two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from structpe.encodings.base import Encoded, Encoding, narrow
 from structpe.structure import Ids, Structure
 
-__all__ = ["Offset", "Order"]
+__all__ = ["Centred", "Offset", "Order", "Remaining"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,34 @@ class Order(Encoding, name="order"):
 
     def one(self, structure: Structure) -> Encoded:
         return Encoded(_places(self, structure))
+
+
+@dataclass(frozen=True)
+class Remaining(Encoding, name="remaining"):
+    """u - 1 - t: how many of the u units come after the unit at place t in reading order; the last has 0.
+
+    Raises:
+        EncodingError: the structure has no order.
+    """
+
+    arity = 1
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded(structure.unit_count - 1 - _places(self, structure))
+
+
+@dataclass(frozen=True)
+class Centred(Encoding, name="centred"):
+    """t - (u - 1)/2, float32: how far the unit at place t in reading order stands from the middle of all u.
+
+    Raises:
+        EncodingError: the structure has no order.
+    """
+
+    arity = 1
+
+    def one(self, structure: Structure) -> Encoded:
+        return Encoded((_places(self, structure) - (structure.unit_count - 1) / 2).astype(np.float32))
 
 
 @dataclass(frozen=True)

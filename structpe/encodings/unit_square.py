@@ -1,0 +1,36 @@
+"""The place in a grid on one scale, whatever the size of the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.encodings._places import places_in_grid
+from structpe.encodings.base import Encoded, Encoding
+from structpe.structure import Structure
+
+__all__ = ["UnitSquare"]
+
+
+@dataclass(frozen=True)
+class UnitSquare(Encoding, name="unit-square"):
+    """-1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: where a unit is, and how far the next.
+
+    float32 (2, 2) per unit: for each axis the place, from -1 to 1, and the step from a place to the next. c is that of
+    :class:`structpe.encodings.Coordinates`, n one more than the largest c of the structure. Along an axis on which all
+    have c = 0, the place is -1 and the step 0. A unit that has no place in the grid has place 0 and step -1.
+
+    Raises:
+        EncodingError: the structure has neither coordinates nor an order, or it has more than two coordinates.
+    """
+
+    arity = 1
+
+    def one(self, structure: Structure) -> Encoded:
+        c = places_in_grid(self, structure, 2)
+        reach = np.maximum(c.max(axis=0), 0)
+        step = 2 / np.where(reach > 0, reach, np.inf)
+        both = np.stack([-1 + c * step, np.broadcast_to(step, c.shape)], axis=-1)
+        both[c[:, 0] < 0] = (0, -1)
+        return Encoded(both.astype(np.float32))

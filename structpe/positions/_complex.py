@@ -1,0 +1,62 @@
+"""Complex vectors as pairs of real ones: turned at the input, met in attention (Wang B. et al. 2020)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from structpe.errors import UnsupportedTerm
+from structpe.terms import Terms
+
+__all__ = ["Parts", "allowed", "attended", "turned", "weights"]
+
+Parts = tuple[Tensor, Tensor]
+"""Real and imaginary parts, of one shape."""
+
+_HEEDED = frozenset({"mask", "pairs", "causal"})
+
+
+def turned(amplitude: Parts, angle: Tensor) -> Parts:
+    """The product a e^(i angle)."""
+    (real, imaginary), cos, sin = amplitude, angle.cos(), angle.sin()
+    return real * cos - imaginary * sin, real * sin + imaginary * cos
+
+
+def attended(q: Parts, k: Parts, v: Parts, mask: Tensor) -> Parts:
+    """(b, h, n, c/h) twice: the weighted sums of both parts of v."""
+    p = weights(q, k, mask)
+    return p @ v[0], p @ v[1]
+
+
+def weights(q: Parts, k: Parts, mask: Tensor) -> Tensor:
+    """(b, h, n, m) softmax_j(|sum_c q_ic k_jc| / sqrt(d_h)) over the keys that ``mask`` allows; zeros where none is.
+
+    The product is not conjugated. The modulus has no gradient at zero; there it is given none, instead of NaN.
+    """
+    real = q[0] @ k[0].mT - q[1] @ k[1].mT
+    imaginary = q[0] @ k[1].mT + q[1] @ k[0].mT
+    square = real * real + imaginary * imaginary
+    modulus = torch.where(square > 0, torch.where(square > 0, square, 1).sqrt(), 0)
+    # The lowest finite number, not -inf: a row of -inf alone would be NaN, and so would its gradient.
+    score = (modulus / math.sqrt(q[0].shape[-1])).masked_fill(~mask, torch.finfo(modulus.dtype).min)
+    return torch.softmax(score, dim=-1).masked_fill(~mask, 0.0)
+
+
+def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
+    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend.
+
+    Raises:
+        UnsupportedTerm: there is a term that says something else than that.
+    """
+    if lost := terms.used() - _HEEDED:
+        raise UnsupportedTerm(
+            f"the attention of position model {model!r} has no place for {', '.join(sorted(lost))}; it goes with "
+            f"models that act at the input, or by {', '.join(sorted(_HEEDED))}"
+        )
+    b, n, _ = x.shape
+    result = torch.ones(1, 1, n, n, dtype=torch.bool, device=x.device)
+    for mask in (*terms.mask, *(pairs.dense(b, n, n) for pairs in terms.pairs)):
+        result = result & mask
+    return result.tril() if terms.causal else result

@@ -1,0 +1,49 @@
+"""Sinusoids of the place and of the step before every layer: the Universal Transformer's paper (Dehghani 2019)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions._timing import timing
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+
+__all__ = ["UniversalSinusoidal"]
+
+
+class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
+    """x_t + P_t + P_l before every layer l = 0, 1, ...: the place and the number of the step, rows of one table.
+
+    P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``.
+    (Dehghani et al. 2019; survey, eq. 24; the option "sinusoid" of the authors' code.) The code counts steps from 0 and
+    puts sines before cosines; eq. 24 interleaves them, with exponents -2i/d.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: t, one number per unit.
+
+    Raises:
+        PositionError: the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        cite="dehghani2019",
+        structure="sequence",
+        cells=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
+        table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, d) the sinusoids of the places, the same at every layer."""
+        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
+        return timing(places, self.dims.width)
+
+    def layer(self, x: Tensor, prepared: Tensor, site: Site) -> Tensor:
+        step = timing(torch.tensor(site.layer, device=x.device), self.dims.width)
+        return x + (prepared + step).to(x.dtype)
