@@ -55,8 +55,15 @@ def attempt(encode: Callable[[], Encoded]) -> Encoded | None:
         return None
 
 
-def meaning(encoded: Encoded) -> np.ndarray:
-    return encoded.values if encoded.index is None else encoded.pairs()
+def meaning(encoded: Encoded, units: int) -> np.ndarray:
+    """What each of the units has, or each pair of them: -1 where an encoding of listed pairs is silent."""
+    if encoded.index is None:
+        return encoded.values
+    if encoded.listed is None:
+        return encoded.pairs()
+    whole = np.full((units, units), -1)
+    whole[tuple(encoded.listed.T)] = encoded.values[encoded.index]
+    return whole
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,8 +74,8 @@ def test_many_is_one_by_one(name: str, drawn: list[Structure]) -> None:
     singly = [(s, e) for s in drawn if (e := attempt(lambda s=s: encoding.one(s))) is not None]
     together = encoding.many([s for s, _ in singly])
     assert len(together) == len(singly)
-    for (_, one), many in zip(singly, together, strict=True):
-        np.testing.assert_array_equal(meaning(many), meaning(one))
+    for (s, one), many in zip(singly, together, strict=True):
+        np.testing.assert_array_equal(meaning(many, s.unit_count), meaning(one, s.unit_count))
         assert many.values.dtype == one.values.dtype
 
 
@@ -85,7 +92,13 @@ def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Str
         assert len(encoded.values) == u
     else:
         assert encoded.index is not None
-        assert encoded.index.shape == (u, u)
+        assert (encoded.listed is not None) == encoding.sparse
+        if encoded.listed is None:
+            assert encoded.index.shape == (u, u)
+        else:
+            assert encoded.listed.shape == (len(encoded.index), 2)
+            assert len(np.unique(encoded.listed, axis=0)) == len(encoded.listed)
+            assert ((encoded.listed >= 0) & (encoded.listed < u)).all()
         assert encoded.index.dtype.kind == "u"
         assert len(np.unique(encoded.values, axis=0)) == len(encoded.values)
     assert np.isfinite(encoded.values).all()
@@ -128,9 +141,9 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     short, long = path(["x"] * n), path(["x"] * (n + more))
     encoding = fitted(name, [long])
     if encoding.causal:
-        grown = meaning(encoding.one(long))
+        grown = meaning(encoding.one(long), n + more)
         first = grown[:n] if encoding.arity == 1 else grown[:n, :n]
-        np.testing.assert_array_equal(first, meaning(encoding.one(short)))
+        np.testing.assert_array_equal(first, meaning(encoding.one(short), n))
 
 
 @pytest.mark.parametrize(
@@ -186,11 +199,12 @@ def _assert_permuted(encoding: Encoding, old: Structure, number: np.ndarray) -> 
     if here is None or there is None:
         assert here is there
         return
-    expected = meaning(here)[p] if encoding.arity == 1 else meaning(here)[p][:, p]
+    mine, other = meaning(there, len(p)), meaning(here, len(p))
+    expected = other[p] if encoding.arity == 1 else other[p][:, p]
     if expected.dtype.kind == "f":
-        np.testing.assert_allclose(meaning(there), expected, atol=2e-6)
+        np.testing.assert_allclose(mine, expected, atol=2e-6)
     else:
-        np.testing.assert_array_equal(meaning(there), expected)
+        np.testing.assert_array_equal(mine, expected)
 
 
 def _without_units(structure: Structure) -> Structure:

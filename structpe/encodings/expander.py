@@ -1,0 +1,142 @@
+"""Few pairs instead of all: the edges, a random expander, and a virtual node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from structpe.encodings._expanders import GENERATORS, Algorithm, expander
+from structpe.encodings._nearby import ranks
+from structpe.encodings._walks import labels_of
+from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.errors import EncodingError
+from structpe.structure import Ids, Structure
+
+__all__ = ["Expander"]
+
+_RANDOM, _TO_VIRTUAL, _FROM_VIRTUAL, _ITSELF, _WITHIN, _FIRST = range(6)
+
+
+@dataclass(frozen=True)
+class Expander(Encoding, name="expander"):
+    """The pairs of the graph's edges, of a random regular graph over its nodes, and of its virtual node, with types.
+
+    ::
+
+        0                a random edge
+        1, 2             the query, the key is the virtual node
+        3                a unit and itself
+        4                two units of one node
+        5, 6             an edge with an unknown label, from the query to the key, from the key to the query
+        7 + 2i, 8 + 2i   likewise an edge with label i; edges of an undirected structure have the first of both types
+
+    Each pair is listed once, with the first type that it has of: virtual, label (the smallest), random. (Shirzad et al.
+    2023, section 3.) In the authors' code a pair with an edge of two kinds, or with parallel ones, is listed as often,
+    and its value enters the softmax as often, each time with the weight of that type.
+
+    The random graph is the union of ``degree`` permutations, or rings, so that nodes have twice as many neighbours. It
+    is drawn up to ``attempts`` times until its spectral gap is nearly as large as can be; up to 10 nodes it is the
+    complete graph. The authors' code means to take its loops out but keeps them; here they are out. Numpy's default
+    generator draws it, started anew from ``seed`` for each structure, over nodes in reading order; where there is no
+    order over nodes by number, so that other numbers give another sample.
+
+    Virtual nodes (:func:`structpe.transforms.virtual.with_virtual_node`) have no part in the random graph.
+
+    Args:
+        labels: the known labels of edges; :meth:`fit` finds them.
+        degree: number of permutations or rings.
+        algorithm: ``permutations``, as by default in the code ("Random-d"); ``permutation``, one of ``degree`` copies
+            of the nodes ("Random-d-2"); ``cycles`` ("Hamiltonian").
+        itself: whether units attend to themselves; in the code they do so only if loops are added to the data.
+        seed: of the generator.
+        attempts: most graphs that are drawn.
+    """
+
+    arity = 2
+    sparse = True
+
+    labels: tuple[str, ...] = ()
+    degree: int = 5
+    algorithm: Algorithm = "permutations"
+    itself: bool = False
+    seed: int = 0
+    attempts: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if self.degree < 1 or self.attempts < 1:
+            raise EncodingError(
+                f"encoding 'expander': degree {self.degree}, attempts {self.attempts}; give 1 or more of both"
+            )
+        if self.algorithm not in GENERATORS:
+            known = ", ".join(map(repr, GENERATORS))
+            raise EncodingError(f"encoding 'expander': algorithm is {self.algorithm!r}; give one of {known}")
+
+    @property
+    def size(self) -> int:
+        """Number of types: a learned table has as many rows."""
+        return _FIRST + 2 * (len(self.labels) + 1)
+
+    def fit(self, structures: Sequence[Structure]) -> Expander:
+        return replace(self, labels=labels_of(structures))
+
+    def one(self, structure: Structure) -> Encoded:
+        virtual = np.asarray(structure.features.get("virtual", np.zeros(structure.size))) != 0
+        n = structure.size
+        typed = np.concatenate([self._virtual(virtual), self._edges(structure), self._random(structure, virtual)])
+        # The first of each pair is kept: what comes first above.
+        _, first = np.unique(typed[:, 0] * n + typed[:, 1], return_index=True)
+        return self._of_units(structure, typed[first])
+
+    def _virtual(self, virtual: Ids) -> Ids:
+        """(e, 3) query, key, type."""
+        joined = np.argwhere((virtual[:, None] | virtual[None, :]) & ~np.eye(len(virtual), dtype=bool))
+        return np.column_stack([joined, np.where(virtual[joined[:, 0]], _TO_VIRTUAL, _FROM_VIRTUAL)])
+
+    def _edges(self, structure: Structure) -> Ids:
+        numbers = {label: i for i, label in enumerate(self.labels, start=1)}
+        along = [_FIRST + 2 * numbers.get(structure.relation(e), 0) for e in range(len(structure.edges))]
+        types = np.array(along, dtype=np.int64)
+        here = np.column_stack([structure.edges, types])
+        back = np.column_stack([structure.edges[:, ::-1], types + structure.directed])
+        both = np.concatenate([here, back[structure.edges[:, 0] != structure.edges[:, 1]]])
+        result: Ids = both[np.argsort(both[:, 2], kind="stable")]
+        return result
+
+    def _random(self, structure: Structure, virtual: Ids) -> Ids:
+        real = np.flatnonzero(~virtual)
+        real = real[np.argsort(ranks(structure)[real])]
+        edges = real[expander(len(real), self.degree, self.algorithm, self.seed, self.attempts)]
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        both = np.concatenate([edges, edges[:, ::-1]])
+        return np.column_stack([both, np.full(len(both), _RANDOM)])
+
+    def _of_units(self, structure: Structure, typed: Ids) -> Encoded:
+        owner = structure.unit_owner
+        first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
+        places = np.arange(len(owner))
+        parts = [_spread(typed[typed[:, 0] != typed[:, 1]], first, count)]
+        loops = np.zeros(structure.size, dtype=np.int64) - 1
+        own = typed[typed[:, 0] == typed[:, 1]]
+        loops[own[:, 0]] = own[:, 2]
+        loops = np.where((loops < 0) & self.itself, _ITSELF, loops)[owner]
+        parts.append(np.column_stack([places, places, loops])[loops >= 0])
+        nodes = np.arange(structure.size)
+        inner = _spread(np.column_stack([nodes, nodes, np.full(structure.size, _WITHIN)]), first, count)
+        parts.append(inner[inner[:, 0] != inner[:, 1]])
+        pairs = np.concatenate(parts)
+        values, index = np.unique(pairs[:, 2], return_inverse=True)
+        return Encoded(values, narrow(index), pairs[:, :2])
+
+
+def _spread(typed: Ids, first: Ids, count: Ids) -> Ids:
+    """From pairs of nodes to those of all their units."""
+    query, key, _ = typed.T
+    many = count[query] * count[key]
+    which = np.repeat(np.arange(len(typed)), many)
+    inside = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    wide = count[key][which]
+    columns = first[query[which]] + inside // wide, first[key[which]] + inside % wide, typed[which, 2]
+    return np.column_stack(columns)
