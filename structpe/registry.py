@@ -18,6 +18,9 @@ __all__ = ["Registry", "unknown"]
 
 T = TypeVar("T")
 
+_FEW = 50
+"""As many names a person reads in an error message."""
+
 
 class Registry(Mapping[str, T], Generic[T]):
     """The named classes of a package, by name; its modules are imported at the first look.
@@ -75,10 +78,13 @@ class Registry(Mapping[str, T], Generic[T]):
 
 
 def unknown(what: str, given: str, known: list[str]) -> str:
-    """The text for a name that is not known: what was given, the nearest known names, all known names."""
+    """The text for a name that is not known: what was given, the nearest known name, all known names if few enough."""
     near = difflib.get_close_matches(given, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
+    if len(known) <= _FEW:
+        return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
+    nearest = difflib.get_close_matches(given, known, n=8, cutoff=0.0)
+    return f"there is no {what} named {given!r}.{hint} Nearest of {len(known)}: {', '.join(nearest)}"
 
 
 def _origin(entry: object) -> tuple[str, str] | int:

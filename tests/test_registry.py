@@ -42,7 +42,7 @@ def test_a_class_defined_again_takes_its_place() -> None:
 
 def test_unknown_names_get_the_nearest_and_all_known() -> None:
     with pytest.raises(
-        PositionError, match=r"no position model named 'rotery'. Did you mean 'rotary'\? Known: alibi, "
+        PositionError, match=r"no position model named 'rotery'. Did you mean 'rotary'\? Nearest of \d+: rotary, "
     ):
         MODELS["rotery"]
 

@@ -20,6 +20,8 @@ __all__ = ["Row"]
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 """A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
+SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
+"""Sizes that only the survey's formulas need, for what they come to; ours count what the model has."""
 STRUCTURES = ("sequence", "grid", "tree", "graph")
 
 
@@ -30,7 +32,8 @@ class Positions(Command, name="positions"):
     another, that stands in brackets. Ref: reference point, A absolute, R relative, B both. Inj: added to the input
     (APE), to the attention (MAM), both, or neither (-). L: learnable. Rec: recurring at each layer. U: unbound.
     #Param: our formula in d width, h heads, l layers, dh = d/h and the model's own sizes, then how many parameters the
-    model really has at the sizes asked for, then the survey's formula in its own letters.
+    model really has at the sizes asked for, then the survey's formula in its own letters and what it comes to, with t =
+    512 units, n = 30,000 words, D_max = 8, K = 5, d_r = 64, d1 = d/2 and t1 = 16.
     """
 
     example = "structpe positions --width 64 --heads 4 --layers 2\nstructpe positions --encodings"
@@ -65,6 +68,7 @@ class Row:
     Attributes:
         name: its name in the registry.
         spec: what it claims.
+        dims: the sizes that it was built for.
         sizes: the values of its own letters in the formula.
         parameters: how many it has; None where it cannot be built for the sizes asked for.
         problem: why it cannot.
@@ -72,6 +76,7 @@ class Row:
 
     name: str
     spec: Spec
+    dims: Dims
     sizes: dict[str, int]
     parameters: int | None
     problem: str = ""
@@ -85,13 +90,27 @@ class Row:
         try:
             built = build(name, dims)
         except PositionError as error:
-            return cls(name, MODELS[name].spec, {}, None, str(error))
-        return cls(name, built.spec, dict(built.sizes), sum(p.numel() for p in built.parameters()))
+            return cls(name, MODELS[name].spec, dims, {}, None, str(error))
+        return cls(name, built.spec, dims, dict(built.sizes), sum(p.numel() for p in built.parameters()))
 
     def plain(self) -> dict[str, Any]:
         """As data that can be written as JSON."""
-        own = {"name": self.name, "parameters": self.parameters, "sizes": self.sizes, "problem": self.problem}
+        own = {
+            "name": self.name,
+            "parameters": self.parameters,
+            "survey_parameters": self.survey,
+            "sizes": self.sizes,
+            "problem": self.problem,
+        }
         return own | asdict(self.spec)
+
+    @property
+    def survey(self) -> float | None:
+        """What the survey's formula comes to at these sizes; None where the survey has no such row."""
+        if self.spec.table1 is None:
+            return None
+        own = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "d1": self.dims.width // 2}
+        return float(eval(self.spec.table1.params, {"__builtins__": {}}, SURVEY | own))  # our own transcription
 
     def cells(self) -> list[str]:
         """As cells of the table that is shown."""
@@ -102,7 +121,7 @@ class Row:
         ]
         formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
         count = "-" if self.parameters is None else f"{self.parameters:,}"
-        printed = self.spec.table1.params if self.spec.table1 else ""
+        printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
         return [self.spec.structure, self.name, *marks, formula, count, printed]
 
 

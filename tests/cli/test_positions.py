@@ -8,7 +8,7 @@ import pytest
 
 from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS
-from structpe.positions import MODELS, Cells, Spec
+from structpe.positions import MODELS, Cells, Dims, Spec
 from tests.cli.running import complaint, output
 
 
@@ -27,7 +27,7 @@ def test_models_as_a_table() -> None:
     assert header.split()[:7] == ["structure", "model", "Ref", "Inj", "L", "Rec", "U"]
     assert "d=32 h=4 l=3" in header
     learned = next(line for line in lines if line.split()[1:2] == ["learned"])
-    assert learned.split()[2:] == ["A", "APE", "y", "n", "n", "t*d,", "t=512", "16,384", "t*d"]
+    assert learned.split()[2:] == ["A", "APE", "y", "n", "n", "t*d,", "t=512", "16,384", "t*d", "=", "16,384"]
     assert learned.index("A ") == header.index("Ref"), "columns are aligned"
     assert "\x1b" not in shown, "no colours in a pipe"
     for name, model in MODELS.items():
@@ -37,12 +37,18 @@ def test_models_as_a_table() -> None:
 def test_what_differs_from_the_survey_stands_in_brackets() -> None:
     ours = Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="R*h")
     survey = Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*(D_max+1)*h")
-    row = Row("own", Spec("key", "graph", ours, survey), {"R": 1234}, 9872)
-    assert row.cells() == ["graph", "own", "B (R)", "MAM", "y", "y", "n (y)", "R*h, R=1234", "9,872", "2*(D_max+1)*h"]
+    row = Row("own", Spec("key", "graph", ours, survey), Dims(512, 8, 6), {"R": 1234}, 9872)
+    marks = ["B (R)", "MAM", "y", "y", "n (y)"]
+    assert row.cells() == ["graph", "own", *marks, "R*h, R=1234", "9,872", "2*(D_max+1)*h = 144"]
+
+
+def test_every_formula_of_the_survey_comes_to_a_number() -> None:
+    rows = json.loads(output("positions", "--json"))
+    assert all((row["survey_parameters"] is None) == (row["table1"] is None) for row in rows)
 
 
 def test_a_model_that_the_sizes_do_not_fit_is_explained() -> None:
-    row = Row("own", next(iter(MODELS.values())).spec, {}, None, "needs an even width")
+    row = Row("own", next(iter(MODELS.values())).spec, Dims(512, 8, 6), {}, None, "needs an even width")
     assert row.cells()[8] == "-"
     assert complaint("positions", "--width", "7") == (
         "8 heads do not divide the width 7; the next that they divide is 8"
@@ -66,4 +72,4 @@ def test_cite() -> None:
 @pytest.mark.parametrize(("given", "near"), [("t6", ""), ("rotry", " Did you mean 'rotary'?")])
 def test_cite_of_an_unknown_model(given: str, near: str) -> None:
     message = complaint("cite", given)
-    assert message.startswith(f"there is no position model named {given!r}.{near} Known: alibi, ")
+    assert message.startswith(f"there is no position model named {given!r}.{near} Nearest of {len(MODELS)}: ")

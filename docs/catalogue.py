@@ -1,0 +1,66 @@
+"""Writes catalogue.md, every position model with its row of Table 1, from the registry.
+
+python docs/catalogue.py > docs/catalogue.md
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+
+from structpe.cli.positions import STRUCTURES, SURVEY, Row
+from structpe.positions import MODELS, Dims
+
+HEAD = """\
+# The catalogue
+
+Every position model of the library, generated from the code by `python docs/catalogue.py > docs/catalogue.md`. The
+cells are those of the survey's Table 1 (Dufter, Schmitt and Schütze 2022). What stands in them is what structpe claims
+of its own models, and each claim is measured by a test; where the survey prints another, that stands in brackets, and
+the reason below the table.
+
+Ref: reference point, A absolute, R relative, B both. Inj: what it changes, the input (APE), attention (MAM), both, or
+neither. L: learnable. Rec: recurring at each layer. U: unbound. #Param: our formula in d, h, l, dh = d/h and the
+model's own sizes; the count at d = {dims.width}, h = {dims.heads}, l = {dims.layers}; the survey's formula and what it
+comes to ({letters}, d1 = d/2). `structpe positions` prints the same for other sizes. Formula, sources and departures of
+a model stand in its docstring, `help(structpe.positions.T5)`; whom to cite for it, `structpe cite t5`.
+"""
+TITLES = {"sequence": "Sequences", "grid": "Grids", "tree": "Trees", "graph": "Graphs"}
+DIMS = Dims(512, 8, 6)
+
+
+def main() -> None:
+    """Print the page."""
+    letters = ", ".join(f"{letter} = {size:,}" for letter, size in SURVEY.items())
+    print(HEAD.format(dims=DIMS, letters=letters))
+    rows = [Row.measured(name, DIMS) for name in MODELS]
+    for structure in STRUCTURES:
+        print("\n".join(section(TITLES[structure], [row for row in rows if row.spec.structure == structure])))
+
+
+def section(title: str, rows: list[Row]) -> Iterator[str]:
+    """A heading, a table, and why cells differ."""
+    yield f"## {title}\n"
+    yield "| model | what it is | Ref | Inj | L | Rec | U | #Param | count | survey's #Param |"
+    yield "|---|---|---|---|---|---|---|---|--:|---|"
+    for row in rows:
+        _, name, *marks, formula, count, printed = row.cells()
+        cells = [f"`{name}`", about(name), *marks, f"`{formula}`", count, f"`{printed}`" if printed else ""]
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
+    yield ""
+    for row in rows:
+        if row.spec.note:
+            yield f"- `{row.name}`: {row.spec.note}"
+        if row.problem:
+            yield f"- `{row.name}`: {row.problem}"
+    yield ""
+
+
+def about(name: str) -> str:
+    """The first line of the file that the model stands in."""
+    return (inspect.getdoc(sys.modules[MODELS[name].__module__]) or "").partition("\n")[0].rstrip(".")
+
+
+if __name__ == "__main__":
+    main()
