@@ -12,7 +12,7 @@ from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions.base import Sources
 
-__all__ = ["check_shape", "coordinates", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
+__all__ = ["check_shape", "coordinates", "counts", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
 
 
 def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
@@ -28,6 +28,21 @@ def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> 
             f"give it axes={axes}, if it has that option"
         )
     return of_units
+
+
+def counts(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
+    """(b, n, axes, 2) how many places there are up to a unit on each axis, from 1, and how many on the whole line.
+
+    Raises:
+        PositionError: the encoding does not say so.
+    """
+    ranks = coordinates(model, encoding, of_units, axes)
+    if ranks.shape[3:] != (2,):
+        raise PositionError(
+            f"position model {model!r} needs counts of places per axis, as 'grid-rank' gives them; {encoding.name!r} "
+            f"gives coordinates alone"
+        )
+    return ranks
 
 
 def outside(places: Tensor) -> Tensor:

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
-from structpe.errors import PositionError
-from structpe.positions._grids import coordinates, half, in_queries_and_keys
+from structpe.positions._grids import counts, half, in_queries_and_keys
 from structpe.positions._rows import of_arity
 from structpe.positions._waves import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
@@ -48,13 +47,8 @@ class DETR(PositionModel, name="detr"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, m, d) P of all units, once for all layers."""
-        counts = coordinates(self.name, self.encodings[0], positions[self.encodings[0]], 2)
-        if counts.ndim != 4:
-            raise PositionError(
-                f"position model {self.name!r} needs counts of places per axis, as 'grid-rank' gives them; "
-                f"{self.encodings[0].name!r} gives coordinates alone"
-            )
-        places, whole = counts.double().unbind(-1)
+        ranks = counts(self.name, self.encodings[0], positions[self.encodings[0]], 2)
+        places, whole = ranks.double().unbind(-1)
         if self.normalize:
             places = places / (whole + 1e-6) * 2 * math.pi
         return interleaved(places, self.dims.width // 2).flatten(-2)
