@@ -33,8 +33,13 @@ def waves(of_pairs: Lookup, make: Waves, width: int, dtype: torch.dtype) -> Look
 
 
 def halves(places: Tensor, width: int) -> Tensor:
-    """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's."""
-    angles = places[..., None].to(torch.float64) * frequencies(width, places.device)
+    """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's.
+
+    omega is rounded to float32, as the authors' is: it is then theirs to the last digit, and nothing is lost by that,
+    since sines and cosines of a frequency a little different are as good.
+    """
+    rounded = frequencies(width, places.device).to(torch.float32).to(torch.float64)
+    angles = places[..., None].to(torch.float64) * rounded
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., :width]
 
 

@@ -19,9 +19,9 @@ class ConvolutionDynamicKey(PositionModel, name="convolution-dynamic-key"):
 
     A lightweight convolution whose kernel depends on the key ("convk" of the code): the vectors of Shaw et al. (2018),
     at queries alone. Its offset is that of the query as the key sees it. W (2m + 1, d_h) is of each layer and shared by
-    its heads. Entries start from a uniform distribution of width 1/sqrt(2m + 1) either way, as in the code. s - t is key minus query, or any other encoding of
-    pairs by signed integers; pairs without a path and units of one node have rows of their own, where the encoding has
-    such pairs.
+    its heads. Entries start from a uniform distribution of width 1/sqrt(2m + 1) either way, as in the code. s - t is
+    key minus query, or any other encoding of pairs by signed integers; pairs without a path and units of one node have
+    rows of their own, where the encoding has such pairs.
 
     Args:
         dims: sizes of the Transformer.
