@@ -1,0 +1,166 @@
+"""Attention whose scores are read off states of pairs, which begin with random walks (Ma et al. 2023)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.degree import Degree
+from structpe.encodings.rrwp import RRWP
+from structpe.errors import PositionError
+from structpe.positions._blocks import allowed
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.structure import path
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GRIT"]
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What goes from layer to layer.
+
+    Attributes:
+        pairs: (b, n, n, d) e, the states of pairs.
+        own: (b, n, K) what the walks say of each unit and itself.
+        degree: (b, n, 1) log(1 + degree).
+    """
+
+    pairs: Tensor
+    own: Tensor
+    degree: Tensor
+
+
+class GRIT(Block, name="grit"):
+    """Scores A_w.e'_ij from the states e_ij of pairs, which each layer changes: e_ij = W_r P_ij at first.
+
+    ::
+
+        x_i   = x_i + W_a P_ii                                                        before the first layer
+        e'_ij = relu(rho((W_q x_i + W_k x_j) * W_w e_ij) + W_b e_ij)                  rho(z) = sgn(z) sqrt(|z|)
+        a_ij  = softmax_j(clip(A_w.e'_ij, -5, 5))                                     of each head
+        y_i   = sum_j a_ij (W_v x_j + W_e e'_ij)
+        out_i = W_o (y_i * c_1 + log(1 + deg_i) y_i * c_2),    e_ij = norm(e_ij + W_o' e'_ij)
+
+    P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
+    W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
+    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of pairs
+    need memory b n^2 d.
+
+    As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Otherwise than there: states are
+    normalised by LayerNorm, an option of the code, where its configurations have BatchNorm, which depends on what else
+    is in a batch; units are normalised before a layer, as all of this library's layers do; the last layer does not
+    change the states, which nobody reads; labels of edges are not added to the states.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: a vector per pair.
+
+    Raises:
+        PositionError: the encoding gives no vector per pair.
+        UnsupportedTerm: another model of a sum changes attention by more than which pairs attend.
+    """
+
+    spec = Spec(
+        cite="ma2023",
+        structure="graph",
+        cells=Cells(
+            "B",
+            "both",
+            learnable=True,
+            recurring=True,
+            unbound=False,
+            params="2*K*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)",
+        ),
+        note="walks are relative; degrees are absolute, and what makes it so",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = RRWP()) -> None:
+        width = _width(self.name, encoding)
+        super().__init__(dims, [encoding, Degree("out")], K=width)
+        self.absolute, self.relative = (nn.Linear(width, dims.width, bias=False) for _ in range(2))
+        self.blocks = nn.ModuleList(_Attention(dims, layer + 1 < dims.layers) for layer in range(dims.layers))
+
+    def prepare(self, positions: Positions) -> _State:
+        """The states of pairs before the first layer."""
+        walks: Lookup = positions[self.encodings[0]]
+        own = walks.map(lambda p: p.to(self.relative.weight.dtype))
+        degree: Tensor = positions[self.encodings[1]]
+        logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
+        return _State(own.map(self.relative).dense(), _diagonal(own), logarithm)
+
+    def inputs(self, x: Tensor, prepared: _State) -> Tensor:
+        own: Tensor = self.absolute(prepared.own)
+        return x + own
+
+    def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
+        out, pairs = self.blocks[site.layer](x, prepared, allowed(self.name, terms, x))
+        return out, replace(prepared, pairs=pairs)
+
+
+class _Attention(nn.Module):
+    """A layer's attention; with ``changes`` it also changes the states of pairs."""
+
+    def __init__(self, dims: Dims, changes: bool) -> None:
+        super().__init__()
+        d, h, dh = dims.width, dims.heads, dims.head
+        self.dims = dims
+        self.query, self.key, self.value = nn.Linear(d, d), nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
+        self.weigh, self.add, self.out = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.score = nn.Parameter(torch.empty(h, dh))
+        self.of_pairs = nn.Parameter(torch.empty(h, dh, dh))
+        self.scaler = nn.Parameter(torch.empty(2, d))
+        self.pairs = nn.Linear(d, d) if changes else None
+        self.norm = nn.LayerNorm(d) if changes else None
+        for weight in (self.query.weight, self.key.weight, self.value.weight, self.weigh.weight, self.add.weight):
+            nn.init.xavier_normal_(weight)
+        for parameter in (self.score, self.scaler):
+            nn.init.xavier_normal_(parameter)
+        nn.init.normal_(self.of_pairs, std=math.sqrt(1 / dh))
+
+    def forward(self, x: Tensor, state: _State, there: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, n, d) what is added to the units, and (b, n, n, d) the states of pairs after it."""
+        e = state.pairs
+        met = (self.query(x)[:, :, None] + self.key(x)[:, None]) * self.weigh(e)
+        rooted = torch.relu(met).sqrt() - torch.relu(-met).sqrt()
+        seen = torch.relu(rooted + self.add(e))
+        heads = self._heads(seen)
+        scores = torch.einsum("bijhc,hc->bhij", heads, self.score).clamp(-5, 5)
+        weights = _softmax(scores, there)
+        y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
+        y = y + torch.einsum("bihc,hck->bihk", torch.einsum("bhij,bijhc->bihc", weights, heads), self.of_pairs)
+        y = y.flatten(2)
+        out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
+        if self.pairs is None or self.norm is None:
+            return out, e
+        return out, self.norm(e + self.pairs(seen))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
+
+
+def _softmax(scores: Tensor, there: Tensor) -> Tensor:
+    """Over the keys that are there; zeros for a query that has none."""
+    somewhere = there.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~there & somewhere, -math.inf), dim=-1)
+    return weights * somewhere
+
+
+def _diagonal(pairs: Lookup) -> Tensor:
+    """(b, n, ...) what each unit has with itself."""
+    index = pairs.index.diagonal(dim1=1, dim2=2)
+    return pairs.table[pairs.rows.gather(1, index)]
+
+
+def _width(model: str, encoding: Encoding) -> int:
+    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
+        )
+    return int(shape[1])

@@ -1,0 +1,113 @@
+"""GRIT: random walks by powers of a matrix, and a layer of the authors' code pair by pair."""
+
+from __future__ import annotations
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from structpe.data.encode import encode
+from structpe.encodings import RRWP, Offset, RandomWalk
+from structpe.errors import EncodingError, PositionError, UnsupportedTerm
+from structpe.positions import MODELS, Dims, Site, build
+from structpe.structure import Structure, path
+from structpe.terms import Terms
+from tests.positions.cases import Around, made, noise
+
+
+def molecule(seed: int = 0, size: int = 9) -> Structure:
+    graph = nx.gnp_random_graph(size, 0.3, seed=seed)
+    return Structure(("x",) * size, np.array(graph.edges).reshape(-1, 2), directed=False)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_walks_by_powers_of_the_matrix(seed: int) -> None:
+    structure = molecule(seed)
+    a = structure.adjacency()
+    with np.errstate(divide="ignore"):
+        scale = np.where(a.sum(1) > 0, 1 / a.sum(1), 0)
+    m = np.diag(scale) @ a
+    pairs = RRWP(steps=5).one(structure).pairs()
+    for step in range(5):
+        np.testing.assert_allclose(pairs[:, :, step], np.linalg.matrix_power(m, step), atol=1e-12)
+
+
+def test_the_diagonals_are_those_of_the_random_walk_encoding() -> None:
+    structure = molecule(2)
+    diagonal = np.einsum("iik->ik", RRWP(steps=7).one(structure).pairs())[:, 1:]
+    np.testing.assert_allclose(diagonal, RandomWalk(6).one(structure).values, atol=1e-6)
+
+
+def test_units_have_what_their_nodes_have() -> None:
+    structure = path("abc").with_units("abbc", [0, 1, 1, 2])
+    pairs, owner = RRWP().one(structure).pairs(), [0, 1, 1, 2]
+    np.testing.assert_array_equal(pairs, RRWP().one(path("abc")).pairs()[owner][:, owner])
+
+
+def test_a_layer_pair_by_pair() -> None:
+    """The authors' layer as messages along edges, with loops in place of tensors."""
+    structure = molecule(1)
+    n, h, c = structure.size, 2, 4
+    model, x = made("grit", Dims(8, 2, 2)), noise(1, n, 8)
+    block = model.blocks[0]
+    walks = torch.from_numpy(RRWP().one(structure).pairs())
+    degree = structure.adjacency().sum(1)
+    x = model.inputs(x, prepared := model.prepare(encode([structure], model.encodings)))
+    with torch.no_grad():
+        out, after = model.attend(x, prepared, Site(0), Terms())
+        q, k, v = block.query(x)[0], block.key(x)[0], block.value(x)[0]
+        for i in range(n):
+            scores, seen = torch.zeros(n, h, dtype=torch.float64), []
+            for j in range(n):
+                e = model.relative.weight @ walks[i, j]
+                met = (q[i] + k[j]) * (block.weigh.weight @ e + block.weigh.bias)
+                root = torch.tensor([math.copysign(math.sqrt(abs(z)), z) for z in met.tolist()], dtype=torch.float64)
+                seen.append((root + block.add.weight @ e + block.add.bias).clamp(min=0))
+                for head in range(h):
+                    part = seen[j][head * c : (head + 1) * c]
+                    scores[j, head] = (part @ block.score[head]).clamp(-5, 5)
+                normed = torch.nn.functional.layer_norm(e + block.pairs(seen[j]), (8,), *block.norm.parameters())
+                torch.testing.assert_close(after.pairs[0, i, j], normed, rtol=0, atol=1e-9)
+            weights = scores.softmax(0)
+            y = torch.zeros(8, dtype=torch.float64)
+            for head in range(h):
+                part = slice(head * c, (head + 1) * c)
+                y[part] = sum(weights[j, head] * (v[j, part] + seen[j][part] @ block.of_pairs[head]) for j in range(n))
+            scaled = y * block.scaler[0] + math.log(1 + degree[i]) * y * block.scaler[1]
+            torch.testing.assert_close(out[0, i], block.out(scaled), rtol=0, atol=1e-9)
+
+
+def test_what_begins_the_layers() -> None:
+    structure = molecule(1)
+    model = made("grit")
+    x = noise(1, structure.size, 8)
+    own = torch.from_numpy(np.einsum("iik->ik", RRWP().one(structure).pairs()))
+    begun = model.inputs(x, model.prepare(encode([structure], model.encodings)))
+    torch.testing.assert_close(begun[0], x[0] + own @ model.absolute.weight.T)
+
+
+def test_it_goes_with_models_at_the_input_and_says_what_it_has_no_place_for() -> None:
+    dims, structure = Dims(8, 2, 2), path("abcd")
+    both = build(["sinusoidal", "grit"], dims).double()
+    assert Around(both)(encode([structure], both.encodings), noise(1, 4, 8)).shape == (1, 4, 8)
+    wrong = build(["t5", "grit"], dims).double()
+    with pytest.raises(UnsupportedTerm, match="'grit' brings an attention of its own, which has no place for bias"):
+        Around(wrong)(encode([structure], wrong.encodings), noise(1, 4, 8))
+
+
+def test_a_unit_that_may_attend_nowhere_gets_no_more_than_the_bias() -> None:
+    model = made("grit")
+    prepared = model.prepare(encode([path("abc")], model.encodings))
+    nowhere = Terms(mask=(torch.zeros(1, 1, 1, 3, dtype=torch.bool),))
+    out, _ = model.attend(noise(1, 3, 8), prepared, Site(0), nowhere)
+    torch.testing.assert_close(out, model.blocks[0].out.bias.expand_as(out))
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(PositionError, match=r"'grit' needs a vector per pair .*; 'offset' gives one number"):
+        MODELS["grit"](Dims(8, 2, 1), encoding=Offset())
+    with pytest.raises(EncodingError, match="steps is 0"):
+        RRWP(0)
