@@ -282,6 +282,9 @@ def test_auto_takes_the_cheapest_that_can(some: set[str]) -> None:
         (("causal", "bias"), "sdpa"),
         (("causal", "value"), "tables"),
         (("projection", "key"), "sdpa"),
+        (("pairs",), "edges"),
+        (("pairs", "causal", "product", "value"), "edges"),
+        (("pairs", "feature_map"), "edges"),
     ],
 )
 def test_what_auto_takes(some: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,6 +315,28 @@ def test_dropout_keeps_the_mean(kernel: str) -> None:
     dropped = torch.stack([attend(q, k, v, terms, kernel, dropout=0.3) for _ in range(1500)])
     assert not torch.equal(dropped[0], dropped[1])
     torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.15)
+
+
+@pytest.mark.parametrize("some", [set(), {"bias", "key", "product", "value"}, {"feature_map"}])
+def test_no_pair_at_all_gives_zeros(some: set[str]) -> None:
+    q, k, v = inputs()
+    none = torch.zeros(0, dtype=torch.int64)
+    terms = drawn(some, 0, grad=True) + Terms(pairs=(Pairs(none, none, none),))
+    out = attend(q, k, v, terms, "edges")
+    assert not out.any()
+    out.sum().backward()
+    assert not any(x.grad.any() for x in (q, k, v) if x.grad is not None)
+
+
+def test_gradients_of_gradients_along_pairs_are_those_of_dense() -> None:
+    q, k, v = inputs()
+    terms = drawn({"pairs", "value", "key"}, 0)
+    found = []
+    for kernel in ("edges", "dense"):
+        (grad,) = torch.autograd.grad(attend(q, k, v, terms, kernel).square().sum(), q, create_graph=True)
+        found.append(torch.autograd.grad(grad.square().sum(), (q, k, v)))
+    for mine, dense in zip(*found, strict=True):
+        torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9)
 
 
 def test_no_terms_are_plain_attention() -> None:

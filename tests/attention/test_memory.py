@@ -17,7 +17,7 @@ from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Dims
 from structpe.structure import Structure
-from structpe.terms import Lookup, Terms
+from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
 
 B, H, N, D, ROWS = 2, 2, 64, 32, 9
 PAIR_VECTORS = B * N * N * D
@@ -35,6 +35,19 @@ class Largest(TorchDispatchMode):
         for x in tree_leaves(result):
             if isinstance(x, Tensor) and elements(x) > torch.Size(self.shape).numel() * (self.shape != ()):
                 self.shape = tuple(x.shape)
+        return result
+
+
+class All(TorchDispatchMode):
+    """How many numbers all operations together gave memory to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.count += sum(elements(x) for x in tree_leaves(result) if isinstance(x, Tensor))
         return result
 
 
@@ -58,7 +71,7 @@ def largest(kernel: str, terms: Terms) -> int:
 @pytest.mark.parametrize("field", ["key", "query", "value"])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_vectors_of_pairs_stay_in_their_table(kernel: str, field: str) -> None:
-    if field not in KERNELS[kernel].supports:
+    if field not in KERNELS[kernel].supports or KERNELS[kernel].needs:
         return
     used = largest(kernel, Terms(**{field: (lookup(D),)}, mask=(torch.rand(B, 1, N, N) < 0.9,)))
     assert (used < PAIR_VECTORS) == (kernel != "dense")
@@ -69,6 +82,42 @@ def test_vectors_of_pairs_stay_in_their_table(kernel: str, field: str) -> None:
 @pytest.mark.parametrize("kernel", ["sdpa", "tables"])
 def test_scalars_of_pairs_are_one_per_head(kernel: str) -> None:
     assert largest(kernel, Terms(bias=(lookup(),), key=(lookup(D),), query=(lookup(D),))) <= B * H * N * N
+
+
+LONG = 256
+
+
+@pytest.mark.parametrize("feature_map", [None, torch.exp])
+def test_attention_over_listed_pairs_is_linear_in_them(feature_map: Any) -> None:
+    """Whatever the terms say, forward and backward, no tensor is as large as all pairs."""
+    made, seen = along_edges(LONG, feature_map, Largest())
+    assert torch.Size(seen.shape).numel() < B * LONG * LONG, seen.shape
+    assert made == B * 4 * LONG
+    counts = [along_edges(n, feature_map, All())[1].count for n in (LONG, 2 * LONG)]
+    assert counts[1] < 2.05 * counts[0]
+
+
+def along_edges(n: int, feature_map: Any, mode: Any) -> tuple[int, Any]:
+    """Attention of n queries to four keys each, with every field that listed pairs may have."""
+    q, k, v = (torch.randn(B, H, n, 4, requires_grad=True) for _ in range(3))
+    near = torch.arange(n)[:, None] + torch.arange(4)
+    batch, query = torch.arange(B).repeat_interleave(4 * n), torch.arange(n).repeat_interleave(4).repeat(B)
+    pairs = Pairs(batch, query, near.flatten().repeat(B) % n)
+    others = Pairs(batch, query, pairs.key.roll(1))
+
+    def listed(*width: int, of: Pairs = pairs) -> Listed:
+        return Listed(torch.randn(ROWS, H, *width, requires_grad=True), torch.randint(ROWS, (len(query),)), of)
+
+    terms = Terms(pairs=(pairs, others), mask=(torch.rand(B, 1, 1, n) < 0.9,), causal=True, value=(listed(4),))
+    if feature_map is None:
+        factor = Factor(torch.randn(B, H, n, 2, requires_grad=True), torch.randn(B, H, n, 2, requires_grad=True))
+        terms += Terms(bias=(listed(), listed(of=others)), gate=(listed(),), factors=(factor,), act=torch.tanh)
+        terms += Terms(key=(listed(4),), query=(listed(4, of=others),), product=(listed(4),))
+    else:
+        terms += Terms(feature_map=feature_map)
+    with mode as seen:
+        attend(q, k, v, terms).square().sum().backward()
+    return len(query), seen
 
 
 def comb(label: str) -> Structure:

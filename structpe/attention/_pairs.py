@@ -1,0 +1,132 @@
+"""What terms say of listed pairs, found pair by pair: never (n, m)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from structpe.attention._sums import collect, meet
+from structpe.terms import Listed, Lookup, Pairs, Terms
+
+__all__ = ["Listing"]
+
+
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The e pairs that may attend, among b times n queries and b times m keys of h heads.
+
+    Attributes:
+        pairs: the shortest of the lists.
+        b, h, n, m: the sizes.
+    """
+
+    pairs: Pairs
+    b: int
+    h: int
+    n: int
+    m: int
+
+    @classmethod
+    def of(cls, terms: Terms, q: Tensor, k: Tensor) -> Listing:
+        """The listing for terms that have a list at least."""
+        shortest = sorted(terms.pairs, key=lambda pairs: len(pairs.key))[0]  # min(..., key=...) cannot be compiled
+        b, h, n, _ = q.shape
+        return cls(shortest, b, h, n, k.shape[2])
+
+    @property
+    def query(self) -> Tensor:
+        """(e,) number of the query, counted through the batch."""
+        return self.pairs.batch * self.n + self.pairs.query
+
+    @property
+    def key(self) -> Tensor:
+        """(e,) number of the key, counted through the batch."""
+        return self.pairs.batch * self.m + self.pairs.key
+
+    def flat(self, x: Tensor) -> Tensor:
+        """(b n, h, d) of queries or keys (b or 1, h, n, d)."""
+        return x.expand(self.b, *x.shape[1:]).transpose(1, 2).flatten(0, 1)
+
+    def meet(self, q: Tensor, k: Tensor) -> Tensor:
+        """(e, h) q_i . k_j."""
+        return meet(self.flat(q), self.flat(k), self.query, self.key)
+
+    def meet_keys(self, q: Tensor, x: Lookup | Listed) -> Tensor:
+        """(e, h) q_i . x_ij."""
+        table, row = self._rows(x)
+        return meet(self.flat(q), table, self.query, row)
+
+    def meet_queries(self, x: Lookup | Listed, k: Tensor) -> Tensor:
+        """(e, h) x_ij . k_j."""
+        table, row = self._rows(x)
+        return meet(table, self.flat(k), row, self.key)
+
+    def meet_products(self, q: Tensor, k: Tensor, x: Lookup | Listed) -> Tensor:
+        """(e, h) the sum of q_ic k_jc x_ijc; the one quantity that is made (e, h, d)."""
+        table, row = self._rows(x)
+        each = torch.arange(len(row), device=row.device)
+        return meet(self.flat(q)[self.query] * table[row], self.flat(k), each, self.key)
+
+    def collect(self, weights: Tensor, v: Tensor) -> Tensor:
+        """(b n, h, d) the sum of weights_ij v_j of each query."""
+        return collect(weights, self.flat(v), self.query, self.key, self.b * self.n)
+
+    def collect_pairs(self, weights: Tensor, x: Lookup | Listed) -> Tensor:
+        """(b n, h, d) the sum of weights_ij x_ij of each query."""
+        table, row = self._rows(x)
+        return collect(weights, table, self.query, row, self.b * self.n)
+
+    def scalars(self, x: Lookup | Listed | Tensor) -> Tensor:
+        """(e, h or 1) the quantity of each pair."""
+        if isinstance(x, Tensor):
+            return self._picked(x)
+        table, row = self._rows(x)
+        return table[row]
+
+    def allowed(self, terms: Terms) -> Tensor | None:
+        """(e, h or 1) which of the pairs attend; None for all."""
+        parts = [self._picked(mask) for mask in terms.mask]
+        parts += [self._find(pairs)[1][:, None] for pairs in terms.pairs if pairs is not self.pairs]
+        if terms.causal:
+            parts.append((self.pairs.key <= self.pairs.query + (self.m - self.n))[:, None])
+        return reduce(torch.logical_and, parts) if parts else None
+
+    def _picked(self, x: Tensor) -> Tensor:
+        """(e, h or 1) of a tensor (b or 1, h or 1, n or 1, m or 1)."""
+        pairs = self.pairs
+        batch, query, key = (
+            where if size > 1 else where * 0
+            for size, where in zip((len(x), *x.shape[2:]), (pairs.batch, pairs.query, pairs.key), strict=True)
+        )
+        return x[batch, :, query, key]
+
+    def _rows(self, x: Lookup | Listed) -> tuple[Tensor, Tensor]:
+        """(R, h, ...) the table and (e,) the row of each pair."""
+        if isinstance(x, Lookup):
+            batch = self.pairs.batch if len(x.rows) > 1 else self.pairs.batch * 0
+            row = x.rows[batch, x.index[batch, self.pairs.query, self.pairs.key]]
+            return self._per_head(x.table), row
+        if x.pairs is self.pairs:
+            return self._per_head(x.table), x.index
+        place, found = self._find(x.pairs)
+        # One row more, the zero of a pair that is not on that list.
+        table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
+        row = torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
+        return self._per_head(table), row
+
+    def _per_head(self, table: Tensor) -> Tensor:
+        return table.expand(-1, self.h, *table.shape[2:])
+
+    def _find(self, others: Pairs) -> tuple[Tensor, Tensor]:
+        """(e,) the place of each pair in another list, and whether it is there; a place behind the last, if not."""
+        mine, (theirs, order) = self._code(self.pairs), self._code(others).sort()
+        near = torch.searchsorted(theirs, mine)
+        after = len(theirs)
+        found = torch.cat([theirs, theirs.new_full((1,), -1)])[near] == mine
+        return torch.where(found, torch.cat([order, order.new_full((1,), after)])[near], after), found
+
+    def _code(self, pairs: Pairs) -> Tensor:
+        return (pairs.batch * self.n + pairs.query) * self.m + pairs.key

@@ -1,0 +1,77 @@
+"""Attention over listed pairs only: along the edges of a graph, or within a window. Linear in the number of pairs."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention._pairs import Listing
+from structpe.attention.base import kernel
+from structpe.terms import Terms
+
+__all__ = ["edges"]
+
+
+@kernel(
+    "edges",
+    supports="maps factors bias gate mask key query product value act scale pairs causal feature_map",
+    cost=20,
+    needs="pairs",
+)
+def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
+    """O(e h d) time and O(e h) memory for e pairs: nothing (n, m) is made. A query without a pair gets zeros.
+
+    On a GPU the pairs of a query are summed in no fixed order, so that the last digits may differ from run to run,
+    unless ``torch.use_deterministic_algorithms`` asks for one.
+    """
+    for change in terms.maps:
+        q, k = change(q, k)
+    at = Listing.of(terms, q, k)
+    shares, query = _shares(q, k, terms, at), at.query
+    total = shares.new_zeros(at.b * at.n, at.h).index_add(0, query, shares)[query]
+    weights = functional.dropout(shares / torch.where(total != 0, total, 1), dropout, training=dropout > 0)
+    out = at.collect(weights, v)
+    for x in terms.value:
+        out = out + at.collect_pairs(weights, x)
+    return out.to(v.dtype).view(at.b, at.n, at.h, -1).transpose(1, 2)
+
+
+def _shares(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
+    """(e, h) how much each pair counts, before all of a query are made to sum to one."""
+    allowed = at.allowed(terms)
+    if terms.feature_map is not None:
+        shares = at.meet(terms.feature_map(q), terms.feature_map(k))
+        return shares if allowed is None else shares * allowed
+    scores = _scores(q, k, terms, at)
+    if allowed is not None:
+        # The lowest finite number, not -inf: a query whose pairs are all masked would be NaN, and so its gradient.
+        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+    query = at.query[:, None].expand_as(scores)
+    highest = scores.new_zeros(at.b * at.n, at.h)
+    highest = highest.scatter_reduce(0, query, scores.detach(), "amax", include_self=False)
+    shares = torch.exp(scores - highest.gather(0, query))
+    return shares if allowed is None else shares * allowed
+
+
+def _scores(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
+    """(e, h) the score of each pair."""
+    score = at.meet(q, k)
+    for x in terms.key:
+        score = score + at.meet_keys(q, x)
+    for x in terms.query:
+        score = score + at.meet_queries(x, k)
+    for x in terms.product:
+        score = score + at.meet_products(q, k, x)
+    score = score * (terms.scale / math.sqrt(q.shape[-1]))
+    if terms.act is not None:
+        score = terms.act(score)
+    for gate in terms.gate:
+        score = score * at.scalars(gate)
+    for factor in terms.factors:
+        score = score + at.meet(factor.left, factor.right)
+    for bias in terms.bias:
+        score = score + at.scalars(bias)
+    return score
