@@ -1,4 +1,4 @@
-"""Pairs read as distances and as offsets backwards, and tables that cut no offset off."""
+"""Offsets read backwards, code points as offsets, and tables that cut no offset off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from structpe.positions._rows import Rows, is_plain, of_arity, offsets
 from structpe.positions.base import Positions
 from structpe.terms import Lookup
 
-__all__ = ["Span", "backwards", "check_distances", "steps"]
+__all__ = ["Span", "backwards", "steps"]
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,3 @@ def steps(values: Tensor) -> Tensor:
     """Signed integers: k for units of one node, k places apart, and 0 for pairs without a path."""
     inner = torch.where(values == UNREACHABLE, 0, values - WITHIN)
     return torch.where(is_plain(values), values, inner)
-
-
-def check_distances(model: str, encoding: Encoding, of_pairs: Lookup) -> Tensor:
-    """The distance of each distinct value; pairs without a path are as far apart as the limit of the encoding.
-
-    Raises:
-        PositionError: there is such a pair, and the encoding has no limit.
-    """
-    values = of_pairs.table
-    if "unreachable" not in encoding.codes:
-        return steps(values).abs()
-    limit: int | None = encoding.options().get("limit")
-    if limit is None and bool((values == UNREACHABLE).any()):
-        raise PositionError(
-            f"position model {model!r} met a pair of units without a path, which has no distance; give the encoding "
-            f"a limit, to count such pairs as that far: {encoding.name!r} with limit=..."
-        )
-    return torch.where(values == UNREACHABLE, limit or 0, steps(values).abs())

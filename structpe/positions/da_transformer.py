@@ -7,8 +7,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
+from structpe.positions._fading import distances
 from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions._spans import check_distances
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -50,7 +50,7 @@ class DATransformer(PositionModel, name="da-transformer"):
     def prepare(self, positions: Positions) -> Lookup:
         """The distance of each distinct value."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(lambda _: check_distances(self.name, self.encodings[0], of_pairs))
+        return of_pairs.map(lambda values: distances(self.name, self.encodings[0], values))
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         w, v = self.table.at(site.layer)
