@@ -49,8 +49,8 @@ class GRIT(Block, name="grit"):
 
     P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
     W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
-    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of pairs
-    need memory b n^2 d.
+    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
+    pairs need memory b n^2 d.
 
     As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Otherwise than there: states are
     normalised by LayerNorm, an option of the code, where its configurations have BatchNorm, which depends on what else

@@ -1,0 +1,75 @@
+"""Offsets inside triples: a graph read as many short texts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding
+from structpe.structure import Ids, Structure
+
+__all__ = ["TripleOffset"]
+
+_FAR = 1 << 17  # beyond every table, and an offset all the same
+
+
+@dataclass(frozen=True)
+class TripleOffset(Encoding, name="triple-offset"):
+    """r_ts: how far unit s stands after unit t in the text "head relation tail" of a triple that has both of them.
+
+    ::
+
+        r_ts = place of s - place of t    in the text of a triple, or within their common node
+               UNREACHABLE                if no triple has both
+
+    The graph is that of :func:`structpe.transforms.levi`, split into units: relations are nodes, each with the units
+    of its label, one for each triple, marked by the feature ``is_relation``. An edge between two nodes that are no
+    relations is a triple whose relation has no unit. (Plenz and Frank 2024, section 4.) Where two triples have the same
+    head and tail, the units of these are apart as in the last of them, as in the authors' code. A node that is head and
+    tail of one triple keeps its own offsets, which the code overwrites by those between its two places in the text.
+
+    A virtual node (feature ``virtual``) is an end mark, as ``</s>`` in the code: 131072 behind every unit, which all of
+    T5's tables take for infinite.
+    """
+
+    arity = 2
+    codes = ("unreachable",)
+
+    def one(self, structure: Structure) -> Encoded:
+        owner = structure.unit_owner
+        first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
+        offsets = np.full((len(owner), len(owner)), UNREACHABLE)
+        for members in self._texts(structure):
+            units = np.concatenate([first[node] + np.arange(count[node]) for node in members])
+            places = np.arange(len(units))
+            offsets[units[:, None], units[None, :]] = places[None, :] - places[:, None]
+        for node in range(structure.size):  # a head that is also the tail stands twice in its text
+            places = np.arange(count[node])
+            own = slice(first[node], first[node] + count[node])
+            offsets[own, own] = places[None, :] - places[:, None]
+        return Encoded.of_pairs(_marked(structure, offsets))
+
+    def _texts(self, structure: Structure) -> list[tuple[int, ...]]:
+        """The nodes of each triple, in the order in which edges lead on from their heads."""
+        relation = np.asarray(structure.features.get("is_relation", np.zeros(structure.size))) != 0
+        onward: dict[int, list[int]] = {}
+        for source, target in structure.edges.tolist():
+            if relation[source]:
+                onward.setdefault(source, []).append(target)
+        texts: list[tuple[int, ...]] = []
+        for source, target in structure.edges.tolist():
+            if relation[source]:
+                continue
+            tails = onward.get(target, [])
+            texts += [(source, target, tail) for tail in tails] if relation[target] else [(source, target)]
+        return texts
+
+
+def _marked(structure: Structure, offsets: Ids) -> Ids:
+    """With every unit far before the virtual node's."""
+    marks: NDArray[np.bool_] = np.asarray(structure.features.get("virtual", np.zeros(structure.size))) != 0
+    its = marks[structure.unit_owner]
+    here, there = its[:, None], its[None, :]
+    return np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets))
