@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from structpe.errors import PositionError
 
-__all__ = ["ConvolutionField", "Field", "LinearField", "places_on", "solve"]
+__all__ = ["ConvolutionField", "Field", "LinearField", "Trail", "places_on", "solve"]
 
 Field: TypeAlias = Callable[[float, Tensor], Tensor]
 """h: (t, p) -> dp/dt, of the shape of p (..., l, d)."""
@@ -64,7 +64,33 @@ class ConvolutionField(nn.Module):
         return functional.conv_transpose1d(_with_time(t, hidden), *up, stride=2, padding=2, output_padding=1)
 
 
-def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5) -> Tensor:
+class Trail:
+    """The path as far as it has been followed, kept while nothing is learned: decoding asks for it at every step."""
+
+    def __init__(self) -> None:
+        self._made_of: list[Tensor] = []
+        self._states: Tensor | None = None
+
+    def follow(self, field: nn.Module, start: Tensor, count: int) -> Tensor:
+        """(count, *start) as :func:`solve` gives it; what is known already is not computed again."""
+        if torch.is_grad_enabled():
+            return solve(field, start, count)
+        if self._states is None or not self._still_from([start, *field.parameters()]):
+            self._made_of = [each.detach().clone() for each in (start, *field.parameters())]
+            self._states = solve(field, start, count)
+        elif (known := len(self._states)) < count:
+            more = solve(field, self._states[-1], count - known + 1, first=known - 1)
+            self._states = torch.cat([self._states, more[1:]])
+        return self._states[:count]
+
+    def _still_from(self, parameters: list[Tensor]) -> bool:
+        return all(
+            (a.dtype, a.device) == (b.dtype, b.device) and torch.equal(a, b)
+            for a, b in zip(self._made_of, parameters, strict=True)
+        )
+
+
+def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:
     """(count, *start) p(0), p(step), p(2 step), ...: Runge-Kutta of order 4 by the 3/8 rule, ``parts`` steps for each.
 
     float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed
@@ -77,11 +103,13 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
         count: number of outputs.
         step: time between outputs.
         parts: steps of the method between two outputs.
+        first: the number of steps at which ``start`` stands.
     """
     state = start.to(torch.promote_types(start.dtype, torch.float32))
     states = [state]
     for number in range(1, count):
-        state = checkpoint(_advance, field, state, (number - 1) * step, step / parts, parts, use_reentrant=False)
+        t = (first + number - 1) * step
+        state = checkpoint(_advance, field, state, t, step / parts, parts, use_reentrant=False)
         states.append(state)
     return torch.stack(states)
 

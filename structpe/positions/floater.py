@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._flow import LinearField, places_on, solve
+from structpe.positions._flow import LinearField, Trail, places_on
 from structpe.positions._projected import added
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -26,8 +26,9 @@ class FLOATER(PositionModel, name="floater"):
     The survey's form, added to the input of layers, is ``floater-input``. The authors' code also adds sinusoids to the
     input unless told otherwise: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an
     encoder too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed
-    for every batch, up to its farthest place. Queries and keys are shifted by one of ``Terms.maps``, which does not
-    commute with rotations: do not add it to ``rotary``.
+    for every batch, up to its farthest place, and kept only where no gradients are wanted: training asks for h 20
+    times per place. Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do
+    not add it to ``rotary``.
 
     Args:
         dims: sizes of the Transformer.
@@ -49,11 +50,12 @@ class FLOATER(PositionModel, name="floater"):
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
         self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
         self.field = LinearField(dims.width)
+        self.trail = Trail()
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
         """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
         keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
-        path = solve(self.field, self.start, places_on(self.name, keys))
+        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
         return path, positions.queries(self.encodings[0]), keys
 
     def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._flow import ConvolutionField, places_on, solve
+from structpe.positions._flow import ConvolutionField, Trail, places_on
 from structpe.positions._projected import added
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -43,11 +43,12 @@ class FLOATERConvolution(PositionModel, name="floater-convolution"):
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
         self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
         self.field = ConvolutionField(dims.layers, dims.width)
+        self.trail = Trail()
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
         """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
         keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
-        path = solve(self.field, self.start, places_on(self.name, keys))
+        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
         return path, positions.queries(self.encodings[0]), keys
 
     def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._flow import LinearField, places_on, solve
+from structpe.positions._flow import LinearField, Trail, places_on
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 
@@ -51,11 +51,12 @@ class FLOATERInput(PositionModel, name="floater-input"):
         super().__init__(dims, [of_arity(self.name, encoding, 1)], n=count)
         self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(count, dims.width)))
         self.field = LinearField(dims.width)
+        self.trail = Trail()
 
     def prepare(self, positions: Positions) -> tuple[Tensor, Tensor]:
         """The path (T, l, d), and the places of the queries (b, n)."""
         places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
-        return solve(self.field, self.start, places_on(self.name, places)), places
+        return self.trail.follow(self.field, self.start, places_on(self.name, places)), places
 
     def layer(self, x: Tensor, prepared: tuple[Tensor, Tensor], site: Site) -> Tensor:
         path, places = prepared

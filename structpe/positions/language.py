@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Language"]
@@ -54,7 +54,7 @@ class Language(PositionModel, name="language"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places, languages = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
         for given, known, what in ((languages, len(self.tables), "language"), (places, self.tables.shape[1], "length")):
-            if int(given.min()) < 0 or int(given.max()) >= known:
+            if holds(((given < 0) | (given >= known)).any()):
                 raise PositionError(
                     f"position model 'language' has {len(self.tables)} languages of {self.tables.shape[1]} positions, "
                     f"this batch needs {int(given.min())}..{int(given.max())}; build it with a larger "

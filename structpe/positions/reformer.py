@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Reformer"]
@@ -66,7 +66,7 @@ class Reformer(PositionModel, name="reformer"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         segments, length = len(self.segment), len(self.within)
-        if int(places.max()) >= segments * length:
+        if holds((places >= segments * length).any()):
             raise PositionError(
                 f"position model 'reformer' has {segments} x {length} positions, this batch needs "
                 f"{int(places.max()) + 1}; build it with more 'segments' or a larger 'length'"

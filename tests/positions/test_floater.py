@@ -15,7 +15,7 @@ from structpe.encodings import Feature, RandomWalk
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions._flow import ConvolutionField, LinearField, solve
+from structpe.positions._flow import ConvolutionField, LinearField, Trail, solve
 from structpe.positions.floater import FLOATER
 from structpe.positions.floater_convolution import FLOATERConvolution
 from structpe.positions.floater_input import FLOATERInput
@@ -93,6 +93,30 @@ def test_gradients_are_those_of_the_path() -> None:
         return solve(lambda t, p: torch.func.functional_call(field, named, (t, p)), weights[0], 4, step=0.3)
 
     assert torch.autograd.gradcheck(last, (start, *parameters), atol=1e-6)
+
+
+def test_what_has_been_followed_is_not_followed_again() -> None:
+    torch.manual_seed(0)
+    field, start, trail, asked = LinearField(3).double(), noise(2, 3), Trail(), []
+    field.register_forward_hook(lambda *_: asked.append(1))
+    with torch.no_grad():
+        whole = solve(field, start, 8)
+        asked.clear()
+        for count in (3, 8, 5):
+            torch.testing.assert_close(trail.follow(field, start, count), whole[:count], rtol=0, atol=1e-15)
+    assert len(asked) == 7 * 20
+
+
+def test_a_path_of_other_parameters_is_followed_anew() -> None:
+    torch.manual_seed(0)
+    field, start, trail = LinearField(3).double(), noise(2, 3), Trail()
+    with torch.no_grad():
+        trail.follow(field, start, 4)
+        field.layers[0].weight.data = field.layers[0].weight.data * 2
+        assert torch.equal(trail.follow(field, start, 4), solve(field, start, 4))
+        assert torch.equal(trail.follow(field, start + 1, 4), solve(field, start + 1, 4))
+        assert trail.follow(field.float(), start.float(), 4).dtype == torch.float32
+    assert trail.follow(field, start.float(), 4).requires_grad
 
 
 def test_biases_enter_queries_keys_and_values() -> None:
