@@ -86,7 +86,7 @@ def test_neither_value_nor_gradient_overflows(w: float) -> None:
 def test_units_of_one_node_are_as_far_apart_as_they_stand() -> None:
     model = made("da-transformer", encoding=Distance(limit=9))
     far = model.prepare(encode(TREES[:1], model.encodings)).dense()[0]
-    owner = torch.from_numpy(TREES[0].unit_owner)
+    owner = torch.tensor(TREES[0].unit_owner)
     places = torch.arange(len(owner))
     same = owner[:, None] == owner[None]
     assert torch.equal(far[same], (places[:, None] - places[None]).abs()[same])

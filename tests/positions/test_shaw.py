@@ -6,14 +6,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.attention import KERNELS, attend
+from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
 from structpe.positions.shaw import Shaw
+from structpe.positions.shaw_absolute import ShawAbsolute
 from structpe.positions.shaw_keys import ShawKeys
 from structpe.structure import path
 from tests.golden import golden
+from tests.positions.cases import TREES, encoded, made
+from tests.positions.literal import terms_of, units
 
 
 def sequence(model: torch.nn.Module, length: int) -> object:
@@ -35,7 +38,7 @@ def test_the_authors_numbers(kernel: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("kernel", ["dense", "sdpa", "tables"])
 def test_keys_alone_are_berts_relative_key(kernel: str) -> None:
     given = golden("bert_relative_key")
     reach, heads = given.cfg["max_position_embeddings"] - 1, given.cfg["heads"]
@@ -55,3 +58,47 @@ def test_keys_alone_are_berts_relative_key(kernel: str) -> None:
 def test_a_reach_below_one_is_refused() -> None:
     with pytest.raises(PositionError, match="needs a row on each side: reach 0, within 8; give 1 or more"):
         Shaw(Dims(8, 2, 1), reach=0)
+
+
+def test_the_absolute_variant_pair_by_pair() -> None:
+    model = made("shaw-absolute", length=9)
+    q, k, v = units(4, 7)
+    keys, values = (table.weight[1, :, 0].unflatten(0, (9, 9)) for table in (model.keys, model.values))
+    for kernel in ("dense", "tables"):
+        mine = attend(q, k, v, terms_of(model, 7, 1), kernel)
+        for h in range(2):
+            for i in range(7):
+                scores = torch.stack([q[0, h, i] @ (k[0, h, j] + keys[i, j]) / 2 for j in range(7)])
+                weights = scores.softmax(0)
+                expected = sum(weights[j] * (v[0, h, j] + values[i, j]) for j in range(7))
+                torch.testing.assert_close(mine[0, h, i], expected, rtol=0, atol=1e-9)
+
+
+def test_the_absolute_variant_on_texts_in_any_order() -> None:
+    """Places are those of reading, not of storing: trees here are not stored in their order."""
+    model = made("shaw-absolute", length=12)
+    prepared = model.prepare(encoded(model, TREES))
+    places = encoded(model, TREES)[model.encodings[0]]
+    for b, tree in enumerate(TREES):
+        n = tree.unit_count
+        expected = places[b, :n, None] * 12 + places[b, None, :n]
+        assert torch.equal(prepared.dense()[b, :n, :n], expected)
+
+
+def test_with_offsets_in_its_table_it_is_the_relative_variant() -> None:
+    absolute, relative = made("shaw-absolute", length=7), made("shaw", reach=6)
+    places = torch.arange(7)
+    rows = (places[None] - places[:, None] + 6).flatten()
+    with torch.no_grad():
+        absolute.keys.weight.copy_(relative.keys.weight[:, rows])
+        absolute.values.weight.copy_(relative.values.weight[:, rows])
+    q, k, v = units(4, 7)
+    one, other = (attend(q, k, v, terms_of(model, 7), "dense") for model in (absolute, relative))
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+def test_the_absolute_variant_ends_at_its_length() -> None:
+    with pytest.raises(PositionError, match="'shaw-absolute' has 5 positions, this batch needs 6; build it"):
+        terms_of(ShawAbsolute(Dims(8, 2, 1), length=5), 6)
+    with pytest.raises(PositionError, match="'shaw-absolute' needs a length of 1 or more; given 0"):
+        ShawAbsolute(Dims(8, 2, 1), length=0)
