@@ -8,7 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from structpe.attention._sums import collect, meet
+from structpe.attention._sums import Along, collect, meet
 from structpe.terms import Listed, Lookup, Pairs, Terms
 
 __all__ = ["Listing"]
@@ -46,38 +46,37 @@ class Listing:
         """(e,) number of the key, counted through the batch."""
         return self.pairs.batch * self.m + self.pairs.key
 
-    def flat(self, x: Tensor) -> Tensor:
-        """(b n, h, d) of queries or keys (b or 1, h, n, d)."""
-        return x.expand(self.b, *x.shape[1:]).transpose(1, 2).flatten(0, 1)
+    def of_queries(self, x: Tensor) -> Along:
+        """Vectors of the queries (b or 1, h, n, d), with the query of each pair."""
+        return self._flat(x), self.query
+
+    def of_keys(self, x: Tensor) -> Along:
+        """Vectors of the keys (b or 1, h, m, d), with the key of each pair."""
+        return self._flat(x), self.key
 
     def meet(self, q: Tensor, k: Tensor) -> Tensor:
         """(e, h) q_i . k_j."""
-        return meet(self.flat(q), self.flat(k), self.query, self.key)
+        return meet(self.of_queries(q), self.of_keys(k))
 
     def meet_keys(self, q: Tensor, x: Lookup | Listed) -> Tensor:
         """(e, h) q_i . x_ij."""
-        table, row = self._rows(x)
-        return meet(self.flat(q), table, self.query, row)
+        return meet(self.of_queries(q), self._vectors(x))
 
     def meet_queries(self, x: Lookup | Listed, k: Tensor) -> Tensor:
         """(e, h) x_ij . k_j."""
-        table, row = self._rows(x)
-        return meet(table, self.flat(k), row, self.key)
+        return meet(self._vectors(x), self.of_keys(k))
 
     def meet_products(self, q: Tensor, k: Tensor, x: Lookup | Listed) -> Tensor:
-        """(e, h) the sum of q_ic k_jc x_ijc; the one quantity that is made (e, h, d)."""
-        table, row = self._rows(x)
-        each = torch.arange(len(row), device=row.device)
-        return meet(self.flat(q)[self.query] * table[row], self.flat(k), each, self.key)
+        """(e, h) sum_c q_ic k_jc x_ijc."""
+        return meet(self.of_queries(q), self.of_keys(k), self._vectors(x))
 
     def collect(self, weights: Tensor, v: Tensor) -> Tensor:
         """(b n, h, d) the sum of weights_ij v_j of each query."""
-        return collect(weights, self.flat(v), self.query, self.key, self.b * self.n)
+        return collect(weights, self.query, self.b * self.n, self.of_keys(v))
 
     def collect_pairs(self, weights: Tensor, x: Lookup | Listed) -> Tensor:
         """(b n, h, d) the sum of weights_ij x_ij of each query."""
-        table, row = self._rows(x)
-        return collect(weights, table, self.query, row, self.b * self.n)
+        return collect(weights, self.query, self.b * self.n, self._vectors(x))
 
     def scalars(self, x: Lookup | Listed | Tensor) -> Tensor:
         """(e, h or 1) the quantity of each pair."""
@@ -103,22 +102,24 @@ class Listing:
         )
         return x[batch, :, query, key]
 
-    def _rows(self, x: Lookup | Listed) -> tuple[Tensor, Tensor]:
-        """(R, h, ...) the table and (e,) the row of each pair."""
+    def _flat(self, x: Tensor) -> Tensor:
+        return x.expand(self.b, *x.shape[1:]).transpose(1, 2).flatten(0, 1)
+
+    def _vectors(self, x: Lookup | Listed) -> Along:
+        table, row = self._rows(x)
+        return table.expand(-1, self.h, -1), row
+
+    def _rows(self, x: Lookup | Listed) -> Along:
+        """(R, h or 1, ...) the table and (e,) the row of each pair."""
         if isinstance(x, Lookup):
             batch = self.pairs.batch if len(x.rows) > 1 else self.pairs.batch * 0
-            row = x.rows[batch, x.index[batch, self.pairs.query, self.pairs.key]]
-            return self._per_head(x.table), row
+            return x.table, x.rows[batch, x.index[batch, self.pairs.query, self.pairs.key]]
         if x.pairs is self.pairs:
-            return self._per_head(x.table), x.index
+            return x.table, x.index
         place, found = self._find(x.pairs)
         # One row more, the zero of a pair that is not on that list.
         table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
-        row = torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
-        return self._per_head(table), row
-
-    def _per_head(self, table: Tensor) -> Tensor:
-        return table.expand(-1, self.h, *table.shape[2:])
+        return table, torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
 
     def _find(self, others: Pairs) -> tuple[Tensor, Tensor]:
         """(e,) the place of each pair in another list, and whether it is there; a place behind the last, if not."""

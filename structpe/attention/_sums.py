@@ -1,75 +1,109 @@
 """Products and sums along listed pairs, each the gradient of the other; vectors of pairs are made block by block.
 
-Shapes: e pairs (i_e, j_e), h heads, d width.
+Shapes: e pairs, h heads, d width. A factor (x, i) is a table x (R, h, d) and, for each pair, its row i (e,) in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
 
-__all__ = ["collect", "meet"]
+__all__ = ["Along", "collect", "meet"]
+
+Along: TypeAlias = tuple[Tensor, Tensor]
 
 _BLOCK = 1 << 20
-"""Numbers in a block: what is held of the (e, h, d) at a time."""
+"""Numbers in a block: what is held of an (e, h, d) at a time."""
 
 
-def meet(a: Tensor, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """(e, h) a[i_e] . b[j_e] of a (n, h, d) and b (m, h, d), in float32 at least."""
-    met: Tensor = _Meet.apply(a, b, i, j)  # type: ignore[no-untyped-call]
+def meet(*factors: Along) -> Tensor:
+    """(e, h) sum_c of the product of x[i_e, c] over the factors, in float32 at least."""
+    met: Tensor = _Meet.apply(*_flat(factors))  # type: ignore[no-untyped-call]
     return met
 
 
-def collect(weights: Tensor, b: Tensor, i: Tensor, j: Tensor, rows: int) -> Tensor:
-    """(rows, h, d) the sum of weights_e b[j_e] over the pairs with i_e = row, in float32 at least."""
-    collected: Tensor = _Collect.apply(weights, b, i, j, rows)  # type: ignore[no-untyped-call]
+def collect(weights: Tensor, to: Tensor, rows: int, *factors: Along) -> Tensor:
+    """(rows, h, d) the sum over the pairs with to_e = row of weights_e times the product of x[i_e], likewise.
+
+    Args:
+        weights: (e, h).
+        to: (e,) row of each pair in the result.
+        rows: number of rows of the result.
+        factors: what is multiplied.
+    """
+    collected: Tensor = _Collect.apply(rows, weights, to, *_flat(factors))  # type: ignore[no-untyped-call]
     return collected
 
 
 class _Meet(Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        ctx.save_for_backward(a, b, i, j)
-        wide = _wide(a)
-        result = a.new_empty(len(i), a.shape[1], dtype=wide)
-        for block in _blocks(i, a):
-            result[block] = (a[i[block]].to(wide) * b[j[block]].to(wide)).sum(-1)
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        factors = _factors(tensors)
+        x, i = factors[0]
+        result = x.new_empty(len(i), x.shape[1], dtype=_wide(x))
+        for block in _blocks(factors):
+            result[block] = _product(factors, block).sum(-1)
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        a, b, i, j = ctx.saved_tensors
-        of_a = collect(grad, b, i, j, len(a)).to(a.dtype) if ctx.needs_input_grad[0] else None
-        of_b = collect(grad, a, j, i, len(b)).to(b.dtype) if ctx.needs_input_grad[1] else None
-        return of_a, of_b, None, None
+        factors = _factors(ctx.saved_tensors)
+        needed = ctx.needs_input_grad
+        return tuple(_of_factor(grad, factors, k) if needed[k] else None for k in range(len(needed)))
 
 
 class _Collect(Function):
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, b: Tensor, i: Tensor, j: Tensor, rows: int) -> Tensor:
-        ctx.save_for_backward(weights, b, i, j)
-        wide = _wide(b)
-        result = b.new_zeros(rows, *b.shape[1:], dtype=wide)
-        for block in _blocks(i, b):
-            result.index_add_(0, i[block], weights[block, :, None].to(wide) * b[j[block]].to(wide))
+    def forward(ctx: Any, rows: int, weights: Tensor, to: Tensor, *tensors: Tensor) -> Tensor:
+        ctx.save_for_backward(weights, to, *tensors)
+        factors = _factors(tensors)
+        x = factors[0][0]
+        result = x.new_zeros(rows, *x.shape[1:], dtype=_wide(x))
+        for block in _blocks(factors):
+            result.index_add_(0, to[block], weights[block, :, None].to(result.dtype) * _product(factors, block))
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        weights, b, i, j = ctx.saved_tensors
-        of_weights = meet(grad, b, i, j).to(weights.dtype) if ctx.needs_input_grad[0] else None
-        of_b = collect(weights, grad, j, i, len(b)).to(b.dtype) if ctx.needs_input_grad[1] else None
-        return of_weights, of_b, None, None, None
+        weights, to, *tensors = ctx.saved_tensors
+        factors, needed = _factors(tensors), ctx.needs_input_grad
+        of_weights = meet((grad, to), *factors).to(weights.dtype) if needed[1] else None
+        others = [(grad, to), *factors]
+        of_factors = (_of_factor(weights, others, k - 2) if needed[k] else None for k in range(3, len(needed)))
+        return None, of_weights, None, *of_factors
+
+
+def _of_factor(weights: Tensor, factors: Sequence[Along], which: int) -> Tensor:
+    """The gradient of one factor: what the others come to, collected to its rows."""
+    x, i = factors[which]
+    return collect(weights, i, len(x), *factors[:which], *factors[which + 1 :]).to(x.dtype)
+
+
+def _flat(factors: Sequence[Along]) -> Iterator[Tensor]:
+    """First all tables, then all rows."""
+    return (part for parts in zip(*factors, strict=True) for part in parts)
+
+
+def _factors(tensors: Sequence[Tensor]) -> list[Along]:
+    half = len(tensors) // 2
+    return list(zip(tensors[:half], tensors[half:], strict=True))
+
+
+def _product(factors: Sequence[Along], block: slice) -> Tensor:
+    return reduce(torch.mul, [x[i[block]].to(_wide(x)) for x, i in factors])
 
 
 def _wide(x: Tensor) -> torch.dtype:
     return torch.promote_types(x.dtype, torch.float32)
 
 
-def _blocks(pairs: Tensor, x: Tensor) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(1, x[0].numel() if len(x) else 1))
-    return (slice(first, first + step) for first in range(0, len(pairs), step))
+def _blocks(factors: Sequence[Along]) -> Iterator[slice]:
+    x, i = factors[0]
+    step = max(1, _BLOCK // (x.shape[1] * x.shape[2]))
+    return (slice(first, first + step) for first in range(0, len(i), step))
