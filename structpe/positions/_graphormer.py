@@ -11,7 +11,7 @@ from structpe.encodings._walks import FIRST_STEP, UNKNOWN
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.degree import Degree
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, is_plain, numbers, of_arity, offsets
+from structpe.positions._rows import Rows, holds, is_plain, numbers, of_arity, offsets
 from structpe.positions.base import Dims, Positions
 from structpe.terms import Lookup, Terms
 
@@ -51,7 +51,8 @@ class Centrality(nn.Module):
         """(b, n, d)."""
         each = [positions.queries(encoding) for encoding in self.encodings]
         known = len(self.tables[0])
-        if (most := max(int(degree.max()) for degree in each)) >= known:
+        if holds((torch.maximum(*each) >= known).any()):
+            most = int(torch.maximum(*each).max())
             raise PositionError(
                 f"position model {self.model!r} has {known} degrees, this batch needs {most + 1}; build it with "
                 f"a larger 'degrees'"
@@ -94,7 +95,7 @@ class Spatial(nn.Module):
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self._with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
-        mask = () if bool(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
+        mask = () if holds(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
         return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
 
     def _distance(self, values: Tensor) -> Tensor:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, Window, is_plain, of_arity, offsets
+from structpe.positions._rows import Sharing, Table, Window, holds, is_plain, of_arity, offsets
 from structpe.positions.base import Dims, Positions
 from structpe.terms import Lookup
 
@@ -41,18 +41,19 @@ class OffsetScalars(nn.Module):
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
         of_pairs = offsets(self.model, self.encoding, positions[self.encoding])
-        self._check(of_pairs.table)
+        self._check(of_pairs)
         return of_pairs.map(self.window.of)
 
     def bias(self, rows: Lookup, layer: int) -> Lookup:
         """The scalars of a layer."""
         return rows.map(self.table.at(layer).__getitem__)
 
-    def _check(self, values: Tensor) -> None:
-        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
+    def _check(self, of_pairs: Lookup) -> None:
+        far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
+        if not holds((far >= self.length).any()):
             return
-        farthest = int(torch.where(is_plain(values), values, 0).abs().max())
-        if farthest >= self.length:
+        # A step of decoding comes with the values of a longer text than it uses, so that the pairs themselves decide.
+        if (farthest := int(of_pairs.map(lambda _: far).dense().max())) >= self.length:
             raise PositionError(
                 f"position model {self.model!r} has scalars for offsets below {self.length}, and cuts none off; "
                 f"this batch has an offset of {farthest}; build it with a larger 'length', or choose an unbound model"

@@ -15,7 +15,7 @@ from structpe.positions.base import Dims
 from structpe.structure import path
 from structpe.terms import Lookup
 
-__all__ = ["Rows", "Sharing", "Table", "Window", "is_plain", "numbers", "of_arity", "offsets", "width_of"]
+__all__ = ["Rows", "Sharing", "Table", "Window", "holds", "is_plain", "numbers", "of_arity", "offsets", "width_of"]
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
 """Which parameters are one and the same (Chen et al. 2021, section 4.4): ``head-wise`` for all heads of a layer,
@@ -27,6 +27,15 @@ _HALF = (WITHIN - UNREACHABLE) // 2
 def is_plain(values: Tensor) -> Tensor:
     """Where values are offsets, and not code points."""
     return values < UNREACHABLE - _HALF // 2
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether a condition of refusing a batch holds, such as a place beyond a table.
+
+    While torch.compile or torch.export trace a model no number is known, and none is refused: what is compiled must be
+    given what the model knows. To look up a row that is not there fails by itself.
+    """
+    return not torch.compiler.is_compiling() and bool(condition)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from structpe.encodings.depth import Depth
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
 from structpe.positions._paths import of_pairs
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -82,7 +82,7 @@ class Cai(PositionModel, name="cai"):
 
     def inputs(self, x: Tensor, prepared: tuple[Lookup, Tensor]) -> Tensor:
         _, depth = prepared
-        if int(depth.max()) >= len(self.depths):
+        if holds((depth >= len(self.depths)).any()):
             raise PositionError(
                 f"position model 'cai' has {len(self.depths)} depths, this batch needs {int(depth.max()) + 1}; "
                 f"build it with a larger 'depths'"

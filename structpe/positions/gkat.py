@@ -5,7 +5,7 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.walk_kernel import WalkKernel
 from structpe.errors import PositionError
-from structpe.positions._rows import of_arity, offsets
+from structpe.positions._rows import holds, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -40,7 +40,7 @@ class GKAT(PositionModel, name="gkat"):
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""
         kernel: Lookup = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        if bool((kernel.table < 0).any()):
+        if holds((kernel.table < 0).any()):
             raise PositionError(
                 f"position model 'gkat' needs a kernel of 0 or more; {self.encodings[0].name!r} gives "
                 f"{float(kernel.table.min()):g}"

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Learned"]
@@ -39,7 +39,7 @@ class Learned(PositionModel, name="learned"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        if int(places.max()) >= len(self.table):
+        if holds((places >= len(self.table)).any()):
             raise PositionError(
                 f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "
                 f"build it with a larger 'length', or choose an unbound model"

@@ -9,7 +9,7 @@ from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
 from structpe.positions._factors import factors_of, sharper
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import holds, of_arity
 from structpe.positions._turns import Turns, by_length, check_even, check_longer
 from structpe.positions._waves import frequencies
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -76,7 +76,7 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
     def _speeds(self, lengths: Tensor) -> Tensor:
         lengths = lengths.where(lengths > 0, self.trained)
         factors = 1 + (self.factors.to(lengths.device) - 1) * (lengths / self.trained - 1) / (self.scale - 1)
-        if bool((factors <= 0).any()):
+        if holds((factors <= 0).any()):
             raise PositionError(
                 f"position model 'longrope-dynamic' has no positive factors for a text of {int(lengths.min())} units; "
                 f"give a 'trained' nearer to the length of such texts, or use 'longrope'"

@@ -126,7 +126,7 @@ def test_the_position_term_is_outside_the_scale(kernel: str) -> None:
     structure = text(5, first=2)
     positions = encode([structure], model.encodings)
     terms = model.terms(model.prepare(positions), Site(1))
-    if terms.used() - KERNELS[kernel].supports:
+    if not KERNELS[kernel].can(terms.used()):
         return
     q, k, v = noise(3, 1, 2, 5, 4).unbind(0)
     parts = [added(each, structure, 1) for each in model.models]  # type: ignore[attr-defined]
@@ -334,3 +334,13 @@ def test_units_are_mixed_by_their_place() -> None:
         for unit, place in enumerate(Order().one(structure).values):
             assert torch.equal(projection.keys[row, 0, :, unit], model.of_keys.weight[0, int(place), 0])
     assert elements(projection.keys) == 3 * 10 * 3, "one E for all heads of a layer"
+
+
+def test_a_step_may_come_with_the_offsets_of_a_longer_text() -> None:
+    """What it uses itself is what counts: a text that may become long need not."""
+    model = made("diet-rel", DIMS, length=5)
+    positions = encode([text(9)], model.encodings)
+    for stop in range(1, 6):
+        model.prepare(positions.step(stop - 1, stop))
+    with pytest.raises(PositionError, match="has an offset of 5"):
+        model.prepare(positions.step(5, 6))

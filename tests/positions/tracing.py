@@ -1,0 +1,102 @@
+"""Which position models torch.compile and torch.export see through.
+
+    python -m tests.positions.tracing compile [NAME ...]
+
+A process of its own, not a test: in tests the shapes in annotations are checked, and through such checks nothing is traced.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings import Encoding
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
+from structpe.positions import MODELS, Dims, Positions
+from tests.positions.cases import TREES, encoded, made
+
+DIMS = Dims(8, 2, 1)
+
+
+class OfTensors(nn.Module):
+    """An encoder as a function of tensors alone, which is what can be exported.
+
+    Args:
+        encoder: the encoder.
+        like: positions that say which tensors are what.
+    """
+
+    def __init__(self, encoder: Encoder, like: Mapping[Encoding, Any]) -> None:
+        super().__init__()
+        self.encoder, self.like = encoder, dict(like)
+
+    def forward(self, x: Tensor, present: Tensor, *tensors: Tensor) -> Tensor:
+        rest = iter(tensors)
+        positions = Positions({encoding: rebuilt(p, rest) for encoding, p in self.like.items()})
+        out: Tensor = self.encoder(x, present, positions)
+        return out
+
+
+def tensors_of(x: Any) -> list[Tensor]:
+    """The tensors of what an encoding says, in the order of their fields."""
+    return [x] if isinstance(x, Tensor) else [t for field in fields(x) for t in tensors_of(getattr(x, field.name))]
+
+
+def rebuilt(like: Any, tensors: Iterator[Tensor]) -> Any:
+    """The same of other tensors."""
+    if isinstance(like, Tensor):
+        return next(tensors)
+    return type(like)(*(rebuilt(getattr(like, field.name), tensors) for field in fields(like)))
+
+
+def compiled(module: nn.Module, given: tuple[Tensor, ...]) -> Tensor:
+    """By torch.compile, without a single break of the graph."""
+    torch._dynamo.reset()
+    out: Tensor = torch.compile(module, backend="eager", fullgraph=True)(*given)
+    return out
+
+
+def exported(module: nn.Module, given: tuple[Tensor, ...]) -> Tensor:
+    """By torch.export."""
+    out: Tensor = torch.export.export(module, given).module()(*given)
+    return out
+
+
+HOW: dict[str, Callable[[nn.Module, tuple[Tensor, ...]], Tensor]] = {"compile": compiled, "export": exported}
+
+
+def trouble(name: str, how: str) -> str:
+    """Why an encoder with this position model cannot be traced; empty where it can, and gives the same numbers."""
+    model = made(name, DIMS).float()
+    encoder = Encoder(LayerConfig(DIMS, 8, dropout=0.0), model).eval()
+    positions = encoded(model, TREES, torch.float32)
+    counts = torch.tensor([structure.unit_count for structure in TREES])
+    x, present = torch.randn(3, 10, 8), torch.arange(10)[None] < counts[:, None]
+    given = (x, present, *(t for p in positions.values() for t in tensors_of(p)))
+    expected = encoder(x, present, positions)
+    try:
+        out = HOW[how](OfTensors(encoder, positions), given)
+    except Exception as error:  # whatever goes wrong is the answer
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return "" if torch.allclose(out, expected, rtol=0, atol=1e-5) else "other numbers than without tracing"
+
+
+def main() -> None:
+    """Write the answers as JSON, model by model."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.ERROR)
+    how, *names = sys.argv[1:]
+    print(json.dumps({name: trouble(name, how) for name in names or sorted(MODELS)}))
+
+
+if __name__ == "__main__":
+    main()
