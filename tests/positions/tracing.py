@@ -2,7 +2,7 @@
 
     python -m tests.positions.tracing compile [NAME ...]
 
-A process of its own, not a test: in tests the shapes in annotations are checked, and through such checks nothing is traced.
+A process of its own, because tests check the shapes in annotations, and through such checks nothing is traced.
 """
 
 from __future__ import annotations
