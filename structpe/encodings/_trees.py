@@ -15,7 +15,7 @@ from structpe.encodings.base import Encoding
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure
 
-__all__ = ["Forest", "depths", "starts"]
+__all__ = ["Forest", "branches", "depths", "starts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,16 @@ class Forest:
         for level in np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])[1:]:
             result[level] |= result[self.parent[level]]
         return result
+
+
+def branches(parent: Ids, order: Ids) -> Ids:
+    """(T,) which child of its parent each node is, from 0, children sorted by a rank (T,); 0 for a root."""
+    by_parent = np.lexsort((order, parent))
+    sorted_parent = parent[by_parent]
+    first = np.searchsorted(sorted_parent, sorted_parent, side="left")
+    branch = np.empty_like(parent)
+    branch[by_parent] = np.arange(len(parent)) - first
+    return np.where(parent >= 0, branch, 0)
 
 
 def depths(parent: Ids) -> Ids:

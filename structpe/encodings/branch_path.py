@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._trees import Forest
+from structpe.encodings._nearby import ranks
+from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import EncodingError
@@ -58,11 +59,11 @@ class BranchPath(Encoding, name="branch-path"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         forest = Forest.of(self, structures)
-        order = np.concatenate([*map(_reading, structures), np.zeros(0, dtype=np.int64)])
+        order = np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
         if self.binary:
             parent, branch = left_child_right_sibling(forest.parent, order)
         else:
-            parent, branch = forest.parent, _branches(forest.parent, order)
+            parent, branch = forest.parent, branches(forest.parent, order)
             self._check_width(structures, forest, branch)
         paths = self._paths(parent, branch)
         bounds = zip(forest.start, forest.start[1:], strict=False)
@@ -104,22 +105,8 @@ def left_child_right_sibling(parent: Ids, order: Ids) -> tuple[Ids, Ids]:
     Returns:
         (T,) parent of each node in the binary tree, and which child it is there: 0 left, 1 right; 0 for a root.
     """
-    branch = _branches(parent, order)
+    branch = branches(parent, order)
     by_parent = np.lexsort((branch, parent))
     before = np.empty_like(parent)
     before[by_parent] = np.roll(by_parent, 1)  # the sibling before, wherever there is one
     return np.where(branch > 0, before, parent), (branch > 0).astype(np.int64)
-
-
-def _branches(parent: Ids, order: Ids) -> Ids:
-    """(T,) which child of its parent each node is, from 0; 0 for a root."""
-    by_parent = np.lexsort((order, parent))
-    sorted_parent = parent[by_parent]
-    first = np.searchsorted(sorted_parent, sorted_parent, side="left")
-    branch = np.empty_like(parent)
-    branch[by_parent] = np.arange(len(parent)) - first
-    return np.where(parent >= 0, branch, 0)
-
-
-def _reading(structure: Structure) -> Ids:
-    return np.arange(structure.size) if structure.order is None else structure.order

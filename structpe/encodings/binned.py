@@ -1,0 +1,106 @@
+"""Distances in bins: exact near zero, coarse far away, few for each structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.encodings._bins import Numbers, edges_of_areas, edges_of_offsets
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, Encoded, Encoding, narrow
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+
+__all__ = ["Binned"]
+
+_FAR = 1000
+"""Offsets this far, and farther, count as unreachable, as in the authors' code."""
+
+
+@dataclass(frozen=True)
+class Binned(Encoding, name="binned"):
+    """The bin of each pair's distance, float32: of the bin's edges the one that is farther from zero.
+
+    Each structure has bins of its own, as many as ``bins`` with that of UNREACHABLE, made of all its pairs (Zuegner et
+    al. 2021, appendix, and their code). Integers that are fewer than the bins stay as they are. Otherwise ``fixed`` of
+    them have a bin each: of 9, -4 to 4, or 0 to 8 if none is negative. The bins that are left go to lower and higher
+    distances in proportion to their pairs; lower ones that are too few to get one are UNREACHABLE. Their areas are
+    equal, the area between neighbouring distances x < y being sqrt(y - x); if some distance is negative, they grow by
+    ``growth`` away from zero. Real numbers, such as ``personalized-pagerank``, have bins of equal area only.
+
+    Args:
+        of: an encoding of one number per pair.
+        bins: number of bins; fewer only where a structure has fewer distances.
+        fixed: how many integers around zero have a bin of their own.
+        growth: how much larger each area is than the one before; None for equal areas.
+
+    Raises:
+        EncodingError: fewer than 3 bins, a negative number of fixed ones, a growth of 1 or less, or an encoding that
+            does not give one number per pair.
+    """
+
+    arity = 2
+    codes = ("unreachable", "within")
+
+    of: Encoding = field(default_factory=lambda: ENCODINGS["undirected-distance"]())
+    bins: int = 32
+    fixed: int = 9
+    growth: float | None = 1.3
+
+    def __post_init__(self) -> None:
+        if isinstance(self.of, Mapping):  # plain data, as options() gives it
+            given = dict(self.of)
+            object.__setattr__(self, "of", ENCODINGS[given.pop("name")](**given))
+        if self.bins < 3 or self.fixed < 0 or (self.growth is not None and self.growth <= 1):
+            raise EncodingError(
+                f"encoding {self.name!r} needs 3 bins or more, 0 fixed ones or more, and a growth above 1, or None; "
+                f"given are {self.bins} bins, {self.fixed} fixed and growth {self.growth}"
+            )
+        if self.of.arity != 2 or self.of.sparse:
+            raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} gives none")
+
+    def one(self, structure: Structure) -> Encoded:
+        encoded = self.of.one(structure)
+        values, index = encoded.values, encoded.index
+        if index is None or values.ndim != 1:
+            raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} gives several")
+        ascending = np.argsort(values)
+        values, index = values[ascending], np.argsort(ascending)[index]
+        pairs = np.bincount(index.reshape(-1), minlength=len(values))
+        plain = values < UNREACHABLE // 2
+        binned = values.astype(np.float64)
+        if values.dtype.kind in "iu":
+            near = plain & (np.abs(values) < _FAR)
+            binned[plain & ~near] = UNREACHABLE
+            binned[near] = self._of_offsets(binned[near], pairs[near])
+        elif plain.any():
+            missing = bool((values == UNREACHABLE).any())
+            binned[plain] = _upper(binned[plain], edges_of_areas(binned[plain], self.bins - 1 - missing))
+        distinct, where = np.unique(binned.astype(np.float32), return_inverse=True)
+        return Encoded(distinct, narrow(where.reshape(-1)[index]))
+
+    def fit(self, structures: Sequence[Structure]) -> Encoding:
+        return replace(self, of=self.of.fit(structures))
+
+    def options(self) -> dict[str, Any]:
+        return {**super().options(), "of": {"name": self.of.name, **self.of.options()}}
+
+    def _of_offsets(self, distinct: Numbers, pairs: NDArray[np.int64]) -> Numbers:
+        if len(distinct) + 1 < self.bins:
+            return distinct
+        edges = edges_of_offsets(distinct, pairs, self.bins - 1, self.fixed, self.growth)
+        down = _upper(-distinct, -edges[edges < 0][::-1])
+        return np.where(
+            distinct >= 0, _upper(distinct, edges[edges >= 0]), np.where(down < UNREACHABLE, -down, UNREACHABLE)
+        )
+
+
+def _upper(values: Numbers, edges: Numbers) -> Numbers:
+    """The smallest edge that is not below each value; UNREACHABLE if all are."""
+    # Both in float32, as in the authors' code: an edge that is a value but for rounding is that value.
+    edges = np.append(edges, UNREACHABLE).astype(np.float32)
+    upper: Numbers = edges[np.searchsorted(edges, values.astype(np.float32), side="left")].astype(np.float64)
+    return upper

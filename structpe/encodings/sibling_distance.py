@@ -1,0 +1,63 @@
+"""How many siblings a node of a tree stands after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from structpe.encodings._nearby import ranks
+from structpe.encodings._trees import Forest, branches
+from structpe.encodings._units import within
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
+from structpe.structure import Structure
+
+__all__ = ["SiblingDistance"]
+
+
+@dataclass(frozen=True)
+class SiblingDistance(Encoding, name="sibling-distance"):
+    """b: how many places the key's node stands after the query's among the children of their parent.
+
+    Negative if it stands before. (Zuegner et al. 2021.) Children are counted in reading order where the structure has
+    one, else by node number::
+
+        b_ts = place(s) - place(t)    if t and s have the same parent, or are one node
+               WITHIN + k             if they are units of one node, s the k-th after t, k != 0
+               UNREACHABLE            otherwise
+
+    In the authors' code, which numbers nodes depth first, pairs without a way are 10,000 and -10,000.
+
+    Args:
+        limit: pairs farther apart are UNREACHABLE too; None keeps them all.
+
+    Raises:
+        EncodingError: the structure is no tree whose edges lead away from its root.
+    """
+
+    arity = 2
+    causal = True
+    codes = ("unreachable", "within")
+
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_limit(self, self.limit)
+
+    def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        forest = Forest.of(self, structures)
+        order = np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+        place = branches(forest.parent, order)
+        result = []
+        for structure, start in zip(structures, forest.start, strict=False):
+            parent, mine = (of_all[start : start + structure.size] for of_all in (forest.parent, place))
+            after = mine[None, :] - mine[:, None]
+            together = parent[:, None] == parent[None, :]
+            if self.limit is not None:
+                together &= np.abs(after) <= self.limit
+            result.append(Encoded.of_pairs(within(structure, np.where(together, after, UNREACHABLE))))
+        return result
