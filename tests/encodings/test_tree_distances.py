@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator
@@ -108,10 +109,8 @@ def test_on_a_path_ancestors_are_those_before() -> None:
 def test_page_rank_is_where_a_restarting_walk_is(structure: Structure) -> None:
     """Its series: a walk of k steps, then a restart, c (1 - c)^k."""
     n = structure.size
-    near = [
-        {int(t) for s, t in structure.edges if s == i} | {int(s) for s, t in structure.edges if t == i}
-        for i in range(n)
-    ]
+    both = {(int(s), int(t)) for s, t in structure.edges} | {(int(t), int(s)) for s, t in structure.edges}
+    near = [{t for s, t in both if s == i} for i in range(n)]
     share = np.zeros((n, n))
     for start in range(n):
         here = [float(i == start) for i in range(n)]
@@ -134,7 +133,7 @@ def test_rare_pairs_are_unreachable() -> None:
 
 @pytest.mark.parametrize("wrong", [{"restart": 0.0}, {"restart": 1.0}, {"threshold": -0.1}])
 def test_other_probabilities_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(EncodingError, match="'personalized-pagerank': .*; give"):
+    with pytest.raises(EncodingError, match=r"'personalized-pagerank': .*; give"):
         PersonalizedPageRank(**wrong)
 
 
@@ -160,7 +159,7 @@ def binned(matrix: np.ndarray, **options: float | None) -> np.ndarray:
 
 def by_area(values: list[float], bins: int, growth: float | None) -> list[float]:
     """Edges of bins of equal or growing areas, one at a time along the distances."""
-    steps = [math.sqrt(b - a) for a, b in zip(values, values[1:], strict=False)]
+    steps = [math.sqrt(b - a) for a, b in itertools.pairwise(values)]
     total, edges = sum(steps), [values[0]]
     for k in range(1, bins):
         part = k / bins if growth is None else (growth**k - 1) / (growth**bins - 1)
@@ -189,10 +188,10 @@ def test_bins_of_signed_offsets(bins: int, fixed: int, growth: float | None) -> 
     assert len(edges) == bins - 1
     got = binned(after, bins=bins, fixed=fixed, growth=growth)
     for value, mine in zip(after.flat, got.flat, strict=True):
-        near = (
-            [e for e in edges if e <= value + 1e-6] if value < 0 else [e for e in edges if e >= value - 1e-6 and e >= 0]
-        )
-        near = [e for e in near if e < 0] if value < 0 else near
+        if value < 0:
+            near = [e for e in edges if e <= value + 1e-6 and e < 0]
+        else:
+            near = [e for e in edges if e >= value - 1e-6 and e >= 0]
         expected = (max(near) if value < 0 else min(near)) if near else UNREACHABLE
         assert mine == pytest.approx(expected, abs=1e-4)
 
