@@ -1,5 +1,6 @@
 """Transforms: from a structure to another that says the same, always asked for by name and never done in silence."""
 
+from structpe.transforms.contexts import contexts
 from structpe.transforms.edge_tokens import edge_tokens
 from structpe.transforms.labels import with_readable_labels
 from structpe.transforms.levi import levi
@@ -9,6 +10,7 @@ from structpe.transforms.units import split
 from structpe.transforms.virtual import with_virtual_node
 
 __all__ = [
+    "contexts",
     "edge_tokens",
     "grid",
     "levi",
