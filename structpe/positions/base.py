@@ -322,14 +322,20 @@ class Sum(PositionModel):
         models: the summands; none means no position information at all.
 
     Raises:
-        PositionError: two of them bring an attention of their own.
+        PositionError: two of them bring an attention of their own, or one does and another changes what is projected.
     """
 
     def __init__(self, dims: Dims, models: Sequence[PositionModel]) -> None:
         super().__init__(dims, tuple(dict.fromkeys(e for model in models for e in model.encodings)))
         self.models = nn.ModuleList(models)
-        if len(blocks := [model.name for model in models if model.own_attention]) > 1:
+        parts = list(_parts(models))
+        if len(blocks := [model.name for model in parts if model.own_attention]) > 1:
             raise PositionError(f"{' and '.join(blocks)} each bring an attention of their own; only one of a sum may")
+        if blocks and (lost := [model.name for model in parts if type(model).sources is not PositionModel.sources]):
+            raise PositionError(
+                f"{blocks[0]} brings an attention of its own, which does not ask what queries, keys and values are "
+                f"made of, so that {' and '.join(lost)} would not be heard; leave one of them out"
+            )
 
     def prepare(self, positions: Positions) -> list[Any]:
         return [model.prepare(positions) for model in self._each()]
@@ -374,4 +380,13 @@ class Sum(PositionModel):
     def _each(self) -> Iterator[PositionModel]:
         for model in self.models:
             assert isinstance(model, PositionModel)
+            yield model
+
+
+def _parts(models: Sequence[PositionModel]) -> Iterator[PositionModel]:
+    """The models of a sum, and of the sums in it."""
+    for model in models:
+        if isinstance(model, Sum):
+            yield from _parts(list(model._each()))
+        else:
             yield model

@@ -7,6 +7,7 @@ import itertools
 import pytest
 import torch
 
+from structpe.errors import PositionError
 from structpe.positions import Dims, Site, Sum
 from tests.positions.cases import DIMS, TREES, Around, causal, encoded, labelled_path, made, noise, present
 
@@ -56,3 +57,14 @@ def test_nothing_summed_says_nothing() -> None:
     assert model.layer(x, prepared, Site(0)) is x
     assert not model.terms(prepared, Site(0)).used()
     assert model.claimed_params() == 0
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_an_attention_of_its_own_would_not_hear_is_refused(nested: bool) -> None:
+    block, queries = made("deberta-v2"), made("deberta-emd")
+    with pytest.raises(
+        PositionError, match=r"deberta-v2 brings an attention of its own, .* so that deberta-emd would not"
+    ):
+        Sum(DIMS, [Sum(DIMS, [block]) if nested else block, queries])
+    with pytest.raises(PositionError, match="deberta-v2 and deberta-v2 each bring an attention of their own"):
+        Sum(DIMS, [Sum(DIMS, [block]) if nested else block, made("deberta-v2")])
