@@ -10,6 +10,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions._grids import coordinates
+from structpe.positions._rows import holds
 from structpe.positions._turns import Turns
 from structpe.positions._waves import frequencies
 from structpe.positions.base import Positions
@@ -36,7 +37,7 @@ def axial_turns(
     """
     of_keys = coordinates(model, encoding, positions[encoding], len(pairs))
     for axis, count in pairs:
-        if not count and bool((of_keys[..., axis] > 0).any()):
+        if not count and holds((of_keys[..., axis] > 0).any()):
             raise PositionError(
                 f"position model {model!r} has no channels for axis {axis} of the coordinates, on which this batch has "
                 f"places other than 0; build it with wider heads, 2 channels per axis at least"

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.positions._rows import holds
 from structpe.positions.base import Sources
 
 __all__ = ["check_shape", "coordinates", "counts", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
@@ -56,8 +57,8 @@ def within(model: str, places: Tensor, shape: Sequence[int]) -> Tensor:
     Raises:
         PositionError: one is.
     """
-    largest = places.flatten(0, -2).amax(0).tolist()
-    if any(most >= length for most, length in zip(largest, shape, strict=True)):
+    if holds((places >= torch.tensor(shape, device=places.device)).any()):
+        largest = places.flatten(0, -2).amax(0).tolist()
         raise PositionError(
             f"position model {model!r} was built for a grid of {'x'.join(map(str, shape))}, this batch needs "
             f"{'x'.join(str(max(most, 0) + 1) for most in largest)}; build it with a larger shape, or choose an "

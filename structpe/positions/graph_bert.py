@@ -11,7 +11,7 @@ from structpe.encodings.root_distance import RootDistance
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
 from structpe.errors import PositionError
 from structpe.positions._roles import check_rows
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["GraphBERT"]
@@ -63,7 +63,8 @@ class GraphBERT(PositionModel, name="graph-bert"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         for table, encoding in zip(self.tables, self.encodings, strict=True):
             of_units = numbers(self.name, encoding, prepared.queries(encoding))
-            if (most := int(of_units.max())) >= len(table):
+            if holds((of_units >= len(table)).any()):
+                most = int(of_units.max())
                 raise PositionError(
                     f"position model 'graph-bert' has {len(table)} rows, {encoding.name!r} gives {most}; build it "
                     f"with more rows, take smaller contexts, or choose 'graph-bert-survey', which has no tables"

@@ -7,7 +7,7 @@ from torch import nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridOffset
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions._rows import Sharing, Table, holds, of_arity
 from structpe.positions._windows import check_window, codes, grid_offsets, window_rows
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -57,7 +57,7 @@ class Swin(PositionModel, name="swin"):
         """The row of each distinct offset."""
         encoding = self.encodings[0]
         of_pairs = grid_offsets(self.name, encoding, positions[encoding], len(self.window))
-        if bool((codes(of_pairs.table) > 0).any()):
+        if holds((codes(of_pairs.table) > 0).any()):
             raise PositionError(
                 f"position model {self.name!r} met a unit that has no place in the grid, such as a class token; "
                 f"take it out, or use 'beit', which has scalars for it"
