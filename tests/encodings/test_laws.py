@@ -26,7 +26,7 @@ from structpe.encodings import (
     Offset,
     Order,
     RandomWalk,
-    Share,
+    Siblings,
     SPRRelative,
     Tabular,
     UndirectedDistance,
@@ -40,7 +40,7 @@ NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
 OF_SOME_BASIS = {"eigenpairs", "laplacian", "magnetic-laplacian", "tabular"}
 OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Electrostatic(), HeatKernel(), Offset(), Order(),
-                RandomWalk(), Share(), SPRRelative(), UndirectedDistance()]  # fmt: skip
+                RandomWalk(), Siblings(), SPRRelative(), UndirectedDistance()]  # fmt: skip
 
 
 def fitted(name: str, given: Sequence[Structure]) -> Encoding:

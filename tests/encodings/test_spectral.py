@@ -18,7 +18,7 @@ from structpe.encodings import (
     HeatKernel,
     Laplacian,
     MagneticLaplacian,
-    Share,
+    Siblings,
     Tabular,
 )
 from structpe.encodings.tabular import _count
@@ -304,9 +304,10 @@ def test_wrong_tables_are_refused() -> None:
         Tabular().one(graph)
 
 
-# --- shares ---
+# --- units ---
 
 
-def test_shares_of_a_node_are_one_in_sum() -> None:
+def test_units_know_how_many_they_are() -> None:
     graph = path("abc").with_units(["a", "b1", "b2", "c1", "c2", "c3", "c4"], [0, 1, 1, 2, 2, 2, 2])
-    assert Share().one(graph).values.tolist() == [1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25]
+    assert Siblings().one(graph).values.tolist() == [1, 2, 2, 4, 4, 4, 4]
+    assert Siblings().one(path("abc")).values.tolist() == [1, 1, 1]

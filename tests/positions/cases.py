@@ -46,6 +46,9 @@ TREES = [
     tree([0, 1], [1, 1, 1], "ab"),
 ]
 
+# Eigenvalues of multiplicity 3 and 2.
+SYMMETRIC = [tree([0, 0, 1, 1, 2, 2], [1] * 7, "abcabc"), tree([0, 1, 1, 2, 2, 3, 3], [1] * 8, "abcabca")]
+
 
 def labelled_path(size: int) -> Structure:
     """A sequence as a structure, each edge with the same label."""

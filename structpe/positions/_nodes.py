@@ -1,0 +1,61 @@
+"""Sums over the nodes of a unit's own structure, for models that look at a whole graph before attention does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.adjacency import Adjacency
+from structpe.encodings.siblings import Siblings
+from structpe.positions.base import Positions
+from structpe.terms import Lookup
+
+__all__ = ["Nodes"]
+
+_ALONG, _BOTH_WAYS = 1, 3
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of each structure of a batch, in the shape of its units.
+
+    Attributes:
+        present: (b, n) whether a unit is there.
+        weights: (b, n, n) what a sum over nodes, made for a unit, takes of each unit: its share of its node if both
+            belong to one structure, else 0.
+    """
+
+    present: Tensor
+    weights: Tensor
+
+    @classmethod
+    def of(cls, positions: Positions, siblings: Siblings, dtype: torch.dtype) -> Nodes:
+        """Those of a batch that was encoded by ``siblings``."""
+        counts: Tensor = positions[siblings]
+        shares = 1 / counts.clamp(min=1).to(dtype)
+        graphs = torch.zeros_like(counts) if positions.graphs is None else positions.graphs
+        present = graphs >= 0
+        together = (graphs[:, :, None] == graphs[:, None]) & present[:, None]
+        return cls(present, torch.where(together, shares[:, None], 0))
+
+    def sums(self, x: Tensor) -> Tensor:
+        """(b, n, ...) for each unit the sum of x (b, n, ...) over the nodes of its structure."""
+        return _product(self.weights, x)
+
+    def means(self, x: Tensor) -> Tensor:
+        """(b, n, ...) likewise the mean."""
+        counts = self.weights.sum(-1).clamp(min=1)
+        return self.sums(x) / counts.view(*counts.shape, *[1] * (x.ndim - 2))
+
+    def neighbours(self, positions: Positions, adjacency: Adjacency) -> Tensor:
+        """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way."""
+        codes: Lookup = positions[adjacency]
+        joined = codes.map(lambda code: (code >= _ALONG) & (code <= _BOTH_WAYS)).dense()
+        return torch.where(joined, self.weights, 0)
+
+
+def _product(weights: Tensor, x: Tensor) -> Tensor:
+    result: Tensor = (weights @ x.flatten(2)).view(x.shape)
+    return result

@@ -1,0 +1,48 @@
+"""Eigenvectors and eigenvalues of a batch, as position models want them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.eigenpairs import Eigenpairs
+from structpe.positions.base import Positions
+
+__all__ = ["Spectrum"]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What :class:`Eigenpairs` says, for n units and k eigenvectors.
+
+    Attributes:
+        vectors: (b, n, k) entries; 0 where there is no vector.
+        values: (b, n, k) eigenvalues; -1 where there is no vector.
+        spaces: (b, n, k) number of the eigenspace, -1 where there is no vector.
+    """
+
+    vectors: Tensor
+    values: Tensor
+    spaces: Tensor
+
+    @classmethod
+    def of(cls, positions: Positions, encoding: Eigenpairs, dtype: torch.dtype) -> Spectrum:
+        """That of a batch, in some precision."""
+        vectors, values, spaces = positions.queries(encoding).to(dtype).unbind(-1)
+        return cls(vectors, values, spaces.long())
+
+    @property
+    def there(self) -> Tensor:
+        """(b, n, k) where there is a vector."""
+        return self.spaces >= 0
+
+    def flipped(self) -> Spectrum:
+        """The same with a random sign for each of the k vectors, one for the whole batch: they are as good."""
+        signs = torch.randint(0, 2, self.vectors.shape[-1:], device=self.vectors.device) * 2 - 1
+        return Spectrum(self.vectors * signs, self.values, self.spaces)
+
+    def pairs(self) -> Tensor:
+        """(b, n, k, 2) entry and eigenvalue, both 0 where there is no vector."""
+        return torch.stack([self.vectors, torch.where(self.there, self.values, 0)], dim=-1)

@@ -1,0 +1,57 @@
+"""Statistics of nodes beside their content: the encoder that GraphGPS has for all of them (Rampasek et al. 2022)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._beside import beside, width_beside
+from structpe.positions._rows import width_of
+from structpe.positions.base import Cells, Dims, PositionModel, Positions
+
+__all__ = ["CELLS", "BesideContent"]
+
+CELLS = Cells(
+    "A",
+    "APE",
+    learnable=True,
+    recurring=False,
+    unbound=True,
+    params="2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)",
+)
+
+
+class BesideContent(PositionModel):
+    """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels beside the content.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: s (k), a vector per unit.
+        width: p; None for a quarter of the model's width.
+        layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each with a rectifier behind it,
+            the inner ones of width 2p, as its ``mlp``.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:
+        k, p = width_of(self.name, encoding), width_beside(self.name, width or max(dims.width // 4, 1), dims.width)
+        super().__init__(dims, [encoding], k=k, p=p, m=layers)
+        self.norm = BatchNorm(k)
+        widths = [k, *[2 * p] * (layers - 1), p]
+        each = [nn.Sequential(nn.Linear(a, b), nn.ReLU()) for a, b in pairwise(widths)]
+        self.embed = nn.Sequential(*each) if layers else nn.Linear(k, p)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, p) the embedded statistics of the queries."""
+        statistics = positions.queries(self.encodings[0]).to(self.norm.weight.dtype)
+        here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
+        # Queries are the last units of all.
+        present = here if positions.graphs is None else positions.graphs[:, -here.shape[1] :] >= 0
+        embedded: Tensor = self.embed(self.norm(statistics, present))
+        return embedded
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return beside(x, prepared)
