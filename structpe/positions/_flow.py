@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from structpe.errors import PositionError
+from structpe.errors import MissingExtra, PositionError
 
 __all__ = ["ConvolutionField", "Field", "LinearField", "Trail", "places_on", "solve"]
 
-Field: TypeAlias = Callable[[float, Tensor], Tensor]
-"""h: (t, p) -> dp/dt, of the shape of p (..., l, d)."""
+Field: TypeAlias = Callable[[Tensor, Tensor], Tensor]
+"""h: (t (), p) -> dp/dt, of the shape of p (..., l, d)."""
 
 
 class LinearField(nn.Module):
@@ -28,7 +28,7 @@ class LinearField(nn.Module):
             nn.init.xavier_normal_(layer.weight)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, t: float, p: Tensor) -> Tensor:
+    def forward(self, t: Tensor, p: Tensor) -> Tensor:
         first, second = self._each()
         return _affine(second, t, functional.relu(_affine(first, t, p)))
 
@@ -57,7 +57,7 @@ class ConvolutionField(nn.Module):
             if bias is not None:
                 nn.init.zeros_(bias)
 
-    def forward(self, t: float, p: Tensor) -> Tensor:
+    def forward(self, t: Tensor, p: Tensor) -> Tensor:
         # Weights follow the dtype of p, which is not theirs in half precision.
         down, up = ((part.weight.to(p.dtype), _cast(part.bias, p)) for part in (self.down, self.up))
         hidden = functional.selu(functional.conv1d(_with_time(t, p), *down, stride=2, padding=2))
@@ -91,7 +91,7 @@ class Trail:
 
 
 def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:
-    """(count, *start) p(0), p(step), p(2 step), ...: Runge-Kutta of order 4 by the 3/8 rule, ``parts`` steps for each.
+    """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
 
     float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed
     again on the way back, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
@@ -129,27 +129,28 @@ def places_on(model: str, places: Tensor) -> int:
 
 
 def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
-    for part in range(parts):
-        p = _rule_of_three_eighths(field, p, t + part * h, h)
-    return p
+    times = torch.linspace(t, t + parts * h, parts + 1, dtype=p.dtype, device=p.device)
+    reached: Tensor = _odeint()(field, p, times[[0, -1]], method="rk4", options={"grid_constructor": lambda *_: times})
+    return reached[-1]
 
 
-def _rule_of_three_eighths(field: Field, p: Tensor, t: float, h: float) -> Tensor:
-    k1 = field(t, p)
-    k2 = field(t + h / 3, p + h * k1 / 3)
-    k3 = field(t + 2 * h / 3, p + h * (k2 - k1 / 3))
-    k4 = field(t + h, p + h * (k1 - k2 + k3))
-    return p + (k1 + 3 * (k2 + k3) + k4) * h / 8
+def _odeint() -> Callable[..., Tensor]:
+    try:
+        from torchdiffeq import odeint
+    except ImportError as error:
+        raise MissingExtra("torchdiffeq", "ode") from error
+    integrate: Callable[..., Tensor] = odeint
+    return integrate
 
 
-def _affine(layer: nn.Linear, t: float, x: Tensor) -> Tensor:
+def _affine(layer: nn.Linear, t: Tensor, x: Tensor) -> Tensor:
     """W [x; t] + c, without putting t beside each x."""
     weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
     return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
 
 
-def _with_time(t: float, p: Tensor) -> Tensor:
-    return torch.cat([p, p.new_full((*p.shape[:-2], 1, p.shape[-1]), t)], dim=-2)
+def _with_time(t: Tensor, p: Tensor) -> Tensor:
+    return torch.cat([p, t.to(p.dtype).expand(*p.shape[:-2], 1, p.shape[-1])], dim=-2)
 
 
 def _cast(bias: Tensor | None, p: Tensor) -> Tensor | None:

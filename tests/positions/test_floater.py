@@ -59,7 +59,7 @@ def test_the_linear_field_written_out() -> None:
     (w1, c1), (w2, c2) = ((layer.weight.tolist(), layer.bias.tolist()) for layer in field.layers)
     first = [max(0.0, sum(w * x for w, x in zip(row, [*p, t], strict=True)) + c) for row, c in zip(w1, c1, strict=True)]
     expected = [sum(w * x for w, x in zip(row, [*first, t], strict=True)) + c for row, c in zip(w2, c2, strict=True)]
-    given = field(t, torch.tensor(p, dtype=torch.float64))
+    given = field(torch.tensor(t, dtype=torch.float64), torch.tensor(p, dtype=torch.float64))
     torch.testing.assert_close(given, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 
