@@ -20,7 +20,7 @@ class XLPE(PositionModel, name="xl-pe"):
 
     The reordered place is that of the words of the source in the order of the target language, found by a grammar
     beforehand; it comes with the structure. (Ding et al. 2020; survey, section 4.5, which says that both encodings are
-    integrated and not how. The fusion is as we read the paper; no code is known to check it by.) Not here: its other way,
+    integrated and not how. The fusion is as we read the paper; no code is known.) Not here: its other way,
     which lets some heads attend by the one and some by the other.
 
     Args:
