@@ -105,7 +105,7 @@ class PooledNet(nn.Module):
 class Shakespeare(Task):
     """Next characters; trained on texts of 64, tested on longer ones (Press et al. 2022): bits per character."""
 
-    name, steps, batch, causal = "shakespeare", 800, 16, True
+    name, steps, batch, causal = "shakespeare", 600, 16, True
     length = 64
     lengths = (64, 128, 256, 512)
     better: ClassVar = {f"bits {length}": "less" for length in lengths}
@@ -139,7 +139,7 @@ class Shakespeare(Task):
 class Scan(Shakespeare):
     """SCAN's length split as text: actions after a command, all of them right, for short and for long ones."""
 
-    name, steps, batch = "scan", 800, 32
+    name, steps, batch = "scan", 600, 32
     better: ClassVar = {"exact, up to 22 actions": "more", "exact, 24 to 48": "more"}
 
     @cached_property
@@ -179,7 +179,7 @@ class Scan(Shakespeare):
 class ListOps(Task):
     """The value of a tree of operators and digits, 0 to 9 (Nangia and Bowman 2018), in trees of up to 100 nodes."""
 
-    name, steps, batch = "listops", 600, 32
+    name, steps, batch = "listops", 500, 32
     better: ClassVar = {"accuracy": "more"}
 
     @cached_property
@@ -204,7 +204,7 @@ class ListOps(Task):
 class CSL(ListOps):
     """Which of ten graphs it is that no 1-WL test tells apart (Murphy et al. 2019)."""
 
-    name, steps, batch, ordered = "csl", 600, 30, False
+    name, steps, batch, ordered = "csl", 400, 30, False
 
     @cached_property
     def train(self) -> Sequence[Example]:
@@ -220,7 +220,7 @@ class CSL(ListOps):
 class Zinc(Task):
     """Penalised logP of molecules: mean absolute error on the official test set; trained on a stand-in."""
 
-    name, steps, batch, ordered = "zinc", 600, 64, False
+    name, steps, batch, ordered = "zinc", 500, 64, False
     better: ClassVar = {"MAE": "less"}
 
     @cached_property
