@@ -3,3 +3,5 @@
 from structpe.attention.base import KERNELS, Kernel, attend
 
 __all__ = ["KERNELS", "Kernel", "attend"]
+
+len(KERNELS)  # loads them now: torch.compile may see the first call of attend, and sees through no import
