@@ -96,7 +96,7 @@ def _factors(tensors: Sequence[Tensor]) -> list[Along]:
 
 
 def _product(factors: Sequence[Along], block: slice) -> Tensor:
-    return reduce(torch.mul, [x[i[block]].to(_wide(x)) for x, i in factors])
+    return reduce(torch.mul, [x.index_select(0, i[block]).to(_wide(x)) for x, i in factors])
 
 
 def _wide(x: Tensor) -> torch.dtype:

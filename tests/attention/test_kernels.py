@@ -285,6 +285,10 @@ def test_auto_takes_the_cheapest_that_can(some: set[str]) -> None:
         (("pairs",), "edges"),
         (("pairs", "causal", "product", "value"), "edges"),
         (("pairs", "feature_map"), "edges"),
+        (("feature_map",), "linear"),
+        (("feature_map", "maps", "causal"), "linear"),
+        (("feature_map", "projection"), "linear"),
+        (("feature_map", "value"), "dense"),
     ],
 )
 def test_what_auto_takes(some: tuple[str, ...], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +319,23 @@ def test_dropout_keeps_the_mean(kernel: str) -> None:
     dropped = torch.stack([attend(q, k, v, terms, kernel, dropout=0.3) for _ in range(1500)])
     assert not torch.equal(dropped[0], dropped[1])
     torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.15)
+
+
+def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
+    terms = drawn({"feature_map", "mask"}, 0)
+    text = (
+        "kernel 'linear' sums keys before they meet a query, so that a mask cannot depend on the query; one is "
+        "(2, 1, 5, 5); give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, listed pairs, or use kernel "
+        "'dense', whose time and memory are quadratic"
+    )
+    with pytest.raises(UnsupportedTerm, match=re.escape(text)):
+        attend(*inputs(), terms)
+    attend(*inputs(), terms, "dense")
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 300), (128, 128), (129, 129), (200, 327), (300, 140)])
+def test_causal_sums_in_chunks_are_those_of_dense(n: int, m: int) -> None:
+    assert_same("linear", {"feature_map", "causal", "mask", "maps"}, 0, B, n, m)
 
 
 @pytest.mark.parametrize("some", [set(), {"bias", "key", "product", "value"}, {"feature_map"}])

@@ -97,6 +97,20 @@ def test_attention_over_listed_pairs_is_linear_in_them(feature_map: Any) -> None
     assert counts[1] < 2.05 * counts[0]
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_with_a_feature_map_is_linear(causal: bool) -> None:
+    """Neither all pairs, nor a state (f, d) for each unit."""
+    counts = []
+    for n in (2048, 4096):
+        q, k, v = (torch.randn(B, H, n, 8, requires_grad=True) for _ in range(3))
+        terms = Terms(feature_map=lambda x: torch.cat([x, -x] * 8, dim=-1).exp(), causal=causal)
+        with Largest() as seen, All() as every:
+            attend(q, k, v, terms).square().sum().backward()
+        assert torch.Size(seen.shape).numel() <= B * H * n * 128, seen.shape
+        counts.append(every.count)
+    assert counts[1] < 2.05 * counts[0]
+
+
 def along_edges(n: int, feature_map: Any, mode: Any) -> tuple[int, Any]:
     """Attention of n queries to four keys each, with every field that listed pairs may have."""
     q, k, v = (torch.randn(B, H, n, 4, requires_grad=True) for _ in range(3))

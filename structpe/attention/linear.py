@@ -1,0 +1,71 @@
+"""Attention with a feature map in place of the exponential: linear in the number of units."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention._mixtures import mixed
+from structpe.attention.base import kernel
+from structpe.errors import UnsupportedTerm
+from structpe.terms import Terms
+
+__all__ = ["linear"]
+
+_CHUNK = 128
+"""Units that are summed at once: what is held is a state (f, d) per chunk and (chunk, chunk) products within it."""
+
+
+@kernel("linear", supports="maps mask causal feature_map projection", cost=5, needs="feature_map")
+def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
+    """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), summed before it meets the query: no (n, m) is made.
+
+    (Katharopoulos et al. 2020, eqs. 5 and 9.) Causal attention sums chunk by chunk. A mask may say which keys are there
+    and nothing about queries. As there are no weights, dropout drops a value for all queries of a head at once.
+
+    Raises:
+        UnsupportedTerm: a mask of pairs.
+    """
+    for change in terms.maps:
+        q, k = change(q, k)
+    k, v, terms = mixed(k, v, terms)
+    assert terms.feature_map is not None  # attend() has seen to it
+    wide = torch.promote_types(v.dtype, torch.float32)
+    features, of_keys = terms.feature_map(q).to(wide), terms.feature_map(k).to(wide)
+    for mask in terms.mask:
+        of_keys = of_keys * _keys(mask)
+    kept = functional.dropout(v.new_ones(*v.shape[:-1], 1, dtype=wide), dropout, training=dropout > 0)
+    values = torch.cat([v * kept, torch.ones_like(kept)], dim=-1)  # the last column sums to the denominator
+    sums = _causal(features, of_keys, values) if terms.causal else features @ (of_keys.transpose(-1, -2) @ values)
+    out, total = sums[..., :-1], sums[..., -1:]
+    return torch.where(total != 0, out / torch.where(total != 0, total, 1), 0).to(v.dtype)
+
+
+def _keys(mask: Tensor) -> Tensor:
+    if mask.shape[-2] != 1:
+        raise UnsupportedTerm(
+            f"kernel 'linear' sums keys before they meet a query, so that a mask cannot depend on the query; one is "
+            f"{tuple(mask.shape)}; give (b or 1, h or 1, 1, m), Terms(causal=True) for a causal mask, listed pairs, or "
+            f"use kernel 'dense', whose time and memory are quadratic"
+        )
+    return mask.transpose(-1, -2)
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """(b, h, n, d) q_i . sum k_j v_j over the keys that query i sees, the last query all of them."""
+    n, m = q.shape[2], k.shape[2]
+    if n > m:  # the first queries see nothing
+        return torch.cat([v.new_zeros(*q.shape[:2], n - m, v.shape[-1]), _causal(q[:, :, n - m :], k, v)], dim=2)
+    first = k[:, :, : m - n].transpose(-1, -2) @ v[:, :, : m - n]  # of keys that every query sees
+    q, k, v = (_chunks(x) for x in (q, k[:, :, m - n :], v[:, :, m - n :]))
+    states = torch.cat([first[:, :, None], k.transpose(-1, -2) @ v], dim=2)[:, :, :-1].cumsum(2)
+    out = q @ states + (q @ k.transpose(-1, -2)).tril() @ v
+    return out.flatten(2, 3)[:, :, :n]
+
+
+def _chunks(x: Tensor) -> Tensor:
+    """(b, h, g, chunk, d), zeros at the end."""
+    b, h, n, d = x.shape
+    size = min(_CHUNK, n)
+    return functional.pad(x, (0, 0, 0, -n % size)).reshape(b, h, -1, size, d)

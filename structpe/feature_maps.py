@@ -1,0 +1,81 @@
+"""Feature maps: what may stand for the exponential of a score, so that attention is linear (``Terms.feature_map``).
+
+A feature map f takes queries and keys alike, each row (d) by itself, to rows of numbers that are not negative;
+f(q).f(k) is then what a pair counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.errors import PositionError
+
+__all__ = ["PositiveFeatures", "elu_plus_one", "orthogonal"]
+
+
+def elu_plus_one(x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
+    """f(x) = elu(x) + 1: x + 1 above zero, e^x below (Katharopoulos et al. 2020, eq. 7)."""
+    return functional.elu(x) + 1
+
+
+class PositiveFeatures(nn.Module):
+    """f(x)_r = exp(w_r.y - |y|^2 / 2) / sqrt(R), y = x / d^(1/4): f(q).f(k) is exp(q.k / sqrt(d)) in the mean.
+
+    FAVOR+ (Choromanski et al. 2021, lemma 1 and section 2.4): w (R, d) are drawn from N(0, 1), those of each block of d
+    orthogonal to one another. Attention with it approaches that of the softmax as R grows.
+
+    As in the authors' code, the largest exponent of a head, over all its rows, is taken off before the exponential; it
+    cancels in attention. The code does so for each query by itself, which one map for queries and keys cannot, and adds
+    1e-6 to every feature, which would keep it from cancelling.
+
+    Args:
+        width: d, of a head.
+        features: R.
+        seed: of the generator of w; :meth:`draw` draws others.
+
+    Raises:
+        PositionError: a width or a number of features below 1.
+    """
+
+    directions: Tensor
+
+    def __init__(self, width: int, features: int = 256, seed: int = 0) -> None:
+        super().__init__()
+        if width < 1 or features < 1:
+            raise PositionError(f"random features have a width and a number of 1 or more, not {width} and {features}")
+        self.register_buffer("directions", orthogonal(features, width, torch.Generator().manual_seed(seed)))
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Other directions, from a generator on the CPU."""
+        features, width = self.directions.shape
+        self.directions = orthogonal(features, width, generator).to(self.directions)
+
+    def forward(self, x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows r"]:
+        """The features of each row."""
+        features, width = self.directions.shape
+        y = x / width**0.25
+        exponents = y @ self.directions.to(x.dtype).T - y.square().sum(-1, keepdim=True) / 2
+        highest = exponents.detach().amax(dim=tuple(range(-min(2, x.ndim), 0)), keepdim=True)
+        return torch.exp(exponents - highest) / math.sqrt(features)
+
+
+def orthogonal(rows: int, width: int, generator: torch.Generator) -> Float[Tensor, "rows width"]:
+    """Rows from N(0, 1), each ``width`` of them orthogonal: directions by QR, lengths of rows drawn on their own.
+
+    The signs of QR are its solver's; undone, as here, directions are uniform (the authors' code leaves them).
+    """
+    directions = torch.cat([_directions(width, generator) for _ in range(-(-rows // width))])[:rows]
+    lengths = torch.randn(rows, width, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)
+    scaled: Tensor = directions * lengths
+    return scaled.float()
+
+
+def _directions(width: int, generator: torch.Generator) -> Tensor:
+    q, r = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))
+    directions: Tensor = (q * r.diagonal().sign()).T
+    return directions
