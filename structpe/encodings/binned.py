@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._bins import Numbers, edges_of_areas, edges_of_offsets
-from structpe.encodings.base import ENCODINGS, UNREACHABLE, Encoded, Encoding, narrow
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -29,7 +29,8 @@ class Binned(Encoding, name="binned"):
     them have a bin each: of 9, -4 to 4, or 0 to 8 if none is negative. The bins that are left go to lower and higher
     distances in proportion to their pairs; lower ones that are too few to get one are UNREACHABLE. Their areas are
     equal, the area between neighbouring distances x < y being sqrt(y - x); if some distance is negative, they grow by
-    ``growth`` away from zero. Real numbers, such as ``personalized-pagerank``, have bins of equal area only.
+    ``growth`` away from zero. Units of one node, k places apart, count as k. Real numbers, such as
+    ``personalized-pagerank``, have bins of equal area only.
 
     Args:
         of: an encoding of one number per pair.
@@ -43,7 +44,7 @@ class Binned(Encoding, name="binned"):
     """
 
     arity = 2
-    codes = ("unreachable", "within")
+    codes = ("unreachable",)
 
     of: Encoding = field(default_factory=lambda: ENCODINGS["undirected-distance"]())
     bins: int = 32
@@ -64,11 +65,11 @@ class Binned(Encoding, name="binned"):
 
     def one(self, structure: Structure) -> Encoded:
         encoded = self.of.one(structure)
-        values, index = encoded.values, encoded.index
+        values, index = _steps(encoded.values), encoded.index
         if index is None or values.ndim != 1:
             raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} gives several")
-        ascending = np.argsort(values)
-        values, index = values[ascending], np.argsort(ascending)[index]
+        values, where = np.unique(values, return_inverse=True)
+        index = where.reshape(-1)[index]
         pairs = np.bincount(index.reshape(-1), minlength=len(values))
         plain = values < UNREACHABLE // 2
         binned = values.astype(np.float64)
@@ -96,6 +97,11 @@ class Binned(Encoding, name="binned"):
         return np.where(
             distinct >= 0, _upper(distinct, edges[edges >= 0]), np.where(down < UNREACHABLE, -down, UNREACHABLE)
         )
+
+
+def _steps(values: NDArray[Any]) -> NDArray[Any]:
+    """Units of one node, k places apart, as k: real numbers may get half precision, in which no code survives."""
+    return np.where(values > UNREACHABLE + UNREACHABLE // 2, values - WITHIN, values)
 
 
 def _upper(values: Numbers, edges: Numbers) -> Numbers:

@@ -238,9 +238,10 @@ def test_too_few_lower_distances_have_no_bin() -> None:
     assert (got[values >= 0] < UNREACHABLE).all()
 
 
-def test_units_of_one_node_keep_their_code() -> None:
+def test_units_of_one_node_count_their_places() -> None:
     split = path("ab").with_units(list("aaab"), [0, 0, 0, 1])
-    assert Binned(UndirectedDistance()).one(split).pairs()[0].tolist() == [0, WITHIN + 1, WITHIN + 2, 1]
+    for encoding in (UndirectedDistance(), AncestorDistance()):
+        assert Binned(encoding).one(split).pairs()[1].tolist() == [-1, 0, 1, 1]
 
 
 def test_plain_data_describes_what_is_binned() -> None:
