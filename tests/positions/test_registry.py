@@ -176,11 +176,10 @@ def _unbound(model: PositionModel, size: int) -> bool:
     if model.own_attention:
         return _apart(x[0, -3:-1]) or _block_tells_apart(model, prepared, size)
     q, k = noise(1, 2, 1, 4).expand(-1, -1, size, -1), noise(1, 2, 1, 4, seed=1).expand(-1, -1, size, -1)
-    v = (torch.arange(size, dtype=torch.float64) == size - 1)[:, None].expand(1, 2, size, 4).double()
     terms = [model.terms(prepared, site) for site in sites]
-    # From where an absolute place is counted, the first units are near, and the last two are far.
-    pairs = [(0, 1)] if model.spec.cells.reference == "R" else [(0, 1), (size - 3, size - 2)]
-    return any(map(_apart, before)) or any(all(_apart(_two(q, k, v, t, far)) for far in pairs) for t in terms)
+    # Of absolute places the first are near to where they are counted from; there the last ones are far.
+    looks = [(size - 1, (0, 1))] + [(0, (size - 3, size - 2))] * (model.spec.cells.reference != "R")
+    return any(map(_apart, before)) or any(all(_apart(_two(q, k, t, *look)) for look in looks) for t in terms)
 
 
 def _block_tells_apart(model: PositionModel, prepared: Any, size: int) -> bool:
@@ -196,12 +195,13 @@ def _block_tells_apart(model: PositionModel, prepared: Any, size: int) -> bool:
     return _apart(torch.stack(rows))
 
 
-def _two(q: Tensor, k: Tensor, v: Tensor, terms: Terms, pair: tuple[int, int]) -> Tensor:
-    """What the last query gets from one key of a pair, with itself and alone: either of them. All keys are alike."""
+def _two(q: Tensor, k: Tensor, terms: Terms, query: int, pair: tuple[int, int]) -> Tensor:
+    """What a query gets from one key of a pair, with itself and alone: either of them. All keys are alike."""
     places = torch.arange(k.shape[2])
+    v = (places == query)[:, None].expand(1, k.shape[1], len(places), 4).double()
     far = [(places == key)[None, None, None] for key in pair]
-    masks = [(key, key | (places == len(places) - 1)) for key in far]
-    rows = [[attend(q, k, v, terms + Terms(mask=(mask,)))[0, :, -1] for mask in both] for both in masks]
+    masks = [(key, key | (places == query)) for key in far]
+    rows = [[attend(q, k, v, terms + Terms(mask=(mask,)))[0, :, query] for mask in both] for both in masks]
     return torch.stack([torch.cat(row) for row in rows])
 
 
