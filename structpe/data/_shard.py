@@ -66,6 +66,8 @@ class Shard:
     def _array(self, name: str, row: int) -> Array:
         dtype, first, *shape = self._at[f"{name}.at"][row].tolist()
         count = int(np.prod(shape))
+        if not count:  # no pair is listed; an array that is empty as a whole cannot be sliced
+            return np.zeros(shape, dtype=DTYPES[dtype])
         flat: Array = self._file.get_slice(f"{name}.{DTYPES[dtype]}")[first : first + count]
         return flat.reshape(shape)
 

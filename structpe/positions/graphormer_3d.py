@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.euclidean import Euclidean
-from structpe.encodings.feature import Feature
 from structpe.errors import PositionError
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -38,8 +37,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
     As in the code, whose 3.14159 in place of pi is not kept. Its embedding of atoms is that of units here; its tags of
     atoms, its layers used four times over, and its projection to forces are not positions. Other structures than
-    molecules are lines: see :class:`Euclidean`. Structures that share a row of a batch cannot be told apart in the sum:
-    pad them.
+    molecules are lines: see :class:`Euclidean`.
 
     Args:
         dims: sizes of the Transformer.
@@ -68,7 +66,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         if kernels < 1:
             raise PositionError(f"position model 'graphormer-3d' has {kernels} basis functions; give 1 or more")
         labels = len(encoding.labels) + 1
-        super().__init__(dims, [encoding, Feature("real", missing=1)], K=kernels, V=labels)
+        super().__init__(dims, [encoding], K=kernels, V=labels)
         self.means, self.widths = (nn.Parameter(torch.empty(kernels).uniform_(0, 3)) for _ in range(2))
         self.factor = nn.Parameter(torch.ones(labels, labels))
         self.offset = nn.Parameter(torch.zeros(labels, labels))
@@ -84,10 +82,9 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         """The bias of each distinct value, and what is added to the units."""
         pairs: Lookup = positions[self.encodings[0]]
         basis = pairs.map(self.basis)
-        real: Tensor = positions[self.encodings[1]]  # padding has zeros there
         local = basis.local()
         counts = local.new_zeros(*pairs.index.shape[:2], local.shape[1])
-        counts = counts.scatter_add(-1, pairs.index, real[:, None].to(local.dtype).expand(pairs.index.shape))
+        counts = counts.scatter_add(-1, pairs.index, _together(positions, pairs).to(local.dtype))
         bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g))))
         return _Prepared(bias, self.embed(counts @ local))
 
@@ -106,3 +103,11 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
     def terms(self, prepared: _Prepared, site: Site) -> Terms:
         return Terms(bias=(prepared.bias,))
+
+
+def _together(positions: Positions, pairs: Lookup) -> Tensor:
+    """(b, n, n) which units are of one structure."""
+    graphs = positions.graphs
+    if graphs is None:
+        return torch.ones_like(pairs.index)
+    return (graphs[:, :, None] == graphs[:, None]) & (graphs[:, None] >= 0)

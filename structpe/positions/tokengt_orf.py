@@ -55,9 +55,12 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, d) what is added."""
-        of_keys: Tensor = positions[self.encodings[0]]
-        counts = [1 + int(most) for most in of_keys.amax(dim=(1, 2))]
-        return self.added(self.draw(counts, of_keys.device), positions.queries(self.encodings[0]))
+        ends: Tensor = positions[self.encodings[0]]
+        graphs = ends.new_zeros(ends.shape[:2]) if positions.graphs is None else positions.graphs.clamp(min=0)
+        rows = torch.arange(len(graphs), device=graphs.device)[:, None] * (int(graphs.max()) + 1)
+        found, which = torch.unique(rows + graphs, return_inverse=True)
+        last = ends.new_zeros(len(found)).scatter_reduce(0, which.reshape(-1), ends.amax(-1).reshape(-1), "amax")
+        return self.added(self.draw([most + 1 for most in last.tolist()], ends.device), ends, which)
 
     def draw(self, counts: list[int], device: torch.device) -> list[Tensor]:
         """Per structure a random orthogonal matrix (m, m), m its number of nodes."""
@@ -66,11 +69,12 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         drawn = {m: _orthogonal(torch.randn(m, m, generator=self._generator())).to(device) for m in set(counts)}
         return [drawn[m] for m in counts]
 
-    def added(self, matrices: list[Tensor], ends: Tensor) -> Tensor:
-        """(b, n, d) from a matrix per structure and the ends (b, n, 2) of the tokens."""
-        dtype = self.identify.types.dtype
-        each = [_cut(matrix, self.width)[mine] for matrix, mine in zip(matrices, ends, strict=True)]
-        added: Tensor = self.identify(torch.stack(each).flatten(-2).to(dtype), ends)
+    def added(self, matrices: list[Tensor], ends: Tensor, which: Tensor) -> Tensor:
+        """(b, n, d) from a matrix per structure, the ends (b, n, 2) of the tokens, and (b, n) whose these are."""
+        table = torch.cat([_cut(matrix, self.width) for matrix in matrices]).to(self.identify.types.dtype)
+        sizes = torch.tensor([len(matrix) for matrix in matrices], device=ends.device)
+        rows = (sizes.cumsum(0) - sizes)[which][..., None] + ends
+        added: Tensor = self.identify(table[rows].flatten(-2), ends)
         return added
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:

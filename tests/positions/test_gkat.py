@@ -18,7 +18,7 @@ from tests.positions.cases import noise
 DIMS = Dims(8, 2, 1)
 
 
-@pytest.mark.parametrize("kernel", sorted(k for k in KERNELS if {"bias", "mask"} <= KERNELS[k].supports))
+@pytest.mark.parametrize("kernel", sorted(k for k in KERNELS if KERNELS[k].can(frozenset({"bias", "mask"}))))
 def test_the_authors_attention(kernel: str) -> None:
     """exp(logits) * K, divided by its sum."""
     given = golden("gkat")

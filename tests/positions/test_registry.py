@@ -309,14 +309,14 @@ def test_padded_together_is_one_by_one(name: str) -> None:
 def test_numbering_the_nodes_otherwise_only_permutes(name: str, tree: int) -> None:
     """But for a model that is absolute though no encoding says where a unit is: it counts units as they are stored.
 
-    What is said of pairs may say it too, if it depends on what surrounds them, so that it changes as a path grows.
+    What is made of pairs may say it too, if it is of all pairs of a unit, so that it changes as a path grows.
     """
     structure = TREES[tree]
     new, units = relabelled(structure, np.arange(structure.size)[::-1])
     model, x = made(name), noise(1, structure.unit_count, 8)
     before, positions = Around(model)(encoded(model, [structure]), x), encoded(model, [new])
     after = Around(model)(positions, x[:, units])
-    counts = model.spec.cells.reference != "R" and all(e.arity == 2 and e.causal for e in model.encodings)
+    counts = model.spec.cells.reference != "R" and model.causal and all(e.arity == 2 for e in model.encodings)
     assert torch.allclose(after, before[:, units], rtol=0, atol=tolerance(positions)) != counts
 
 

@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.encode import encode
+from structpe.data.encode import encode, join
+from structpe.data.packing import graphs_of, pack
 from structpe.encodings import Endpoints, TokenLaplacian
 from structpe.errors import EncodingError, PositionError, StructureError
 from structpe.positions import MODELS, Dims, Positions
@@ -136,7 +137,7 @@ def test_random_identifiers_are_the_authors_of_given_noise() -> None:
         model = made("tokengt-orf", width=k)
         ends = encode(graphs, model.encodings)[Endpoints()]
         matrices = [torch.linalg.qr(noise(m, m, seed=m))[0] for m in (5, 2)]
-        added = model.added(matrices, ends)
+        added = model.added(matrices, ends, torch.tensor([[0], [1]]).expand(2, ends.shape[1]))
         for row, (matrix, graph) in enumerate(zip(matrices, (HOUSE, path("ab")), strict=True)):
             m = len(matrix)
             for token, (u, v) in enumerate(ends_of(graph)):
@@ -167,6 +168,16 @@ def test_what_is_refused() -> None:
         MODELS["tokengt-orf"](Dims(8, 2, 1), width=0)
     with pytest.raises(EncodingError, match="k is 0; give 1 or more"):
         TokenLaplacian(0)
+
+
+def test_structures_that_share_a_row_have_a_matrix_each() -> None:
+    model = made("tokengt-orf")
+    graphs = [edge_tokens(HOUSE), edge_tokens(path("ab"))]
+    packed = pack([Endpoints().one(graph) for graph in graphs])
+    sizes = [graph.size for graph in graphs]
+    row = model.prepare(join({Endpoints(): [packed]}).of(graphs_of([sizes])))
+    alone = [model.prepare(encode([graph], model.encodings))[0] for graph in graphs]
+    torch.testing.assert_close(row[0], torch.cat(alone))
 
 
 def test_padding_is_nobodys_end() -> None:
