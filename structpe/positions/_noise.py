@@ -1,0 +1,44 @@
+"""Random numbers that are fixed: what stands for a draw in evaluation, so that results repeat."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["Blocks", "orthogonal"]
+
+_LONG = 64
+
+
+def orthogonal(heads: int, rows: int, columns: int) -> Tensor:
+    """(heads, rows, columns) float64, each row of length sqrt(columns), as normal ones are on average.
+
+    Rows of a head are orthogonal where there are no more of them than columns; beyond, those of each block of as many.
+    """
+    draw = torch.Generator().manual_seed(0)
+    blocks = [
+        torch.linalg.qr(torch.randn(heads, columns, min(columns, rows - first), generator=draw, dtype=torch.float64)).Q
+        for first in range(0, rows, columns)
+    ]
+    return torch.cat(blocks, dim=2).transpose(1, 2).contiguous() * math.sqrt(columns)
+
+
+class Blocks:
+    """A sequence of normal numbers without end, the same however many of them one asks for.
+
+    Args:
+        shape: of what stands at each place.
+    """
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+        self.known = torch.zeros(0, *shape)
+
+    def first(self, count: int) -> Tensor:
+        """(count, *shape) float32; drawn block by block, since a longer draw need not begin like a shorter one."""
+        while len(self.known) < count:
+            draw = torch.Generator().manual_seed(len(self.known))
+            self.known = torch.cat([self.known, torch.randn(_LONG, *self.shape, generator=draw)])
+        return self.known[:count]

@@ -1,0 +1,93 @@
+"""Stochastic position encoding: queries and keys become sums of noise that meet in a function of their offset."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.errors import PositionError
+from structpe.positions.base import Dims
+
+__all__ = ["Sines", "Waves", "check_positive"]
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4) and k' likewise: codes without a tensor of (n, d_h, R).
+
+    Attributes:
+        queries: (b, h, n, d_h, f) the a of each query.
+        keys: (b, h, m, d_h, f) of each key.
+        noise: (h, d_h, f, R) z, normal.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    noise: Tensor
+
+    def map(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """From width d_h to width R."""
+        noise = self.noise.flatten(1, 2) / (self.noise.shape[1] * self.noise.shape[3]) ** 0.25
+
+        def coded(x: Tensor, waves: Tensor) -> Tensor:
+            result: Tensor = (x[..., None] * waves.to(x.dtype)).flatten(-2) @ noise.to(x.dtype)
+            return result
+
+        return coded(q, self.queries), coded(k, self.keys)
+
+    def gated(self, gate: Tensor, dry: Tensor) -> Waves:
+        """sqrt(1 - g) of these waves and sqrt(g) of a noise that is the same at all places: one wave more.
+
+        Args:
+            gate: (h, d_h) g, from 0 to 1.
+            dry: (h, d_h, R) normal.
+        """
+
+        def mixed(waves: Tensor) -> Tensor:
+            constant = gate.sqrt()[:, None, :, None].expand(*waves.shape[:-1], 1)
+            return torch.cat([waves * (1 - gate).sqrt()[:, None, :, None], constant], dim=-1)
+
+        return Waves(mixed(self.queries), mixed(self.keys), torch.cat([self.noise, dry[:, :, None]], dim=2))
+
+
+class Sines(nn.Module):
+    """a_dk of each place t: gain_dk cos(2 pi f_dk t + phase_dk) / sqrt(2K), then the same with sin.
+
+    Keys have no phase. f = sigmoid(frequency) / 2 and gain = softplus, of each head, channel and sine. They start as in
+    the authors' code: frequencies from N(-4, 1), so that waves are long; phases from N(0, 1); gains from N(0, 1), then
+    2 / sqrt(their norm) times that.
+
+    Args:
+        dims: sizes of the Transformer.
+        sines: K.
+    """
+
+    def __init__(self, dims: Dims, sines: int) -> None:
+        super().__init__()
+        shape = dims.heads, dims.head, sines
+        self.frequencies = nn.Parameter(torch.randn(shape) - 4)
+        self.phases = nn.Parameter(torch.randn(shape))
+        gains = torch.randn(shape)
+        self.gains = nn.Parameter(2 * gains / gains.norm(dim=-1, keepdim=True).sqrt())
+
+    def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, h, n, d_h, 2K) of the places (b, n) of queries, and the same of keys."""
+        turns = 2 * math.pi * torch.sigmoid(self.frequencies) / 2
+        gains = functional.softplus(self.gains)[..., None] / math.sqrt(2 * self.gains.shape[-1])
+
+        def waves(places: Tensor, phases: Tensor | float) -> Tensor:
+            angles = turns[:, None] * places[:, None, :, None, None].to(turns.dtype) + phases
+            return (torch.stack([angles.cos(), angles.sin()], dim=-1) * gains[:, None]).flatten(-2)
+
+        return waves(queries, self.phases[:, None]), waves(keys, 0.0)
+
+
+def check_positive(model: str, **sizes: int) -> None:
+    """Raise a :class:`PositionError` if one of the sizes is below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise PositionError(f"position model {model!r} needs {name} of 1 or more; given is {size}")
