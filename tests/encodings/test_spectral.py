@@ -12,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structpe.encodings import (
+    UNREACHABLE,
     Eigenpairs,
     Eigenvalues,
     Electrostatic,
     HeatKernel,
     Laplacian,
     MagneticLaplacian,
+    Resistance,
     Siblings,
     Tabular,
 )
@@ -183,6 +185,31 @@ def test_potentials_are_as_coded(structure: Structure) -> None:
     ]  # fmt: skip
     encoded = Electrostatic().one(structure).values
     np.testing.assert_allclose(encoded, torch.stack(expected, 1).numpy(), atol=1e-5)
+
+
+@settings(max_examples=30, deadline=None)
+@given(structure=structures(units=False))
+def test_resistance_is_that_of_the_network_of_wires(structure: Structure) -> None:
+    """One ampere in at i and out at j: the voltage between them."""
+    graph = networkx.Graph([(a, b) for a, b in structure.edges.tolist() if a != b])
+    graph.add_nodes_from(range(structure.size))
+    pairs = Resistance().one(structure).pairs()
+    for part in networkx.connected_components(graph):
+        nodes = sorted(part)
+        laplacian = plain(structure)[np.ix_(nodes, nodes)]
+        assert (np.delete(pairs[nodes], nodes, axis=1) == UNREACHABLE).all()
+        for a, i in enumerate(nodes):
+            for b, j in enumerate(nodes):
+                current = np.zeros(len(nodes))
+                current[a] += 1
+                current[b] -= 1
+                volts = np.linalg.lstsq(laplacian, current, rcond=None)[0]
+                assert pairs[i, j] == pytest.approx(volts[a] - volts[b], abs=1e-8)
+
+
+def test_resistances_of_a_square() -> None:
+    assert Resistance().one(CYCLE).pairs()[0].tolist() == [0, 0.75, 1, 0.75]
+    assert Resistance().one(path("abc")).pairs()[0].tolist() == [0, 1, 2]
 
 
 # --- magnetic ---
