@@ -30,7 +30,11 @@ class BatchNorm(nn.Module):
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
         """(..., c) to (..., c); ``present`` (...) says which are there. What is not comes out as 0."""
+        if not self.training:  # each unit for itself, so that nothing needs to know how many there are
+            every = self._normed(x.flatten(0, -2), drawn=False).view_as(x)
+            return torch.where(present[..., None], every, 0)
         real = x[present]
-        drawn = self.training and len(real) > 1
-        normed = functional.batch_norm(real, self.mean, self.variance, self.weight, self.bias, drawn)
-        return torch.zeros_like(x).index_put((present,), normed)
+        return torch.zeros_like(x).index_put((present,), self._normed(real, drawn=len(real) > 1))
+
+    def _normed(self, x: Tensor, drawn: bool) -> Tensor:
+        return functional.batch_norm(x, self.mean, self.variance, self.weight, self.bias, drawn)

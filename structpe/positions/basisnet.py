@@ -12,6 +12,7 @@ from structpe.errors import PositionError
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import count_perceptron, perceptron
+from structpe.positions._rows import holds
 from structpe.positions._spectral import Spectrum
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
@@ -81,7 +82,7 @@ class BasisNet(PositionModel, name="basisnet"):
         members = (spectrum.spaces[..., None] == spectrum.spaces[..., None, :]) & spectrum.there[..., None]
         dimension = members.sum(-1)  # (b, n, k) of the eigenspace of each vector
         real = spectrum.there & nodes.present[..., None]
-        self._check(int(torch.where(real, dimension, 0).max()))
+        self._check(torch.where(real, dimension, 0))
         place = members.tril(-1).sum(-1)  # the how-manieth vector of its eigenspace it is
         first = real & (place == 0)
         projections = _operations(spectrum.vectors, members.to(dtype), nodes)
@@ -100,11 +101,11 @@ class BasisNet(PositionModel, name="basisnet"):
         embedded: Tensor = self.embed(prepared)
         return x + embedded.to(x.dtype)
 
-    def _check(self, largest: int) -> None:
-        if largest > len(self.phi):
+    def _check(self, dimensions: Tensor) -> None:
+        if holds((dimensions > len(self.phi)).any()):
             raise PositionError(
                 f"position model {self.name!r} is built for eigenspaces of dimension {len(self.phi)} or less, this "
-                f"batch has one of {largest}; build it with a larger 'dimensions'"
+                f"batch has one of {int(dimensions.max())}; build it with a larger 'dimensions'"
             )
 
 

@@ -15,19 +15,34 @@ import pytest
 from structpe.positions import MODELS
 from tests.modules import ROOT
 
+LENGTHS = "its recurrent network runs over texts packed by their lengths, which are numbers of the batch"
+FOLLOWED = "how far its path through the places is followed depends on the batch"
+NOISE = "how much noise it draws depends on the batch"
+
 NOT_COMPILED = {
     "cai": "a GRU runs over the paths, which torch.compile takes for a break of the graph",
-    "floater": "how far its path is followed depends on the places of the batch",
-    "floater-convolution": "how far its path is followed depends on the places of the batch",
-    "floater-input": "how far its path is followed depends on the places of the batch",
+    "exphormer": "sums over edges have a gradient of their own, whose gradient is one again",
+    "floater": FOLLOWED,
+    "floater-convolution": FOLLOWED,
+    "floater-input": FOLLOWED,
     "fourier": "its frequencies are drawn by a generator of its own, which cannot be made within a graph",
+    "lspe": "it gathers the edges, whose number depends on the batch",
+    "rnn": LENGTHS,
+    "rr": LENGTHS,
+    "spe-conv": NOISE,
+    "tokengt-orf": NOISE,
 }
 NOT_EXPORTED = {
     "cai": "a GRU runs over the paths, packed by their lengths, which are numbers of the batch",
-    "floater": "how far its path is followed depends on the places of the batch",
-    "floater-convolution": "how far its path is followed depends on the places of the batch",
-    "floater-input": "how far its path is followed depends on the places of the batch",
+    "floater": FOLLOWED,
+    "floater-convolution": FOLLOWED,
+    "floater-input": FOLLOWED,
+    "lspe": "it gathers the edges, whose number depends on the batch",
+    "rnn": LENGTHS,
+    "rr": LENGTHS,
     "shaw-absolute": "it gathers the distinct pairs of places, whose number depends on the batch",
+    "spe-conv": NOISE,
+    "tokengt-orf": NOISE,
     "zhu-avg": "it gathers the distinct sets of paths, whose number depends on the batch",
     "zhu-sum": "it gathers the distinct sums of paths, whose number depends on the batch",
 }
@@ -42,7 +57,7 @@ def test_every_model_is_traced_but_those_named(how: str, exceptions: dict[str, s
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     troubles: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    assert set(troubles) == set(MODELS)
+    assert set(exceptions) <= set(troubles) == set(MODELS)
     broken = {name: why for name, why in troubles.items() if why and name not in exceptions}
     assert not broken, "\n".join(f"{name}: {why}" for name, why in broken.items())
     mended = [name for name in exceptions if not troubles[name]]
