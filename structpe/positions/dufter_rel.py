@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions._fading import distances
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
+from structpe.positions._rows import Sharing, Table, holds, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
