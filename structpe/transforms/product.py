@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure, path
+from structpe.transforms.virtual import with_virtual_node
 
 __all__ = ["grid", "product", "with_class_token"]
 
@@ -81,23 +82,19 @@ def product(a: Structure, b: Structure) -> Structure:
 def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
     """The structure with one more node in front, read first: a class token, as Transformers of images have it.
 
-    No edge leads to it. Its coordinates, if the others have some, are -1, which says that it has no place in the grid;
-    its other features are 0. What was the root still is.
+    It is a virtual node (:func:`structpe.transforms.virtual.with_virtual_node`), and where the others have coordinates
+    its own are -1, which says that it has no place in the grid.
 
     Raises:
-        StructureError: the nodes are split into units already; split after this.
+        StructureError: the structure has a virtual node already.
     """
-    if structure.units is not None:
-        raise structure.error("the nodes are split into units already; put the class token in front first, then split")
-    first = {key: -1 if key == "coordinates" else 0 for key in structure.features if not key.startswith("edge_")}
-    return replace(
-        structure,
-        nodes=(label, *structure.nodes),
-        edges=structure.edges + 1,
-        order=None if structure.order is None else np.concatenate([[0], structure.order + 1]),
-        root=None if structure.root is None else structure.root + 1,
-        features={k: _led_by(first[k], v) if k in first else v for k, v in structure.features.items()},
-    )
+    led = with_virtual_node(structure, label)
+    if "coordinates" not in led.features:
+        return led
+    places = np.asarray(led.features["coordinates"])
+    places = places.astype(np.result_type(places.dtype, np.int8))  # a copy, which can be negative
+    places[0] = -1
+    return replace(led, features={**led.features, "coordinates": places})
 
 
 def _line(length: int) -> Structure:
@@ -138,8 +135,3 @@ def _coordinates(structure: Structure) -> NDArray[Any] | Ids | None:
         given = np.asarray(structure.features["coordinates"])
         return given.reshape(structure.size, -1)
     return None if structure.order is None else structure.order[:, None]
-
-
-def _led_by(first: int, values: NDArray[Any]) -> NDArray[Any]:
-    values = np.asarray(values)
-    return np.concatenate([np.full((1, *values.shape[1:]), first, dtype=values.dtype), values])

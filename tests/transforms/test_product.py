@@ -79,6 +79,9 @@ def test_a_class_token_stands_in_front() -> None:
     assert image.order.tolist() == [0, 1, 2, 3, 4]
     assert image.root == 1
     assert image.features["coordinates"].tolist() == [[-1, -1], [0, 0], [0, 1], [1, 0], [1, 1]]
+    assert with_class_token(grid((1, 2)).with_units(list("aab"), [0, 0, 1])).units == ("[CLS]", *"aab")
+    with pytest.raises(StructureError, match="has a virtual node already"):
+        with_class_token(image)
     sentence = with_class_token(path("ab"), "<s>")
     assert sentence.nodes == ("<s>", "a", "b")
     assert sentence.order is not None
@@ -104,8 +107,6 @@ def test_products_that_are_refused() -> None:
         product(marked, Structure(("a",), [], directed=False))
     with pytest.raises(StructureError, match="make the product first, then split"):
         product(path("a").with_units(["a", "b"], [0, 0]), marked)
-    with pytest.raises(StructureError, match="put the class token in front first, then split"):
-        with_class_token(path("a").with_units(["a", "b"], [0, 0]))
     long = path(["x"] * 2000)
     with pytest.raises(StructureError, match="the product of 2000 and 2000 nodes is too large"):
         product(long, long)
