@@ -30,6 +30,12 @@ def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -
     return torch.tensor(given, dtype=torch.float64)
 
 
-def sharper(scale: float, trained: int) -> float:
-    """sqrt(1 + ln scale / ln trained): how much longer queries and keys become, so that attention stays as sharp."""
+def sharper(model: str, scale: float, trained: int) -> float:
+    """sqrt(1 + ln scale / ln trained): how much longer queries and keys become, so that attention stays as sharp.
+
+    Raises:
+        PositionError: texts in training had fewer than 2 units.
+    """
+    if trained < 2:
+        raise PositionError(f"position model {model!r} takes a trained length of 2 or more; given is {trained}")
     return math.sqrt(1 + math.log(scale) / math.log(trained)) if scale > 1 else 1.0

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import is_plain
+from structpe.positions._rows import holds, is_plain
 
 __all__ = ["distances", "slopes"]
 
@@ -22,7 +22,7 @@ def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
     if not encoding.codes:
         return far
     limit: int | None = encoding.options().get("limit")
-    if limit is None and bool((values == UNREACHABLE).any()):
+    if limit is None and holds((values == UNREACHABLE).any()):
         raise PositionError(
             f"position model {model!r} met a pair of units without a path, which has no distance; give the encoding "
             f"a limit, to count such pairs as that far: {encoding.name!r} with limit=..."

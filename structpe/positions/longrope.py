@@ -58,11 +58,11 @@ class LongRoPE(PositionModel, name="longrope"):
         kept: int = 0,
     ) -> None:
         check_even(self.name, dims)
-        check_longer(self.name, scale=scale, trained=trained - 1)
+        check_longer(self.name, scale=scale)
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
         trained_speeds = frequencies(dims.head, base=base)
         self.speeds = torch.stack([trained_speeds / factors_of(self.name, dims, factors, scale), trained_speeds])
-        self.lengths, self.kept = torch.tensor([sharper(scale, trained), 1.0], dtype=torch.float64), kept
+        self.lengths, self.kept = torch.tensor([sharper(self.name, scale, trained), 1.0], dtype=torch.float64), kept
 
     def prepare(self, positions: Positions) -> Turns:
         """The angles, once for all layers."""

@@ -57,17 +57,17 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
         trained: int = 4096,
     ) -> None:
         check_even(self.name, dims)
-        check_longer(self.name, scale=scale, trained=trained - 1)
+        check_longer(self.name, scale=scale)
         if scale == 1:
             raise PositionError("position model 'longrope-dynamic' divides by scale - 1; give a scale above 1")
         super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
         self.base, self.scale, self.trained = base, scale, trained
+        self.longer = sharper(self.name, scale, trained)
         self.factors = factors_of(self.name, dims, factors, scale)
 
     def prepare(self, positions: Positions) -> Turns:
         """The angles, once for all layers."""
-        longer = sharper(self.scale, self.trained)
-        return by_length(self.name, self.encodings, positions, self._speeds, longer)
+        return by_length(self.name, self.encodings, positions, self._speeds, self.longer)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
         del site

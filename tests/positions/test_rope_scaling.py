@@ -233,6 +233,9 @@ def test_factors_of_longrope_that_do_not_fit_are_refused() -> None:
         MODELS["longrope"](Dims(8, 2, 1), factors=(1.0, 2.0, 3.0))
     with pytest.raises(PositionError, match=r"a positive factor for each of the 2 pairs.*given are 2: 0\.0, 2\.0"):
         MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(0.0, 2.0))
+    for name in ("longrope", "longrope-dynamic"):
+        with pytest.raises(PositionError, match=f"{name!r} takes a trained length of 2 or more; given is 1"):
+            MODELS[name](Dims(8, 2, 1), trained=1)
     with pytest.raises(PositionError, match="divides by scale - 1"):
         MODELS["longrope-dynamic"](Dims(8, 2, 1), scale=1.0)
     model = MODELS["longrope-dynamic"](Dims(8, 2, 1), factors=(1.0, 20.0))
