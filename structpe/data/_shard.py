@@ -4,7 +4,7 @@
 
     <i>.<part>.<dtype>    (elements,) the arrays of encoding i that have this dtype, one after the other
     <i>.<part>.at         (structures, 2 + axes) per structure: dtype, as its place in DTYPES; first element; shape
-                          part: values; index for encodings of pairs; listed for sparse ones
+                          part: values; index for encodings of pairs; listed and units, their number, for sparse ones
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ DTYPES = (
 
 Array = NDArray[Any]
 
+_PARTS = ("values", "index", "listed", "units")
+
 
 def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
     """The tensors of a shard, from what each encoding made of each structure."""
     tensors: dict[str, Array] = {}
     for i, each in enumerate(encoded):
-        tensors |= _pack([e.values for e in each], f"{i}.values")
-        for part in ("index", "listed"):
-            if some := [array for e in each if (array := getattr(e, part)) is not None]:
+        for part in _PARTS:
+            if some := [np.asarray(array) for e in each if (array := getattr(e, part)) is not None]:
                 tensors |= _pack(some, f"{i}.{part}")
     return tensors
 
@@ -56,12 +57,11 @@ class Shard:
 
     def encoded(self, encoding: int, row: int) -> Encoded:
         """What an encoding, by number, made of the structure in a row."""
-        more = {
-            part: self._array(f"{encoding}.{part}", row)
-            for part in ("index", "listed")
-            if f"{encoding}.{part}.at" in self._at
-        }
-        return Encoded(self._array(f"{encoding}.values", row), **more)
+        parts = [part for part in _PARTS if f"{encoding}.{part}.at" in self._at]
+        of: dict[str, Any] = {part: self._array(f"{encoding}.{part}", row) for part in parts}
+        if "units" in of:
+            of["units"] = int(of["units"])
+        return Encoded(**of)
 
     def _array(self, name: str, row: int) -> Array:
         dtype, first, *shape = self._at[f"{name}.at"][row].tolist()

@@ -54,11 +54,11 @@ def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
 
 
 def _graphs(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
-    """(b, m) 0 where a unit is, -1 where a row is padded; None where only listed pairs are known, not units."""
-    each = next((each for encoding, each in encoded.items() if not encoding.sparse), None)
+    """(b, m) 0 where a unit is, -1 where a row is padded; None where nothing was encoded."""
+    each = next(iter(encoded.values()), None)
     if each is None:
         return None
-    counts = torch.tensor([len(e.values if e.index is None else e.index) for e in each])
+    counts = torch.tensor([e.count for e in each])
     return (torch.arange(int(counts.max()))[None] < counts[:, None]).long() - 1
 
 

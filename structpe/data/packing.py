@@ -40,14 +40,18 @@ def pack(encoded: Sequence[Encoded]) -> Encoded:
     if encoded[0].index is None:
         return Encoded(np.concatenate([e.values for e in encoded]))
     values = same_shape([e.values for e in encoded])
-    starts = np.cumsum([0, *(len(v) for v in values)])
+    starts = np.cumsum([0, *(len(v) for v in values)])[:-1]
+    ends = np.cumsum([e.count for e in encoded])
+    firsts = ends - [e.count for e in encoded]
+    indices = [
+        e.index.astype(np.int64) + start for e, start in zip(encoded, starts, strict=True) if e.index is not None
+    ]
     if encoded[0].listed is not None:
-        raise EncodingError("listed pairs do not say how many units there are, and so cannot share a row; pad them")
-    indices = [e.index for e in encoded if e.index is not None]
-    ends = np.cumsum([len(index) for index in indices])
+        pairs = [e.listed + first for e, first in zip(encoded, firsts, strict=True) if e.listed is not None]
+        return Encoded(np.concatenate(values), narrow(np.concatenate(indices)), np.concatenate(pairs), int(ends[-1]))
     packed = np.zeros((ends[-1], ends[-1]), dtype=np.int64)
-    for index, start, end in zip(indices, starts, ends, strict=False):
-        packed[end - len(index) : end, end - len(index) : end] = index.astype(np.int64) + start
+    for index, first, end in zip(indices, firsts, ends, strict=True):
+        packed[first:end, first:end] = index
     return Encoded(np.concatenate(values), narrow(packed))
 
 

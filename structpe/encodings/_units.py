@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.base import WITHIN
-from structpe.structure import Structure
+from structpe.structure import Ids, Structure
 
-__all__ = ["of_units", "within"]
+__all__ = ["of_units", "pairs_inside", "pairs_of_units", "within"]
 
 
 def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
@@ -27,3 +27,26 @@ def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     offset = places[None, :] - places[:, None]
     same = (owner[:, None] == owner[None, :]) & (offset != 0)
     return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
+
+
+def pairs_of_units(structure: Structure, pairs: Ids) -> tuple[Ids, Ids]:
+    """From (e, 2) pairs of nodes to (e', 2) all pairs of their units, and (e',) which pair of nodes each is of."""
+    numbers = np.arange(len(pairs))
+    if structure.owner is None:
+        return pairs, numbers
+    count = np.bincount(structure.owner, minlength=structure.size)
+    first = np.cumsum(count) - count
+    query, key = pairs.T
+    many = count[query] * count[key]
+    which = np.repeat(numbers, many)
+    inside = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+    wide = count[key][which]
+    return np.column_stack([first[query[which]] + inside // wide, first[key[which]] + inside % wide]), which
+
+
+def pairs_inside(structure: Structure) -> Ids:
+    """(e, 2) the pairs of different units that one node owns."""
+    nodes = np.repeat(np.arange(structure.size)[:, None], 2, axis=1)
+    pairs, _ = pairs_of_units(structure, nodes)
+    different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
+    return different

@@ -43,11 +43,26 @@ class Encoded:
         index: arity 2: (u, u) which value the pair (query, key) has, in the narrowest unsigned dtype; otherwise None.
             Of a sparse encoding: (e,) which value each listed pair has.
         listed: of a sparse encoding: (e, 2) the pairs (query, key) of units that it speaks of, each once.
+        units: of a sparse encoding: u, which its pairs do not say.
     """
 
     values: NDArray[Any]
     index: NDArray[Any] | None = None
     listed: NDArray[Any] | None = None
+    units: int | None = None
+
+    @property
+    def count(self) -> int:
+        """u, the number of units."""
+        if self.units is not None:
+            return self.units
+        return len(self.values if self.index is None else self.index)
+
+    @classmethod
+    def of_list(cls, listed: NDArray[Any], values: NDArray[Any], units: int) -> Self:
+        """From (e, 2) pairs of units, in any order but each once, and the integer (e,) that each has."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return cls(distinct, narrow(index), listed, units)
 
     @classmethod
     def of_pairs(cls, pairs: NDArray[Any]) -> Self:

@@ -9,8 +9,9 @@ import numpy as np
 
 from structpe.encodings._expanders import GENERATORS, Algorithm, expander
 from structpe.encodings._nearby import ranks
+from structpe.encodings._units import pairs_inside, pairs_of_units
 from structpe.encodings._walks import labels_of
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -114,29 +115,15 @@ class Expander(Encoding, name="expander"):
         return np.column_stack([both, np.full(len(both), _RANDOM)])
 
     def _of_units(self, structure: Structure, typed: Ids) -> Encoded:
-        owner = structure.unit_owner
-        first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
-        places = np.arange(len(owner))
-        parts = [_spread(typed[typed[:, 0] != typed[:, 1]], first, count)]
-        loops = np.zeros(structure.size, dtype=np.int64) - 1
-        own = typed[typed[:, 0] == typed[:, 1]]
-        loops[own[:, 0]] = own[:, 2]
-        loops = np.where((loops < 0) & self.itself, _ITSELF, loops)[owner]
-        parts.append(np.column_stack([places, places, loops])[loops >= 0])
-        nodes = np.arange(structure.size)
-        inner = _spread(np.column_stack([nodes, nodes, np.full(structure.size, _WITHIN)]), first, count)
-        parts.append(inner[inner[:, 0] != inner[:, 1]])
-        pairs = np.concatenate(parts)
-        values, index = np.unique(pairs[:, 2], return_inverse=True)
-        return Encoded(values, narrow(index), pairs[:, :2])
-
-
-def _spread(typed: Ids, first: Ids, count: Ids) -> Ids:
-    """From pairs of nodes to those of all their units."""
-    query, key, _ = typed.T
-    many = count[query] * count[key]
-    which = np.repeat(np.arange(len(typed)), many)
-    inside = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
-    wide = count[key][which]
-    columns = first[query[which]] + inside // wide, first[key[which]] + inside % wide, typed[which, 2]
-    return np.column_stack(columns)
+        own = typed[:, 0] == typed[:, 1]
+        between, which = pairs_of_units(structure, typed[~own, :2])
+        loops = np.full(structure.size, _ITSELF if self.itself else -1)
+        loops[typed[own, 0]] = typed[own, 2]
+        of_units = loops[structure.unit_owner]
+        alone = np.flatnonzero(of_units >= 0)
+        inner = pairs_inside(structure)
+        return Encoded.of_list(
+            np.concatenate([between, np.column_stack([alone, alone]), inner]),
+            np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]),
+            structure.unit_count,
+        )

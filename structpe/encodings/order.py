@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["Centred", "Offset", "Order", "Remaining"]
+__all__ = ["Centred", "Offset", "Order", "Remaining", "Window"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,37 @@ class Offset(Encoding, name="offset"):
         places = _places(self, structure)
         most = len(places) - 1
         return Encoded(np.arange(-most, most + 1), narrow(places[None, :] - places[:, None] + most))
+
+
+@dataclass(frozen=True)
+class Window(Encoding, name="window"):
+    """s - t, as of :class:`Offset`, for the pairs with |s - t| <= reach alone; linear in the number of units.
+
+    Args:
+        reach: how far from its query a key may stand, to either side.
+
+    Raises:
+        EncodingError: the structure has no order, or the reach is below 1.
+    """
+
+    arity = 2
+    causal = True
+    sparse = True
+
+    reach: int = 256
+
+    def __post_init__(self) -> None:
+        if self.reach < 1:
+            raise EncodingError(f"encoding 'window': reach is {self.reach}; give 1 or more")
+
+    def one(self, structure: Structure) -> Encoded:
+        in_order = np.argsort(_places(self, structure))
+        n = len(in_order)
+        most = min(self.reach, n - 1)
+        query, offset = np.repeat(np.arange(n), 2 * most + 1), np.tile(np.arange(-most, most + 1), n)
+        there = (query + offset >= 0) & (query + offset < n)
+        query, offset = query[there], offset[there]
+        return Encoded.of_list(in_order[np.column_stack([query, query + offset])], offset, n)
 
 
 def _places(encoding: Encoding, structure: Structure) -> Ids:

@@ -11,6 +11,7 @@ from structpe.data.edges import Edges, EdgeTypes
 from structpe.data.encode import encode, join
 from structpe.data.packing import fill, graphs_of, pack
 from structpe.encodings.distance import Distance
+from structpe.encodings.expander import Expander
 from structpe.encodings.order import Order
 from structpe.errors import EncodingError
 from structpe.nn.encoder import Encoder
@@ -21,12 +22,14 @@ from tests.strategies import trees
 DIMS = Dims(16, 2, 2)
 
 
+@pytest.mark.parametrize("name", ["t5", "exphormer"])
 @settings(max_examples=20, deadline=None)
-@given(st.lists(trees(most=8), min_size=2, max_size=4))
-def test_one_row_of_many_graphs_equals_one_by_one(graphs: list) -> None:
+@given(graphs=st.lists(trees(most=8), min_size=2, max_size=4))
+def test_one_row_of_many_graphs_equals_one_by_one(name: str, graphs: list) -> None:
     torch.manual_seed(0)
     types = EdgeTypes.fit(graphs)
-    position = MODELS["t5"](DIMS, encoding=Distance()) + MODELS["sinusoidal"](DIMS, encoding=Order())
+    encoding = Distance() if name == "t5" else Expander(itself=True).fit(graphs)
+    position = MODELS[name](DIMS, encoding=encoding) + MODELS["sinusoidal"](DIMS, encoding=Order())
     layers = LayerConfig(DIMS, 32, dropout=0.0, convolution="gine", edge_types=types.size)
     encoder = Encoder(layers, position).double().eval()
     units = [torch.randn(1, g.unit_count, 16, dtype=torch.float64) for g in graphs]

@@ -17,18 +17,19 @@ import structpe
 from structpe.data import store as store_module
 from structpe.data.encode import encode
 from structpe.data.store import load, write
-from structpe.encodings import ENCODINGS, Depth, Distance, Encoded, Encoding, Laplacian, Offset, Order
+from structpe.encodings import ENCODINGS, Depth, Distance, Encoded, Encoding, Laplacian, Neighbours, Offset, Order
 from structpe.errors import EncodingError, StoreError
 from structpe.structure import Structure, path
-from structpe.terms import Lookup
+from structpe.terms import Listed, Lookup
 from tests.strategies import trees
 
 SENTENCES = [path(["x"] * n, name=f"s:{n}") for n in (3, 1, 300, 7, 2)]  # 300: an index of two bytes
-ENCODED_BY = (Offset(), Order(), Laplacian(4))
+ENCODED_BY = (Offset(), Order(), Laplacian(4), Neighbours())
 
 
 def assert_same(one: Encoded, other: Encoded) -> None:
-    for mine, others in ((one.values, other.values), (one.index, other.index)):
+    assert one.units == other.units
+    for mine, others in ((one.values, other.values), (one.index, other.index), (one.listed, other.listed)):
         if mine is None or others is None:
             assert mine is others
         else:
@@ -93,6 +94,8 @@ def test_positions_of_a_batch_are_those_of_encode(written: Path) -> None:
         mine, other = stored[encoding], direct[encoding]
         if isinstance(mine, Lookup):
             mine, other = mine.dense(), other.dense()
+        if isinstance(mine, Listed):
+            mine, other = mine.dense(3, 7, 7), other.dense(3, 7, 7)
         assert torch.equal(mine, other)
 
 
