@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Laplacian
+from structpe.positions._neighbours import flipped
 from structpe.positions._rows import width_of
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
@@ -18,8 +18,8 @@ class Dwivedi(PositionModel, name="dwivedi"):
 
     An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as the
     authors' code does, teaches the model not to care. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
-    4.3.2.) Their attention is also restricted to the neighbours of each node: that is a mask of its own, not part of
-    this. Table 1 takes the eigenvectors for the embedding and counts no parameter.
+    4.3.2.) Their attention is also restricted to the neighbours of each node: ``dwivedi-neighbours`` has both. Table 1
+    takes the eigenvectors for the embedding and counts no parameter.
 
     Args:
         dims: sizes of the Transformer.
@@ -45,9 +45,7 @@ class Dwivedi(PositionModel, name="dwivedi"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) the eigenvectors at the queries, with the signs of this batch."""
         vectors: Tensor = positions.queries(self.encodings[0])
-        if not self.training:
-            return vectors
-        return vectors * (torch.randint(0, 2, (vectors.shape[-1],), device=vectors.device) * 2 - 1)
+        return flipped(vectors) if self.training else vectors
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         embedded: Tensor = self.embed(prepared.to(x.dtype))
