@@ -36,9 +36,9 @@ class Electrostatic(Encoding, name="electrostatic"):
     ways, parallel ones count once and self-loops do not count. The graph is taken as a whole. No sign and no basis
     matters.
 
-    Where the code gives NaN there is 0 here: the rows of P of isolated nodes, and the deviations of a single node. It
-    also cuts singular values off at 1e-15 of the largest, so that the eigenvalue 0, which rounding in float32 leaves
-    above that, enters its inverse as a large constant; that cancels in E but for the digits lost. Here it is left out.
+    Where the code gives NaN there is 0 here: the rows of P of isolated nodes, and the deviations of a single node. The
+    code also inverts, in float32 and down to 1e-15 of the largest, what rounding leaves of the eigenvalue 0, so that a
+    constant of some 1e7 enters G; it cancels in E, but the digits are lost with it. Here that eigenvalue is left out.
     Takes a full decomposition: cubic in the number of nodes.
     """
 
