@@ -11,7 +11,7 @@ from structpe.encodings._walks import FIRST_STEP, UNKNOWN
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.degree import Degree
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, holds, is_plain, numbers, of_arity, offsets
+from structpe.positions._rows import Rows, holds, is_plain, numbers, of_all_pairs, of_arity, offsets
 from structpe.positions.base import Dims, Positions
 from structpe.terms import Lookup, Terms
 
@@ -82,7 +82,7 @@ class Spatial(nn.Module):
                 f"position model {model!r} needs distances and farthest of 1 or more; they are {distances}, {farthest}"
             )
         self.model, self.distances, self.farthest = model, distances, farthest
-        self.encoding, self.virtual = of_arity(model, encoding, 2), of_arity(model, virtual, 1)
+        self.encoding, self.virtual = of_all_pairs(model, encoding), of_arity(model, virtual, 1)
         self.rows = Rows(encoding, distances)
         self.table = nn.Parameter(torch.randn(self.rows.size, dims.heads) * 0.02)
         self.token = nn.Parameter(torch.randn(dims.heads) * 0.02)

@@ -15,7 +15,19 @@ from structpe.positions.base import Dims
 from structpe.structure import path
 from structpe.terms import Lookup
 
-__all__ = ["Rows", "Sharing", "Table", "Window", "holds", "is_plain", "numbers", "of_arity", "offsets", "width_of"]
+__all__ = [
+    "Rows",
+    "Sharing",
+    "Table",
+    "Window",
+    "holds",
+    "is_plain",
+    "numbers",
+    "of_all_pairs",
+    "of_arity",
+    "offsets",
+    "width_of",
+]
 
 Sharing: TypeAlias = Literal["none", "head-wise", "layer-wise", "both"]
 """Which parameters are one and the same (Chen et al. 2021, section 4.4): ``head-wise`` for all heads of a layer,
@@ -180,6 +192,17 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
     if encoding.arity != arity:
         needed = "pairs of units (offset, distance, ...)" if arity == 2 else "single units (order, depth, ...)"
         raise PositionError(f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one")
+    return encoding
+
+
+def of_all_pairs(model: str, encoding: Encoding) -> Encoding:
+    """The encoding, if it says something of every pair of units.
+
+    Raises:
+        PositionError: it is of units, or lists few pairs.
+    """
+    if of_arity(model, encoding, 2).sparse:
+        raise PositionError(f"position model {model!r} needs an encoding of all pairs; {encoding.name!r} lists a few")
     return encoding
 
 

@@ -13,7 +13,7 @@ from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions._blocks import allowed
 from structpe.positions._buckets import log_bucket
-from structpe.positions._rows import Rows, of_arity, offsets
+from structpe.positions._rows import Rows, of_all_pairs, offsets
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -68,7 +68,7 @@ class DebertaV2(Block, name="deberta-v2"):
                 f"position model {self.name!r} needs 4 buckets or more, and farthest above {buckets // 2 + 1}, half of "
                 f"them and one; given are {buckets} buckets and farthest {farthest}"
             )
-        rows = Rows(of_arity(self.name, encoding, 2), 2 * buckets)
+        rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
         super().__init__(dims, [encoding], R=rows.size)
         self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, nn.Dropout(dropout)
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)

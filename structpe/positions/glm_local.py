@@ -9,7 +9,7 @@ from torch import Tensor
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.triple_offset import TripleOffset
 from structpe.positions._buckets import Buckets
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
+from structpe.positions._rows import Sharing, Table, of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -55,7 +55,7 @@ class GLMLocal(PositionModel, name="glm-local"):
         farthest: int = 128,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        rows = Buckets(self.name, of_arity(self.name, encoding, 2), buckets, farthest, bidirectional=True)
+        rows = Buckets(self.name, of_all_pairs(self.name, encoding), buckets, farthest, bidirectional=True)
         used = rows.size - ("unreachable" in encoding.codes)
         super().__init__(dims, [encoding], R=used, copies=Table.copies(sharing, dims))
         self.rows = rows

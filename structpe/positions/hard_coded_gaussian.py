@@ -12,7 +12,7 @@ from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions._blocks import allowed
-from structpe.positions._rows import is_plain, of_arity, offsets
+from structpe.positions._rows import is_plain, of_all_pairs, offsets
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -58,7 +58,7 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         deviations: tuple[float, ...] = (1.0,),
         threshold: float = 0.0,
     ) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+        super().__init__(dims, [of_all_pairs(self.name, encoding)])
         if not centres or not deviations or min(deviations) <= 0:
             raise PositionError(
                 f"position model 'hard-coded-gaussian' needs a centre and a deviation above 0 for each head; given are "

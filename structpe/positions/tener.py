@@ -10,7 +10,7 @@ from torch import nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.positions._relative_waves import everywhere, waves
-from structpe.positions._rows import of_arity, offsets
+from structpe.positions._rows import of_all_pairs, offsets
 from structpe.positions._timing import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -50,7 +50,7 @@ class Tener(PositionModel, name="tener"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), scaled: bool = False) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+        super().__init__(dims, [of_all_pairs(self.name, encoding)])
         self.scale = 1.0 if scaled else math.sqrt(dims.head)
         std = math.sqrt(2 / (dims.heads + dims.head))  # Glorot and Bengio's, as in the code
         self.content = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head) * std)

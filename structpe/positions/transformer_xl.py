@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions._relative_waves import everywhere, halves, waves
-from structpe.positions._rows import of_arity, offsets
+from structpe.positions._rows import of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -54,7 +54,7 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     ) -> None:
         if farthest is not None and farthest < 1:
             raise PositionError(f"position model {self.name!r} needs farthest of 1 or more, or None; given {farthest}")
-        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+        super().__init__(dims, [of_all_pairs(self.name, encoding)])
         self.farthest, self.dropout = farthest, nn.Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)

@@ -9,15 +9,15 @@ import torch
 
 from structpe.attention import attend
 from structpe.data.encode import encode
-from structpe.encodings import Distance, Laplacian, Neighbours, Order, Window
+from structpe.encodings import Distance, Laplacian, Neighbours, Offset, Order, Window
 from structpe.errors import PositionError
-from structpe.positions import Dims, Site
+from structpe.positions import MODELS, Dims, Site, build
 from structpe.positions.dwivedi import Dwivedi
 from structpe.positions.dwivedi_neighbours import DwivediNeighbours
 from structpe.positions.sliding_window import SlidingWindow
 from structpe.structure import Structure, path
-from structpe.terms import Terms
-from tests.positions.cases import noise
+from structpe.terms import Listed, Terms
+from tests.positions.cases import Around, accepts, encoded, labelled_path, made, noise
 
 DIMS = Dims(8, 2, 1)
 GRAPH = Structure(("x",) * 6, [[0, 1], [1, 2], [2, 0], [2, 3], [3, 4], [4, 3], [4, 4]])  # 5 has no edge
@@ -75,11 +75,49 @@ def test_a_sliding_window_is_a_band(reach: int) -> None:
     torch.testing.assert_close(attend(q, k, v, terms), attend(q, k, v, Terms(mask=(band,)), "dense"))
 
 
+def agrees(name: str) -> bool:
+    """Whether a model says of a window as wide as the text what it says of all pairs; False if it refuses it."""
+    sentence, x = labelled_path(7), noise(1, 7, 8)
+    try:
+        build({"name": name, "encoding": "window"}, DIMS)  # checks what the option is declared to take
+        models = [made(name, DIMS, encoding=encoding) for encoding in (Offset(), Window(6))]
+        outputs = [Around(model)(encoded(model, [sentence]), x) for model in models]
+    except PositionError:
+        return False
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-9)
+    return True
+
+
+def test_models_of_pairs_say_the_same_of_listed_pairs() -> None:
+    """So that each can be added to a window, and no other model fails with more than a refusal."""
+    agreed = {name for name in MODELS if accepts(name, "encoding") and agrees(name)}
+    assert {"alibi", "deberta", "huang-m3", "kerple-log", "shaw", "shaw-keys", "t5"} <= agreed
+    assert not {"graformer", "sliding-window", "tener", "transformer-xl"} & agreed
+
+
+def test_a_window_and_a_bias_within_it_are_linear() -> None:
+    """T5's biases of listed offsets, beside a sliding window: neither makes all pairs."""
+    both = build(["sliding-window", "t5"], DIMS)
+    assert {encoding.name for encoding in both.encodings} == {"window", "offset"}
+    both = build(
+        [{"name": name, "encoding": {"name": "window", "reach": 2}} for name in ("sliding-window", "t5")], DIMS
+    )
+    terms = both.terms(both.prepare(encode([path(["w"] * 50)], both.encodings)), Site(0))
+    (bias,), (pairs,) = terms.bias, terms.pairs
+    assert isinstance(bias, Listed)
+    assert bias.pairs is pairs
+    band = Terms(mask=(pairs.dense(1, 50, 50),), bias=(bias.dense(1, 50, 50).movedim(3, 1),))
+    q, k, v = (torch.randn(1, 2, 50, 4) for _ in range(3))
+    torch.testing.assert_close(attend(q, k, v, terms), attend(q, k, v, band, "dense"))
+
+
 def test_all_pairs_are_refused() -> None:
     text = r"needs an encoding that lists pairs \(neighbours, window, ...\); 'distance' speaks of all"
     with pytest.raises(PositionError, match=f"'sliding-window' {text}"):
         SlidingWindow(DIMS, encoding=Distance())
     with pytest.raises(PositionError, match=f"'dwivedi-neighbours' {text}"):
         DwivediNeighbours(DIMS, neighbours=Distance())
+    with pytest.raises(PositionError, match="'tener' needs an encoding of all pairs; 'window' lists a few"):
+        build({"name": "tener", "encoding": "window"}, DIMS)
     with pytest.raises(PositionError, match="needs an encoding of pairs of units"):
         SlidingWindow(DIMS, encoding=Order())
