@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from structpe.encodings.adjacency import Adjacency
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.positions.base import Positions
 from structpe.terms import Lookup
 
@@ -31,9 +31,9 @@ class Nodes:
     weights: Tensor
 
     @classmethod
-    def of(cls, positions: Positions, siblings: Siblings, dtype: torch.dtype) -> Nodes:
-        """Those of a batch that was encoded by ``siblings``."""
-        counts: Tensor = positions[siblings]
+    def of(cls, positions: Positions, unit_count: UnitCount, dtype: torch.dtype) -> Nodes:
+        """Those of a batch that was encoded by ``unit_count``."""
+        counts: Tensor = positions[unit_count]
         shares = 1 / counts.clamp(min=1).to(dtype)
         graphs = torch.zeros_like(counts) if positions.graphs is None else positions.graphs
         present = graphs >= 0

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.errors import PositionError
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._nodes import Nodes
@@ -67,9 +67,9 @@ class BasisNet(PositionModel, name="basisnet"):
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(whole=True), dimensions: int = 3, hidden: int = 16
     ) -> None:
-        self.siblings = Siblings()
+        self.unit_count = UnitCount()
         k = encoding.k
-        super().__init__(dims, [encoding, self.siblings], k=k, m=dimensions, w=hidden)
+        super().__init__(dims, [encoding, self.unit_count], k=k, m=dimensions, w=hidden)
         self.eigenpairs = encoding
         self.phi = nn.ModuleList(_Invariant(hidden, m + 1) for m in range(dimensions))
         self.rho = perceptron([2 * k, hidden, k])
@@ -78,7 +78,7 @@ class BasisNet(PositionModel, name="basisnet"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, k) what rho gives."""
         dtype = self.embed.weight.dtype
-        spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.siblings, dtype)
+        spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.unit_count, dtype)
         members = (spectrum.spaces[..., None] == spectrum.spaces[..., None, :]) & spectrum.there[..., None]
         dimension = members.sum(-1)  # (b, n, k) of the eigenspace of each vector
         real = spectrum.there & nodes.present[..., None]

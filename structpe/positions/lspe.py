@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.base import Encoding
 from structpe.encodings.random_walk import RandomWalk
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.errors import UnsupportedTerm
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._blocks import allowed
@@ -86,9 +86,9 @@ class LSPE(Block, name="lspe"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True)) -> None:
-        self.adjacency, self.siblings = Adjacency(), Siblings()
+        self.adjacency, self.unit_count = Adjacency(), UnitCount()
         k, d = width_of(self.name, encoding), dims.width
-        super().__init__(dims, [encoding, self.adjacency, self.siblings], k=k, r=LINKS - 2)
+        super().__init__(dims, [encoding, self.adjacency, self.unit_count], k=k, r=LINKS - 2)
         self.enter = nn.Linear(k, d)
         self.edges = nn.Embedding(LINKS - 2, d)  # neither for pairs without a link, nor for a unit and itself
         self.layers = nn.ModuleList(_Layer(d, last=i == dims.layers - 1) for i in range(dims.layers))
@@ -97,7 +97,7 @@ class LSPE(Block, name="lspe"):
     def prepare(self, positions: Positions) -> _State:
         """Positions and links before the first layer."""
         dtype = self.enter.weight.dtype
-        nodes = Nodes.of(positions, self.siblings, dtype)
+        nodes = Nodes.of(positions, self.unit_count, dtype)
         kinds = links(positions[self.adjacency])
         together = nodes.weights > 0
         ends = ((kinds != NONE) & (kinds != SELF) & together & nodes.present[..., None]).nonzero().T

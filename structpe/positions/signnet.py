@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import GraphIsomorphism, count_perceptron, perceptron
 from structpe.positions._spectral import Spectrum
@@ -51,9 +51,9 @@ class SignNet(PositionModel, name="signnet"):
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(), channels: int = 4, hidden: int = 64, layers: int = 2
     ) -> None:
-        self.adjacency, self.siblings = Adjacency(), Siblings()
+        self.adjacency, self.unit_count = Adjacency(), UnitCount()
         k = encoding.k
-        super().__init__(dims, [encoding, self.adjacency, self.siblings], k=k, c=channels, w=hidden, m=layers)
+        super().__init__(dims, [encoding, self.adjacency, self.unit_count], k=k, c=channels, w=hidden, m=layers)
         self.eigenpairs = encoding
         self.phi = GraphIsomorphism(1, hidden, channels, layers)
         self.rho = perceptron([k * channels, hidden, k])
@@ -63,7 +63,7 @@ class SignNet(PositionModel, name="signnet"):
         """(b, n, k) what rho gives."""
         dtype = self.embed.weight.dtype
         vectors = Spectrum.of(positions, self.eigenpairs, dtype).vectors[..., None]
-        neighbours = Nodes.of(positions, self.siblings, dtype).neighbours(positions, self.adjacency)
+        neighbours = Nodes.of(positions, self.unit_count, dtype).neighbours(positions, self.adjacency)
         both = self.phi(vectors, neighbours) + self.phi(-vectors, neighbours)
         encoded: Tensor = self.rho(both.flatten(2))
         return encoded

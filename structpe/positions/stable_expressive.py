@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import count_perceptron, perceptron
 from structpe.positions._spectral import Spectrum
@@ -58,8 +58,8 @@ class StableExpressive(PositionModel, name="stable-expressive"):
         hidden: int = 16,
         width: int = 16,
     ) -> None:
-        self.siblings = Siblings()
-        super().__init__(dims, [encoding, self.siblings], m=functions, w=hidden, p=width)
+        self.unit_count = UnitCount()
+        super().__init__(dims, [encoding, self.unit_count], m=functions, w=hidden, p=width)
         self.eigenpairs = encoding
         self.functions = SpectralFunctions(functions, hidden)
         self.phi = perceptron([functions, hidden, width])
@@ -68,7 +68,7 @@ class StableExpressive(PositionModel, name="stable-expressive"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
         dtype = self.embed.weight.dtype
-        nodes = Nodes.of(positions, self.siblings, dtype)
+        nodes = Nodes.of(positions, self.unit_count, dtype)
         of_pairs = self.phi(self.functions(Spectrum.of(positions, self.eigenpairs, dtype)))
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.encodings.siblings import Siblings
+from structpe.encodings.unit_count import UnitCount
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import GraphIsomorphism, count_perceptron
 from structpe.positions._spectral import Spectrum
@@ -58,8 +58,8 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
         width: int = 16,
         layers: int = 2,
     ) -> None:
-        self.adjacency, self.siblings = Adjacency(), Siblings()
-        super().__init__(dims, [encoding, self.adjacency, self.siblings], m=functions, w=hidden, p=width, t=layers)
+        self.adjacency, self.unit_count = Adjacency(), UnitCount()
+        super().__init__(dims, [encoding, self.adjacency, self.unit_count], m=functions, w=hidden, p=width, t=layers)
         self.eigenpairs = encoding
         self.functions = SpectralFunctions(functions, hidden)
         self.phi = GraphIsomorphism(functions, hidden, width, layers)
@@ -68,7 +68,7 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over w."""
         dtype = self.embed.weight.dtype
-        nodes = Nodes.of(positions, self.siblings, dtype)
+        nodes = Nodes.of(positions, self.unit_count, dtype)
         of_pairs = self.functions(Spectrum.of(positions, self.eigenpairs, dtype))
         of_pairs = self.phi(of_pairs, nodes.neighbours(positions, self.adjacency))
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)

@@ -26,10 +26,10 @@ from structpe.encodings import (
     Offset,
     Order,
     RandomWalk,
-    Siblings,
     SPRRelative,
     Tabular,
     UndirectedDistance,
+    UnitCount,
 )
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
@@ -40,7 +40,7 @@ NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
 OF_SOME_BASIS = {"eigenpairs", "laplacian", "magnetic-laplacian", "tabular"}
 OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Electrostatic(), HeatKernel(), Offset(), Order(),
-                RandomWalk(), Siblings(), SPRRelative(), UndirectedDistance()]  # fmt: skip
+                RandomWalk(), UnitCount(), SPRRelative(), UndirectedDistance()]  # fmt: skip
 
 
 def fitted(name: str, given: Sequence[Structure]) -> Encoding:

@@ -20,8 +20,8 @@ from structpe.encodings import (
     Laplacian,
     MagneticLaplacian,
     Resistance,
-    Siblings,
     Tabular,
+    UnitCount,
 )
 from structpe.encodings.tabular import _count
 from structpe.errors import EncodingError
@@ -336,5 +336,5 @@ def test_wrong_tables_are_refused() -> None:
 
 def test_units_know_how_many_they_are() -> None:
     graph = path("abc").with_units(["a", "b1", "b2", "c1", "c2", "c3", "c4"], [0, 1, 1, 2, 2, 2, 2])
-    assert Siblings().one(graph).values.tolist() == [1, 2, 2, 4, 4, 4, 4]
-    assert Siblings().one(path("abc")).values.tolist() == [1, 1, 1]
+    assert UnitCount().one(graph).values.tolist() == [1, 2, 2, 4, 4, 4, 4]
+    assert UnitCount().one(path("abc")).values.tolist() == [1, 1, 1]

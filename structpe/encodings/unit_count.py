@@ -10,11 +10,11 @@ from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding
 from structpe.structure import Structure
 
-__all__ = ["Siblings"]
+__all__ = ["UnitCount"]
 
 
 @dataclass(frozen=True)
-class Siblings(Encoding, name="siblings"):
+class UnitCount(Encoding, name="unit-count"):
     """c_u: the number of units of the node of unit u, itself included.
 
     A sum over units, each divided by its number, is a sum over nodes: what is defined on the nodes of a graph, such as
