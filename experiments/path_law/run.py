@@ -3,7 +3,7 @@
     python experiments/path_law/run.py FILE.conllu [FILE.conllu ...]
 
 Every sentence is a path graph. Both models have the same buckets; whatever comes out of attention must be the same
-bits, by every kernel.
+bits, by every kernel that computes biases.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def compare(sentences: list[structpe.Structure], on_offset: torch.nn.Module, on_
     return sum(
         int(((structpe.attend(q, k, v, one, kernel) != structpe.attend(q, k, v, two, kernel)) & real).sum())
         for kernel in KERNELS
+        if KERNELS[kernel].can(one.used() | two.used())
     )
 
 
