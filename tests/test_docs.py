@@ -113,8 +113,9 @@ def test_the_first_page_names_every_other() -> None:
     assert {page.name for page in PAGES} - {"index.md"} <= set(index)
 
 
-def test_the_table_of_the_configuration_is_current() -> None:
+@pytest.mark.parametrize("page", ["catalogue", "configuration"])
+def test_a_page_that_is_made_from_the_code_is_current(page: str) -> None:
     with redirect_stdout(io.StringIO()) as made:
-        runpy.run_path(str(ROOT / "docs" / "configuration.py"), run_name="__main__")
-    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert made.getvalue() == written, "run: python docs/configuration.py > docs/configuration.md"
+        runpy.run_path(str(ROOT / "docs" / f"{page}.py"), run_name="__main__")
+    written = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert made.getvalue() == written, f"run: python docs/{page}.py > docs/{page}.md"
