@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structpe.errors import UnsupportedTerm
+from structpe.positions.base import Dims
 from structpe.terms import Terms
 
-__all__ = ["allowed"]
+__all__ = ["allowed", "joined", "of_layers", "softmax", "split", "without_heads"]
 
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
@@ -29,3 +30,42 @@ def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
     for mask in (*terms.mask, *(pairs.dense(b, n, n) for pairs in terms.pairs)):
         result = result & mask
     return result.tril() if terms.causal else result
+
+
+def without_heads(model: str, pairs: Tensor) -> Tensor:
+    """(b or 1, n, n) what :func:`allowed` gives, for an attention without heads.
+
+    Raises:
+        UnsupportedTerm: there is a mask for each head.
+    """
+    if pairs.shape[1] > 1:
+        raise UnsupportedTerm(
+            f"position model {model!r} has no heads, so that a mask for each of {pairs.shape[1]} heads does not fit; "
+            f"give one for all"
+        )
+    return pairs[:, 0]
+
+
+def softmax(scores: Tensor, pairs: Tensor, dim: int = -1) -> Tensor:
+    """Weights of the pairs that attend, which sum to one along ``dim``; zeros where none of them does."""
+    # The lowest finite number, not -inf: a row of -inf alone would be NaN, and so would its gradient.
+    weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
+    return weights.masked_fill(~pairs, 0.0)
+
+
+def split(x: Tensor, heads: int) -> Tensor:
+    """(..., h, n, d/h) from (..., n, d)."""
+    return x.view(*x.shape[:-1], heads, -1).transpose(-2, -3)
+
+
+def joined(x: Tensor) -> Tensor:
+    """(..., n, d) from (..., h, n, d/h): undoes :func:`split`."""
+    return x.transpose(-2, -3).flatten(-2)
+
+
+def of_layers(dims: Dims, out: int, bias: bool = True) -> nn.ModuleList:
+    """A linear map from the width of the model for each layer, Glorot-uniform at first, its bias zero."""
+    made = nn.ModuleList(nn.Linear(dims.width, out, bias=bias) for _ in range(dims.layers))
+    for parameter in made.parameters():
+        nn.init.xavier_uniform_(parameter) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+    return made

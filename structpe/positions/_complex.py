@@ -7,15 +7,12 @@ import math
 import torch
 from torch import Tensor
 
-from structpe.errors import UnsupportedTerm
-from structpe.terms import Terms
+from structpe.positions._blocks import softmax
 
-__all__ = ["Parts", "allowed", "attended", "turned", "weights"]
+__all__ = ["Parts", "attended", "turned", "weights"]
 
 Parts = tuple[Tensor, Tensor]
 """Real and imaginary parts, of one shape."""
-
-_HEEDED = frozenset({"mask", "pairs", "causal"})
 
 
 def turned(amplitude: Parts, angle: Tensor) -> Parts:
@@ -39,24 +36,4 @@ def weights(q: Parts, k: Parts, mask: Tensor) -> Tensor:
     imaginary = q[0] @ k[1].mT + q[1] @ k[0].mT
     square = real * real + imaginary * imaginary
     modulus = torch.where(square > 0, torch.where(square > 0, square, 1).sqrt(), 0)
-    # The lowest finite number, not -inf: a row of -inf alone would be NaN, and so would its gradient.
-    score = (modulus / math.sqrt(q[0].shape[-1])).masked_fill(~mask, torch.finfo(modulus.dtype).min)
-    return torch.softmax(score, dim=-1).masked_fill(~mask, 0.0)
-
-
-def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
-    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend.
-
-    Raises:
-        UnsupportedTerm: there is a term that says something else than that.
-    """
-    if lost := terms.used() - _HEEDED:
-        raise UnsupportedTerm(
-            f"the attention of position model {model!r} has no place for {', '.join(sorted(lost))}; it goes with "
-            f"models that act at the input, or by {', '.join(sorted(_HEEDED))}"
-        )
-    b, n, _ = x.shape
-    result = torch.ones(1, 1, n, n, dtype=torch.bool, device=x.device)
-    for mask in (*terms.mask, *(pairs.dense(b, n, n) for pairs in terms.pairs)):
-        result = result & mask
-    return result.tril() if terms.causal else result
+    return softmax(modulus / math.sqrt(q[0].shape[-1]), mask)

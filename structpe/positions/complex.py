@@ -11,7 +11,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Remaining
 from structpe.encodings.words import Words
 from structpe.errors import PositionError
-from structpe.positions._complex import Parts, allowed, attended, turned
+from structpe.positions._blocks import allowed, joined, split
+from structpe.positions._complex import Parts, attended, turned
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Terms
@@ -42,6 +43,7 @@ class Complex(Block, name="complex"):
 
     Raises:
         PositionError: twice the number of heads does not divide the width.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(
@@ -81,11 +83,10 @@ class Complex(Block, name="complex"):
         query, key, value, out = layer
         q, k, v = (self._of_heads(projection, _parts(x)) for projection in (query, key, value))
         real, imaginary = attended(q, k, v, allowed(self.name, terms, x))
-        both = (out(part.transpose(1, 2).flatten(2)) for part in (real, imaginary))
-        return torch.cat(list(both), dim=-1), prepared
+        return torch.cat([out(joined(part)) for part in (real, imaginary)], dim=-1), prepared
 
     def _of_heads(self, projection: nn.Module, parts: Parts) -> Parts:
-        real, imaginary = (projection(part).unflatten(-1, (self.dims.heads, -1)).transpose(1, 2) for part in parts)
+        real, imaginary = (split(projection(part), self.dims.heads) for part in parts)
         return real, imaginary
 
 

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, joined, of_layers, softmax, split
 from structpe.positions._rows import Sharing, Table, numbers, of_arity
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Terms
@@ -46,6 +46,7 @@ class CoPE(Block, name="cope"):
         cite="golovneva2024",
         structure="sequence",
         cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="4*(d*d + d)*l + T*dh*copies"),
+        note="a block counts its projections",
     )
 
     def __init__(
@@ -55,11 +56,7 @@ class CoPE(Block, name="cope"):
             raise PositionError(f"position model 'cope' needs 2 positions or more; given is a length of {length}")
         super().__init__(dims, [of_arity(self.name, encoding, 1)], T=length, copies=Table.copies(sharing, dims))
         self.length, self.table = length, Table(dims, length, sharing, width=dims.head, std=0)
-        self.projections = nn.ModuleList(nn.Linear(dims.width, 3 * dims.width) for _ in range(dims.layers))
-        self.outs = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers))
-        for linear in (*self.projections, *self.outs):
-            nn.init.xavier_uniform_(linear.weight)
-            nn.init.zeros_(linear.bias)
+        self.projections, self.outs = of_layers(dims, 3 * dims.width), of_layers(dims, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n) the units in their order."""
@@ -68,15 +65,13 @@ class CoPE(Block, name="cope"):
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         among = allowed(self.name, terms, x).expand(len(x), -1, -1, -1)
         # Everything is put in order and back: sums over later keys then run along an axis.
-        pairs = among.gather(2, _like(prepared[:, None, :, None], among)).gather(
-            3, _like(prepared[:, None, None], among)
-        )
-        ordered = x.gather(1, prepared[..., None].expand_as(x))
-        q, k, v = self.projections[site.layer](ordered).unflatten(-1, (3, self.dims.heads, -1)).permute(2, 0, 3, 1, 4)
-        out = self._attended(q, k, v, pairs.tril(), self.table.at(site.layer)).transpose(1, 2).flatten(2)
-        return self.outs[site.layer](
-            torch.empty_like(out).scatter(1, prepared[..., None].expand_as(out), out)
-        ), prepared
+        pairs = among.gather(2, _like(prepared[:, None, :, None], among))
+        pairs = pairs.gather(3, _like(prepared[:, None, None], among))
+        ordered = x.gather(1, _like(prepared[..., None], x))
+        q, k, v = (split(each, self.dims.heads) for each in self.projections[site.layer](ordered).chunk(3, dim=-1))
+        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer)))
+        back = torch.empty_like(out).scatter(1, _like(prepared[..., None], out), out)
+        return self.outs[site.layer](back), prepared
 
     def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
@@ -86,8 +81,7 @@ class CoPE(Block, name="cope"):
         whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (counted.floor(), counted.ceil()))
         score = score + low + (high - low) * (counted - counted.floor())
-        score = score.masked_fill(~seen, torch.finfo(score.dtype).min)
-        return torch.softmax(score, dim=-1).masked_fill(~seen, 0).to(v.dtype) @ v
+        return softmax(score, seen).to(v.dtype) @ v
 
 
 def _like(index: Tensor, of: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, joined, softmax, split
 from structpe.positions._buckets import log_bucket
 from structpe.positions._rows import Rows, of_all_pairs, offsets
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
@@ -83,9 +83,8 @@ class DebertaV2(Block, name="deberta-v2"):
 
     def attend(self, x: Tensor, prepared: Lookup, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         seen = allowed(self.name, terms, x)
-        weights = self.dropout(_softmax(self.scores(x, prepared, site), seen))
-        mixed = weights @ self._of_heads(self.value, site, x)
-        return self.out[site.layer](mixed.transpose(1, 2).flatten(2)), prepared
+        weights = self.dropout(softmax(self.scores(x, prepared, site), seen))
+        return self.out[site.layer](joined(weights @ self._of_heads(self.value, site, x))), prepared
 
     def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:
         """The s_ij (b, h, n, n) of the units x (b, n, d), before any mask."""
@@ -102,8 +101,7 @@ class DebertaV2(Block, name="deberta-v2"):
 
     def _of_heads(self, through: nn.ModuleList, site: Site, x: Tensor) -> Tensor:
         """(..., h, n, d_h) from (..., n, d)."""
-        projected: Tensor = through[site.layer](x)
-        return projected.view(*projected.shape[:-1], self.dims.heads, self.dims.head).transpose(-2, -3)
+        return split(through[site.layer](x), self.dims.heads)
 
     def _row(self, after: Tensor) -> Tensor:
         return (log_bucket(-after, self.buckets, self.farthest) + self.buckets).clamp(0, 2 * self.buckets - 1)
@@ -114,9 +112,3 @@ def _matrices(dims: Dims) -> nn.ModuleList:
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.zeros_(parameter)
     return made
-
-
-def _softmax(scores: Tensor, seen: Tensor) -> Tensor:
-    """Weights of the pairs that attend; zeros for a unit that sees nothing."""
-    weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1)
-    return weights.masked_fill(~seen, 0.0)

@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.errors import UnsupportedTerm
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, softmax, without_heads
 from structpe.positions._directions import visible
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
@@ -45,7 +44,7 @@ class DiSANBlock(Block, name="disan-block"):
         cite="shen2018",
         structure="sequence",
         cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
-        note="all parameters are those of the attention; what it knows of positions are its masks",
+        note="a block counts its projections; what it knows of positions are its masks",
     )
 
     def __init__(
@@ -65,13 +64,8 @@ class DiSANBlock(Block, name="disan-block"):
         return visible(self.direction, places, places)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        among = allowed(self.name, terms, x)
-        if among.shape[1] > 1:
-            raise UnsupportedTerm(
-                f"position model {self.name!r} has no heads, so that a mask for each of {among.shape[1]} heads does "
-                f"not fit; give one for all"
-            )
-        return self.attentions[site.layer](x, prepared & among[:, 0]), prepared
+        among = without_heads(self.name, allowed(self.name, terms, x))
+        return self.attentions[site.layer](x, prepared & among), prepared
 
 
 class _Attention(nn.Module):
@@ -91,8 +85,7 @@ class _Attention(nn.Module):
         """(b, n, d) from x (b, n, d) and (b or 1, n, n) which keys are seen."""
         h = functional.elu(self.hidden(x))
         score = 5 * torch.tanh((self.key(h)[:, None] + self.query(h)[:, :, None] + self.bias) / 5)
-        seen = seen[..., None]
-        weights = torch.softmax(score.masked_fill(~seen, torch.finfo(score.dtype).min), dim=2).masked_fill(~seen, 0)
+        weights = softmax(score, seen[..., None], dim=2)
         s = torch.einsum("bnmd,bmd->bnd", weights, h.to(weights.dtype))
         g = torch.sigmoid(self.gate_hidden(h) + self.gate_sum(s) + self.gate_bias)
         out: Tensor = g * h + (1 - g) * s

@@ -12,7 +12,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.rrwp import RRWP
 from structpe.errors import PositionError
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, softmax
 from structpe.positions._rows import of_arity
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.structure import path
@@ -63,7 +63,7 @@ class GRIT(Block, name="grit"):
 
     Raises:
         PositionError: the encoding gives no vector per pair.
-        UnsupportedTerm: another model of a sum changes attention by more than which pairs attend.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(
@@ -77,14 +77,14 @@ class GRIT(Block, name="grit"):
             unbound=False,
             params="2*K*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)",
         ),
-        note="walks are relative; degrees are absolute, and what makes it so",
+        note="walks are relative, degrees absolute; a block counts its projections",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = RRWP()) -> None:
         width = _width(self.name, encoding)
         super().__init__(dims, [encoding, Degree("out")], K=width)
         self.absolute, self.relative = (nn.Linear(width, dims.width, bias=False) for _ in range(2))
-        self.blocks = nn.ModuleList(_Attention(dims, layer + 1 < dims.layers) for layer in range(dims.layers))
+        self.attentions = nn.ModuleList(_Attention(dims, layer + 1 < dims.layers) for layer in range(dims.layers))
 
     def prepare(self, positions: Positions) -> _State:
         """The states of pairs before the first layer."""
@@ -99,7 +99,7 @@ class GRIT(Block, name="grit"):
         return x + own
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
-        out, pairs = self.blocks[site.layer](x, prepared, allowed(self.name, terms, x))
+        out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))
         return out, replace(prepared, pairs=pairs)
 
 
@@ -131,7 +131,7 @@ class _Attention(nn.Module):
         seen = torch.relu(rooted + self.add(e))
         heads = self._heads(seen)
         scores = torch.einsum("bijhc,hc->bhij", heads, self.score).clamp(-5, 5)
-        weights = _softmax(scores, there)
+        weights = softmax(scores, there)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
         y = y + torch.einsum("bihc,hck->bihk", torch.einsum("bhij,bijhc->bihc", weights, heads), self.of_pairs)
         y = y.flatten(2)
@@ -142,13 +142,6 @@ class _Attention(nn.Module):
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
-
-
-def _softmax(scores: Tensor, there: Tensor) -> Tensor:
-    """Over the keys that are there; zeros for a query that has none."""
-    somewhere = there.any(-1, keepdim=True)
-    weights = torch.softmax(scores.masked_fill(~there & somewhere, -math.inf), dim=-1)
-    return weights * somewhere
 
 
 def _diagonal(pairs: Lookup) -> Tensor:

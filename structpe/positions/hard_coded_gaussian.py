@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, joined, of_layers, split
 from structpe.positions._rows import is_plain, of_all_pairs, offsets
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -47,7 +47,7 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         cite="you2020",
         structure="sequence",
         cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*d*d*l"),
-        note="all parameters are those of the attention, whose weights have none; far keys all have weight 0",
+        note="a block counts its projections; the weights have no parameters, and far keys all have weight 0",
     )
 
     def __init__(
@@ -66,10 +66,7 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
             )
         self.centres, self.deviations = _each(centres, dims.heads), _each(deviations, dims.heads)
         self.threshold = threshold
-        self.values = nn.ModuleList(nn.Linear(dims.width, dims.width, bias=False) for _ in range(dims.layers))
-        self.outs = nn.ModuleList(nn.Linear(dims.width, dims.width, bias=False) for _ in range(dims.layers))
-        for linear in (*self.values, *self.outs):
-            nn.init.xavier_uniform_(linear.weight)
+        self.values, self.outs = (of_layers(dims, dims.width, bias=False) for _ in range(2))
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, h, n, n) the weights, float64, the same for all layers."""
@@ -78,9 +75,8 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         weights = prepared.to(x.dtype) * allowed(self.name, terms, x)
-        v = self.values[site.layer](x).unflatten(-1, (self.dims.heads, -1))
-        mixed = torch.einsum("bhnm,bmhd->bnhd", weights.to(v.dtype), v)
-        return self.outs[site.layer](mixed.flatten(2)), prepared
+        v = split(self.values[site.layer](x), self.dims.heads)
+        return self.outs[site.layer](joined(weights.to(v.dtype) @ v)), prepared
 
     def _density(self, values: Tensor) -> Tensor:
         r = torch.where(is_plain(values), values, values - WITHIN)[:, None].double()

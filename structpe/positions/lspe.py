@@ -12,9 +12,8 @@ from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.base import Encoding
 from structpe.encodings.random_walk import RandomWalk
 from structpe.encodings.unit_count import UnitCount
-from structpe.errors import UnsupportedTerm
 from structpe.positions._batch_norm import BatchNorm
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, without_heads
 from structpe.positions._links import LINKS, NONE, SELF, links
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import count_perceptron
@@ -82,7 +81,7 @@ class LSPE(Block, name="lspe"):
                 f"{count_perceptron('d', 'k', 'd')}"
             ),
         ),
-        note="all parameters are those of the message passing",
+        note="a block counts its projections",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True)) -> None:
@@ -107,22 +106,12 @@ class LSPE(Block, name="lspe"):
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         row, target, source = prepared.ends
-        kept = _for_all_heads(self.name, allowed(self.name, terms, x)).expand(len(x), -1, -1)[row, target, source]
+        kept = without_heads(self.name, allowed(self.name, terms, x)).expand(len(x), -1, -1)[row, target, source]
         state = replace(prepared, e=prepared.e[kept], ends=prepared.ends[:, kept])
         out, state = self.layers[site.layer](x, state)
         if site.layer == self.dims.layers - 1:
             out = out + self.leave(_spread(self.final(state.p), state.nodes))
         return out, state
-
-
-def _for_all_heads(model: str, seen: Tensor) -> Tensor:
-    """(b or 1, n, n) from (b or 1, h or 1, n, n)."""
-    if not (seen == seen[:, :1]).all():
-        raise UnsupportedTerm(
-            f"position model {model!r} has no heads, so that a mask for each of {seen.shape[1]} heads does not go with "
-            f"it; give one for all of them"
-        )
-    return seen[:, 0]
 
 
 class _Layer(nn.Module):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions._beside import beside, width_beside
-from structpe.positions._blocks import allowed
+from structpe.positions._blocks import allowed, joined, split
 from structpe.positions._frequencies import FrequencyTransformer, frequency_width
 from structpe.positions._links import LINKS, NONE, SELF, WITHIN_NODE, links
 from structpe.positions._spectral import Spectrum
@@ -76,7 +76,7 @@ class SAN(Block, name="san"):
             unbound=True,
             params=f"{FrequencyTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l",
         ),
-        note="the projections of the attention are counted too",
+        note="a block counts its projections",
     )
 
     def __init__(
@@ -130,15 +130,12 @@ class _Attention(nn.Module):
             these = (kinds == kind)[:, None] & allowed
             score = self._scores(x, network, of_edge).clamp(-_CLAMP, _CLAMP)
             weights = torch.where(these, score.exp() * (strength / (1 + self.gamma)), weights)
-        mixed = weights @ self._split(self.value(x)) / (weights.sum(-1, keepdim=True) + _EPS)
-        out: Tensor = self.out(mixed.transpose(1, 2).flatten(2))
+        mixed = weights @ split(self.value(x), self.heads) / (weights.sum(-1, keepdim=True) + _EPS)
+        out: Tensor = self.out(joined(mixed))
         return out
 
     def _scores(self, x: Tensor, network: nn.ModuleList, of_edge: Tensor) -> Tensor:
         """(b, h, n, n) as if all pairs had a link of one kind."""
         query, key, edge = network
-        q = self._split(query(x) * edge(of_edge))
-        return q @ self._split(key(x)).transpose(-1, -2) / math.sqrt(q.shape[-1])
-
-    def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+        q = split(query(x) * edge(of_edge), self.heads)
+        return q @ split(key(x), self.heads).transpose(-1, -2) / math.sqrt(q.shape[-1])

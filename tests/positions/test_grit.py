@@ -52,7 +52,7 @@ def test_a_layer_pair_by_pair() -> None:
     structure = molecule(1)
     n, h, c = structure.size, 2, 4
     model, x = made("grit", Dims(8, 2, 2)), noise(1, n, 8)
-    block = model.blocks[0]
+    block = model.attentions[0]
     walks = torch.from_numpy(RRWP().one(structure).pairs())
     degree = structure.adjacency().sum(1)
     x = model.inputs(x, prepared := model.prepare(encode([structure], model.encodings)))
@@ -103,7 +103,7 @@ def test_a_unit_that_may_attend_nowhere_gets_no_more_than_the_bias() -> None:
     prepared = model.prepare(encode([path("abc")], model.encodings))
     nowhere = Terms(mask=(torch.zeros(1, 1, 1, 3, dtype=torch.bool),))
     out, _ = model.attend(noise(1, 3, 8), prepared, Site(0), nowhere)
-    torch.testing.assert_close(out, model.blocks[0].out.bias.expand_as(out))
+    torch.testing.assert_close(out, model.attentions[0].out.bias.expand_as(out))
 
 
 def test_what_is_refused() -> None:
