@@ -8,7 +8,7 @@ import torch
 from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
-from structpe.positions import Dims, Site
+from structpe.positions import MODELS, Dims, Site
 from structpe.positions._fading import slopes
 from structpe.positions.alibi import ALiBi
 from structpe.structure import Structure, path
@@ -54,3 +54,13 @@ def test_without_a_limit_they_are_an_error() -> None:
     model.prepare(encode([path(["a", "b"])], model.encodings))
     with pytest.raises(PositionError, match=r"a pair of units without a path.*'distance' with limit=\.\.\."):
         model.prepare(encode([Structure(("a", "b"), [])], model.encodings))
+
+
+@pytest.mark.parametrize("name", ["alibi", "kerple-log", "kerple-power"])
+def test_the_bias_of_each_head_falls_with_distance(name: str) -> None:
+    """Tutorial: attention fades monotonously, at a rate of its own for each head."""
+    torch.manual_seed(0)
+    model = MODELS[name](Dims(8, 4, 1)).double()
+    (bias,) = model.terms(model.prepare(encode([path(["w"] * 40)], model.encodings)), Site(0)).bias
+    before = bias.dense()[0, -1].flip(0)  # (40, h) of the last query, from itself to the farthest key
+    assert (before.diff(dim=0) < 0).all()
