@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, is_plain, of_arity, offsets
+from structpe.positions._rows import Rows, holds, is_plain, of_arity, offsets
 from structpe.positions.base import Positions
 from structpe.terms import Lookup
 
@@ -20,8 +20,8 @@ __all__ = ["Span", "backwards", "steps"]
 class Span:
     """A row for each offset from -(t_max - 1) to t_max - 1, or for each distance below t_max; none is clipped.
 
-    Rows of offsets count query minus key, as in the code of Huang et al. 2020: the first is that of the key t_max - 1
-    places ahead. Rows of code points come behind them.
+    Rows of offsets count query minus key, as Huang et al. 2020 and Chen et al. 2021 do: the first is that of the key
+    t_max - 1 places ahead. Rows of code points come behind them.
 
     Args:
         model: who asks, for errors.
@@ -63,11 +63,11 @@ class Span:
         return self.length - 1 - kept if self.signed else kept.abs()
 
     def _check(self, of_pairs: Lookup) -> None:
-        if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
-            return
         far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
-        # A step of decoding comes with the values of a longer path than it uses: look at the pairs only if one is far.
-        if int(far.max()) >= self.length and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length:
+        if not holds((far >= self.length).any()):
+            return
+        # A step of decoding comes with the values of a longer text than it uses, so that the pairs themselves decide.
+        if (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length:
             raise PositionError(
                 f"position model {self.model!r} knows offsets below {self.length} and clips none; this batch has an "
                 f"offset of {most}; build it with a larger 'length', or choose an unbound model"

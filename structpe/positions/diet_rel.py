@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._offset_scalars import OffsetScalars
 from structpe.positions._rows import Sharing, Table
+from structpe.positions._spans import Span
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -16,8 +16,8 @@ class DietRelative(PositionModel, name="diet-rel"):
     """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
     (Chen et al. 2021, section 3.2, eq. 3; no code of the authors is known.) It is T5's bias with a row per offset and
-    tables of each layer's own. Rows here count s - t, key minus query, or any other encoding of pairs by signed
-    integers. The first version of the paper calls the same model ``rel-scalar``. The E_S of eq. 3, the attention among
+    tables of each layer's own. i - j is query minus key, or any other encoding of pairs by signed integers, turned
+    round. The first version of the paper calls the same model ``rel-scalar``. The E_S of eq. 3, the attention among
     segments, is ``segment-bias``: DIET-REL as in eq. 3 is the sum of both.
 
     Args:
@@ -27,7 +27,7 @@ class DietRelative(PositionModel, name="diet-rel"):
         sharing: ``none``, which the paper recommends for this model.
 
     Raises:
-        PositionError: a length below 2, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
     """
 
     spec = Spec(
@@ -37,13 +37,13 @@ class DietRelative(PositionModel, name="diet-rel"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
-        scalars = OffsetScalars(self.name, dims, encoding, length, sharing)
-        super().__init__(dims, [encoding], R=scalars.window.size, copies=Table.copies(sharing, dims))
-        self.scalars = scalars
+        span = Span(self.name, encoding, length)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing)
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        return self.scalars.prepare(positions)
+        return self.span.prepare(positions)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(self.scalars.bias(prepared, site.layer),))
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

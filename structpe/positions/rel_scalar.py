@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._offset_scalars import OffsetScalars
 from structpe.positions._rows import Sharing, Table
+from structpe.positions._spans import Span
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -26,7 +26,7 @@ class RelScalar(PositionModel, name="rel-scalar"):
         sharing: ``none``, with which the paper has the best results.
 
     Raises:
-        PositionError: a length below 2, an encoding without one integer per pair, or a batch with farther offsets.
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
     """
 
     spec = Spec(
@@ -36,13 +36,13 @@ class RelScalar(PositionModel, name="rel-scalar"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
-        scalars = OffsetScalars(self.name, dims, encoding, length, sharing)
-        super().__init__(dims, [encoding], R=scalars.window.size, copies=Table.copies(sharing, dims))
-        self.scalars = scalars
+        span = Span(self.name, encoding, length)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing)
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each distinct value."""
-        return self.scalars.prepare(positions)
+        return self.span.prepare(positions)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(self.scalars.bias(prepared, site.layer),))
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -87,11 +87,11 @@ def test_a_scalar_for_each_offset(name: str, sharing: str) -> None:
     for layer in range(3):
         found = added(model, text(9), layer)
         for head in range(2):
-            scalars = own(model.scalars.table.weight, layer, head)
+            scalars = own(model.table.weight, layer, head)
             assert len(scalars) == 2 * 9 - 1
             for i in range(9):
                 for j in range(9):
-                    assert float(found[head, i, j]) == float(scalars[j - i + 8])
+                    assert float(found[head, i, j]) == float(scalars[i - j + 8])
 
 
 @pytest.mark.parametrize("sharing", SHARINGS)
@@ -183,8 +183,8 @@ def test_t5_is_rel_scalar_with_buckets_shared_by_the_layers() -> None:
     t5, relative = made("t5", DIMS), made("rel-scalar", DIMS, length=40, sharing="layer-wise")
     bias = added(t5, text(40))
     with torch.no_grad():
-        scalars = torch.cat([bias[:, 1:, 0].flip(1), bias[:, 0]], dim=1)  # offsets -39..-1, 0..39
-        relative.scalars.table.weight.copy_(scalars.mT[None])  # type: ignore[union-attr,operator]
+        scalars = torch.cat([bias[:, 0].flip(1), bias[:, 1:, 0]], dim=1)  # query minus key, -39..0, 1..39
+        relative.table.weight.copy_(scalars.mT[None])  # type: ignore[union-attr,operator]
     for layer in range(3):
         assert torch.equal(added(relative, text(40), layer), bias)
 
@@ -285,10 +285,10 @@ def test_places_beyond_the_table_are_refused(name: str) -> None:
 def test_offsets_are_not_cut_off(name: str) -> None:
     model = made(name, DIMS, length=5)
     model.prepare(encode([text(5)], model.encodings))
-    with pytest.raises(PositionError, match=r"scalars for offsets below 5, .* has an offset of 5; build it"):
+    with pytest.raises(PositionError, match=r"knows offsets below 5 and clips none; .* has an offset of 5; build it"):
         model.prepare(encode([text(6)], model.encodings))
-    with pytest.raises(PositionError, match=f"{name!r} needs a length of 2 or more, .* given 1"):
-        MODELS[name](DIMS, length=1)  # type: ignore[call-arg]
+    with pytest.raises(PositionError, match=f"{name!r} needs a length of 1 or more; given 0"):
+        MODELS[name](DIMS, length=0)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("name", ["diet-rel", "rel-scalar"])
