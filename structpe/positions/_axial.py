@@ -11,8 +11,8 @@ from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions._grids import coordinates
 from structpe.positions._rows import holds
+from structpe.positions._sinusoids import frequencies
 from structpe.positions._turns import Turns
-from structpe.positions._waves import frequencies
 from structpe.positions.base import Positions
 
 __all__ = ["axial_turns"]

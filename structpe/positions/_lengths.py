@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.positions._timing import timing
+from structpe.positions._sinusoids import timing
 
 __all__ = ["difference", "ratio"]
 

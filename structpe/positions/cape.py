@@ -11,7 +11,7 @@ from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions._augmentation import Augmentation, augmented
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["CAPE"]

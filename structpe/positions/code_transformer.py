@@ -16,8 +16,9 @@ from structpe.encodings.order import Offset
 from structpe.encodings.personalized_pagerank import PersonalizedPageRank
 from structpe.encodings.sibling_distance import SiblingDistance
 from structpe.errors import PositionError
-from structpe.positions._relative_waves import everywhere, halves
+from structpe.positions._offset_sinusoids import everywhere
 from structpe.positions._rows import of_arity, offsets
+from structpe.positions._sinusoids import halves
 from structpe.positions._spans import steps
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms

@@ -10,7 +10,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
 from structpe.positions._grids import counts, half, in_queries_and_keys
 from structpe.positions._rows import of_arity
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 
 __all__ = ["DETR"]

@@ -9,7 +9,7 @@ from structpe.encodings.intimacy import Intimacy
 from structpe.encodings.root_distance import RootDistance
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["GraphBERTSurvey"]

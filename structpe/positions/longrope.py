@@ -10,7 +10,7 @@ from structpe.encodings.order import Order
 from structpe.positions._factors import factors_of, sharper
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions._turns import Turns, check_even, check_longer
-from structpe.positions._waves import frequencies
+from structpe.positions._sinusoids import frequencies
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 

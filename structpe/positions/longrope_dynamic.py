@@ -11,7 +11,7 @@ from structpe.errors import PositionError
 from structpe.positions._factors import factors_of, sharper
 from structpe.positions._rows import holds, of_arity
 from structpe.positions._turns import Turns, by_length, check_even, check_longer
-from structpe.positions._waves import frequencies
+from structpe.positions._sinusoids import frequencies
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 

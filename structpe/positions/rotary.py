@@ -5,8 +5,8 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._rows import of_arity
+from structpe.positions._sinusoids import frequencies
 from structpe.positions._turns import Turns, check_even, turns
-from structpe.positions._waves import frequencies
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 

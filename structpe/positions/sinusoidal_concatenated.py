@@ -7,7 +7,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._timing import timing
+from structpe.positions._sinusoids import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["SinusoidalConcatenated"]

@@ -11,7 +11,7 @@ from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions._grids import coordinates
 from structpe.positions._rows import of_arity
-from structpe.positions._timing import timing
+from structpe.positions._sinusoids import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["SinusoidalND"]

@@ -10,7 +10,7 @@ from structpe.encodings.depth import Depth
 from structpe.encodings.order import Order
 from structpe.encodings.spr import SPRRelative
 from structpe.positions._rows import Table, Window, numbers, of_arity, offsets
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 

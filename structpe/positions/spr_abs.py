@@ -7,7 +7,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["SPRAbsolute"]

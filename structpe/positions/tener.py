@@ -9,9 +9,9 @@ from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._relative_waves import everywhere, waves
+from structpe.positions._offset_sinusoids import everywhere, sinusoids
 from structpe.positions._rows import of_all_pairs, offsets
-from structpe.positions._timing import timing
+from structpe.positions._sinusoids import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -60,7 +60,7 @@ class Tener(PositionModel, name="tener"):
         """R (r, d_h) of each distinct value, and of its negative: once for all layers and heads."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         width, dtype = self.dims.head, self.content.dtype
-        return waves(of_pairs, timing, width, dtype), waves(of_pairs, lambda r, w: timing(-r, w), width, dtype)
+        return sinusoids(of_pairs, timing, width, dtype), sinusoids(of_pairs, lambda r, w: timing(-r, w), width, dtype)
 
     def terms(self, prepared: tuple[Lookup, Lookup], site: Site) -> Terms:
         after, before = prepared

@@ -9,9 +9,9 @@ from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._relative_waves import everywhere, waves
+from structpe.positions._offset_sinusoids import everywhere, sinusoids
 from structpe.positions._rows import of_all_pairs, offsets
-from structpe.positions._waves import interleaved
+from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -52,7 +52,7 @@ class TenerSurvey(PositionModel, name="tener-survey"):
     def prepare(self, positions: Positions) -> Lookup:
         """R (r, d_h) of each distinct value: once for all layers and heads."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return waves(of_pairs, lambda r, w: interleaved(-r, w), self.dims.head, self.content.dtype)
+        return sinusoids(of_pairs, lambda r, w: interleaved(-r, w), self.dims.head, self.content.dtype)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(

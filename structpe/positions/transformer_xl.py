@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._relative_waves import everywhere, halves, waves
+from structpe.positions._offset_sinusoids import everywhere, sinusoids
 from structpe.positions._rows import of_all_pairs, offsets
+from structpe.positions._sinusoids import halves
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -65,7 +66,7 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     def prepare(self, positions: Positions) -> Lookup:
         """R (r, d) of each distinct value, once for all layers."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        made = waves(of_pairs, self._waves, self.dims.width, self.content.dtype)
+        made = sinusoids(of_pairs, self._waves, self.dims.width, self.content.dtype)
         return made.map(self.dropout)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

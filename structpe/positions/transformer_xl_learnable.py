@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._relative_waves import everywhere
+from structpe.positions._offset_sinusoids import everywhere
 from structpe.positions._rows import Rows, of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms

@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._timing import timing
+from structpe.positions._sinusoids import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 
 __all__ = ["Universal"]

@@ -14,15 +14,14 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE
 from structpe.positions._spans import steps
-from structpe.positions._waves import frequencies
 from structpe.terms import Lookup
 
-__all__ = ["everywhere", "halves", "waves"]
+__all__ = ["everywhere", "sinusoids"]
 
-Waves: TypeAlias = Callable[[Tensor, int], Tensor]
+Sinusoids: TypeAlias = Callable[[Tensor, int], Tensor]
 
 
-def waves(of_pairs: Lookup, make: Waves, width: int, dtype: torch.dtype) -> Lookup:
+def sinusoids(of_pairs: Lookup, make: Sinusoids, width: int, dtype: torch.dtype) -> Lookup:
     """(r, width) the vector of each distinct value; ``make`` gives those of integers, key minus query."""
 
     def vectors(values: Tensor) -> Tensor:
@@ -30,17 +29,6 @@ def waves(of_pairs: Lookup, make: Waves, width: int, dtype: torch.dtype) -> Look
         return made.to(dtype)
 
     return of_pairs.map(vectors)
-
-
-def halves(places: Tensor, width: int) -> Tensor:
-    """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's.
-
-    omega is rounded to float32, as the authors' is: it is then theirs to the last digit, and nothing is lost by that,
-    since sines and cosines of a frequency a little different are as good.
-    """
-    rounded = frequencies(width, places.device).to(torch.float32).to(torch.float64)
-    angles = places[..., None].to(torch.float64) * rounded
-    return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., :width]
 
 
 def everywhere(table: Tensor, like: Lookup) -> Lookup:
