@@ -86,7 +86,7 @@ def not_applied(found: Results) -> str:
         for model, runs in found[task].items():
             if "why not" in runs[0]:
                 reasons[task][runs[0]["why not"]].append(model)
-    lines = ["An empty cell means that the model does not apply:", ""]
+    lines = ["An empty cell means that the model does not apply, or takes too long:", ""]
     for task, of_task in reasons.items():
         lines += [f"- {task}: {', '.join(sorted(models))}: {why}" for why, models in of_task.items()]
     return "\n".join(lines)

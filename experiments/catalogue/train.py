@@ -26,6 +26,8 @@ __all__ = ["NONE", "configs", "measured"]
 NONE = "none"
 """The name under which a model without any position information runs."""
 RATE, WARM = 3e-3, 0.1
+LONGEST = 240
+"""Seconds of CPU time after which a training is given up: a model that takes longer has no score at this budget."""
 
 
 def configs(task: type[Task]) -> dict[str, Any]:
@@ -135,7 +137,10 @@ def trained(task: Task, net: nn.Module, encoder: Cached, seed: int) -> None:
     optimizer = torch.optim.AdamW(net.parameters(), lr=RATE)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate((step + 1) / task.steps))
     net.train()
+    start = time.process_time()
     for examples in _batches(task, seed):
+        if time.process_time() - start > LONGEST:
+            raise StructPEError(f"its training takes more than {LONGEST // 60} minutes of CPU time")
         units, present, positions, target = _batch(examples, encoder)
         loss = task.loss(net(units, present, positions), target)
         if not loss.isfinite():
