@@ -13,7 +13,7 @@ from structpe.errors import PositionError
 from structpe.positions._rows import numbers
 from structpe.positions.base import Dims, Positions
 
-__all__ = ["Turns", "by_length", "check_even", "check_longer", "newer_base", "turns"]
+__all__ = ["Turns", "by_length", "check_even", "check_longer", "length_of", "newer_base", "turns"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +108,19 @@ def check_longer(model: str, **factors: float) -> None:
     for name, factor in factors.items():
         if factor < 1:
             raise PositionError(f"position model {model!r} takes a {name} of 1 or more; given is {factor}")
+
+
+def length_of(model: str, given: float | None, usual: float) -> float:
+    """How many times longer turned queries and keys become: what is given, or what is usual.
+
+    Raises:
+        PositionError: 0 times or less.
+    """
+    if given is not None and given <= 0:
+        raise PositionError(
+            f"position model {model!r} makes queries and keys some times longer, above 0; given is longer={given}"
+        )
+    return usual if given is None else given
 
 
 def _angles(places: Tensor, speeds: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,10 +26,11 @@ class DebertaV2(Block, name="deberta-v2"):
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or any other encoding of pairs by signed
     integers, turned round. Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to
     ``farthest`` (:func:`structpe.positions._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n a
-    LayerNorm. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys k = W_k x +
-    c_k of the units, of each layer and split into heads: that is why this model brings its attention, with W_v and W_o,
-    in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key", "position_buckets",
-    "norm_rel_ebd".)
+    LayerNorm, or nothing. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys
+    k = W_k x + c_k of the units, of each layer and split into heads: that is why this model brings its attention, with
+    W_v and W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
+    "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with one
+    of them alone the score is divided by sqrt(2 d_h).
 
     As in ``deberta``, which has matrices for the offsets alone, both terms have the same r. The absolute part of the
     paper, ``deberta-emd``, changes what queries are made of, and has no place here. Entries of A and of all W start
@@ -38,19 +39,22 @@ class DebertaV2(Block, name="deberta-v2"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        buckets: B, 4 or more.
-        farthest: offsets from here on share the last bucket; above B/2 + 1.
+        buckets: B, 2 or more.
+        farthest: offsets from here on share the last bucket; above B/2 + 1. None: each offset below B has its own row.
+        interactions: which of the two terms there are.
+        normalize: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.
 
     Raises:
-        PositionError: other buckets, a farthest that is not above them, or no single integer per pair.
+        PositionError: other buckets, a farthest that is not above them, no interaction or one twice, or no single
+            integer per pair.
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
     spec = Spec(
         cite="he2021",
         structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + 2*d + 4*l*(d*d + d)"),
+        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + n*d + 4*l*(d*d + d)"),
         table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
         note="the absolute part is 'deberta-emd'; a block counts its projections",
     )
@@ -60,19 +64,18 @@ class DebertaV2(Block, name="deberta-v2"):
         dims: Dims,
         encoding: Encoding = Offset(),
         buckets: int = 256,
-        farthest: int = 512,
+        farthest: int | None = 512,
+        interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
+        normalize: bool = True,
         dropout: float = 0.0,
     ) -> None:
-        if buckets < 4 or farthest <= buckets // 2 + 1:
-            raise PositionError(
-                f"position model {self.name!r} needs 4 buckets or more, and farthest above {buckets // 2 + 1}, half of "
-                f"them and one; given are {buckets} buckets and farthest {farthest}"
-            )
+        _check(self.name, buckets, farthest, interactions)
         rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
-        super().__init__(dims, [encoding], R=rows.size)
+        super().__init__(dims, [encoding], R=rows.size, n=2 * normalize)
         self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, nn.Dropout(dropout)
+        self.which = interactions
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
-        self.norm = nn.LayerNorm(dims.width, eps=1e-7)
+        self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalize else nn.Identity()
         self.query, self.key, self.value, self.out = (_matrices(dims) for _ in range(4))
 
     def prepare(self, positions: Positions) -> Lookup:
@@ -89,22 +92,41 @@ class DebertaV2(Block, name="deberta-v2"):
     def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:
         """The s_ij (b, h, n, n) of the units x (b, n, d), before any mask."""
         q, k = (self._of_heads(through, site, x) for through in (self.query, self.key))
-        # Each vector of an offset once, then those that a structure uses: (R, d) -> (h, R, d_h) -> (b, h, r, d_h).
-        of_key, of_query = (
-            self._of_heads(through, site, prepared.table).transpose(0, 1)[prepared.rows].transpose(1, 2)
-            for through in (self.key, self.query)
-        )
         index = prepared.index[:, None].expand(-1, self.dims.heads, -1, -1)
-        from_content = (q @ of_key.transpose(-1, -2)).gather(-1, index)
-        from_position = (k @ of_query.transpose(-1, -2)).gather(-1, index.transpose(-1, -2)).transpose(-1, -2)
-        return (q @ k.transpose(-1, -2) + from_content + from_position) / math.sqrt(3 * self.dims.head)
+        score = q @ k.transpose(-1, -2)
+        if "c2p" in self.which:
+            of_offsets = self._of_offsets(self.key, site, prepared)
+            score = score + (q @ of_offsets.transpose(-1, -2)).gather(-1, index)
+        if "p2c" in self.which:
+            of_offsets = self._of_offsets(self.query, site, prepared)
+            score = score + (k @ of_offsets.transpose(-1, -2)).gather(-1, index.transpose(-1, -2)).transpose(-1, -2)
+        return score / math.sqrt((1 + len(self.which)) * self.dims.head)
 
     def _of_heads(self, through: nn.ModuleList, site: Site, x: Tensor) -> Tensor:
         """(..., h, n, d_h) from (..., n, d)."""
         return split(through[site.layer](x), self.dims.heads)
 
+    def _of_offsets(self, through: nn.ModuleList, site: Site, prepared: Lookup) -> Tensor:
+        """(b, h, r, d_h) the vector of each distinct value that a structure uses, each made once: from (r, d)."""
+        made = self._of_heads(through, site, prepared.table).transpose(0, 1)
+        return made[prepared.rows].transpose(1, 2)
+
     def _row(self, after: Tensor) -> Tensor:
-        return (log_bucket(-after, self.buckets, self.farthest) + self.buckets).clamp(0, 2 * self.buckets - 1)
+        before = -after if self.farthest is None else log_bucket(-after, self.buckets, self.farthest)
+        return (before + self.buckets).clamp(0, 2 * self.buckets - 1)
+
+
+def _check(model: str, buckets: int, farthest: int | None, interactions: tuple[str, ...]) -> None:
+    half = buckets // 2
+    if buckets < 2 or (farthest is not None and farthest <= half + 1):
+        raise PositionError(
+            f"position model {model!r} needs 2 buckets or more, and farthest above {half + 1}, half of them and one, "
+            f"or None; given are {buckets} buckets and farthest {farthest}"
+        )
+    if not interactions or len(set(interactions)) < len(interactions):
+        raise PositionError(
+            f"position model {model!r} needs as interactions 'c2p', 'p2c' or both; given are {list(interactions)}"
+        )
 
 
 def _matrices(dims: Dims) -> nn.ModuleList:

@@ -8,10 +8,10 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions._factors import factors_of, sharper
+from structpe.positions._longrope import factors_of, sharper
 from structpe.positions._rows import holds, of_arity
-from structpe.positions._turns import Turns, by_length, check_even, check_longer
 from structpe.positions._sinusoids import frequencies
+from structpe.positions._turns import Turns, by_length, check_even, check_longer, length_of
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -33,10 +33,12 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
         factors: lambda, d_h/2 positive numbers; as in ``longrope`` without any.
         scale: a, above 1.
         trained: L', 2 or more.
+        longer: how many times longer queries and keys become; None as in ``longrope``.
 
     Raises:
         PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors,
-            a vector per unit, or a text so short that the line leads to factors of 0 or less.
+            a vector per unit, a ``longer`` of 0 or less, or a text so short that the line leads to factors of 0 or
+            less.
     """
 
     spec = Spec(
@@ -55,6 +57,7 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
         factors: tuple[float, ...] = (),
         scale: float = 4.0,
         trained: int = 4096,
+        longer: float | None = None,
     ) -> None:
         check_even(self.name, dims)
         check_longer(self.name, scale=scale)
@@ -62,7 +65,7 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
             raise PositionError("position model 'longrope-dynamic' divides by scale - 1; give a scale above 1")
         super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
         self.base, self.scale, self.trained = base, scale, trained
-        self.longer = sharper(self.name, scale, trained)
+        self.longer = length_of(self.name, longer, sharper(self.name, scale, trained))
         self.factors = factors_of(self.name, dims, factors, scale)
 
     def prepare(self, positions: Positions) -> Turns:

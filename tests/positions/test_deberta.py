@@ -133,23 +133,42 @@ def test_the_authors_buckets(name: str) -> None:
 
 def literal_v2(model: DebertaV2, x: Tensor, layer: int) -> Tensor:
     """The whole attention of a layer for units x (1, n, 8)."""
-    table = model.table
-    centred = table - table.mean(-1, keepdim=True)
-    normed = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-7).sqrt() * model.norm.weight + model.norm.bias
+    normed = table = model.table
+    which, farthest = model.options()["interactions"], model.farthest
+    if model.options()["normalize"]:
+        centred = table - table.mean(-1, keepdim=True)
+        normed = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-7).sqrt() * model.norm.weight + model.norm.bias
     query, key, value, out = (each[layer] for each in (model.query, model.key, model.value, model.out))
 
     def score(h: int, i: int, j: int) -> Tensor:
-        row = max(0, min(in_numpy(i - j, model.buckets, model.farthest) + model.buckets, 2 * model.buckets - 1))
+        before = i - j if farthest is None else in_numpy(i - j, model.buckets, farthest)
+        row = max(0, min(before + model.buckets, 2 * model.buckets - 1))
         q, k = of_head(query, x[0, i], h), of_head(key, x[0, j], h)
-        return (q @ k + q @ of_head(key, normed[row], h) + of_head(query, normed[row], h) @ k) / math.sqrt(12)
+        s = q @ k
+        if "c2p" in which:
+            s = s + q @ of_head(key, normed[row], h)
+        if "p2c" in which:
+            s = s + of_head(query, normed[row], h) @ k
+        return s / math.sqrt(4 * (1 + len(which)))
 
     v = heads(x, value.weight, value.bias, 2)
     return written_out(score, v).transpose(1, 2).flatten(2) @ out.weight.T + out.bias
 
 
 @pytest.mark.parametrize("layer", [0, 2])
-def test_the_formula_through_the_matrices_of_the_units(layer: int) -> None:
-    model, x = made("deberta-v2", buckets=6, farthest=10), noise(1, 16, 8)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"farthest": None},
+        {"interactions": ("c2p",)},
+        {"interactions": ("p2c",), "normalize": False},
+        {"buckets": 2},
+    ],
+)
+def test_the_formula_through_the_matrices_of_the_units(layer: int, options: dict[str, object]) -> None:
+    model, x = made("deberta-v2", **{"buckets": 6, "farthest": 10, **options}), noise(1, 16, 8)
+    assert model.claimed_params() == sum(p.numel() for p in model.parameters())
     assert isinstance(model, DebertaV2)
     prepared = model.prepare(encode([path(["w"] * 16)], model.encodings))
     mine, _ = model.attend(x, prepared, Site(layer), Terms())
@@ -160,19 +179,23 @@ def test_the_authors_numbers_of_the_second_version() -> None:
     """Their table comes as it goes into attention; the LayerNorm on it is not part of their module."""
     given = golden("deberta_v2")
     cfg = given.cfg
+    bucketed = cfg["position_buckets"] > 0
     model = DebertaV2(
-        Dims(cfg["hidden"], cfg["heads"], 1), buckets=cfg["position_buckets"], farthest=cfg["max_relative_positions"]
+        Dims(cfg["hidden"], cfg["heads"], 1),
+        buckets=cfg["position_buckets"] if bucketed else cfg["max_relative_positions"],
+        farthest=cfg["max_relative_positions"] if bucketed else None,
+        interactions=tuple(cfg["pos_att_type"].split("|")),
+        normalize=False,
     ).double()
     for name, mine in (("query", model.query), ("key", model.key), ("value", model.value)):
         mine[0].load_state_dict(given.weights(f"{name}_proj."))
     x, real = given["in.x"].double(), given["in.mask"].bool()
     size = x.shape[1]
-    positions = encode([path(["w"] * size)], model.encodings)
-    rows = model.rows.of(positions[model.encodings[0]].table, model._row)
-    prepared = positions[model.encodings[0]].map(lambda _: given["in.rel_embeddings"].double()[rows])
     with torch.no_grad():
+        model.table.copy_(given["in.rel_embeddings"])
         model.out[0].weight.copy_(torch.eye(cfg["hidden"]))
         model.out[0].bias.zero_()
+    prepared = model.prepare(encode([path(["w"] * size)], model.encodings))
     mine, _ = model.attend(x, prepared, Site(0), Terms(mask=(real[:, None, None],)))
     torch.testing.assert_close(mine[real], given["out.context"].double()[real], rtol=0, atol=1e-5)
 
@@ -195,10 +218,16 @@ def test_a_unit_that_sees_nothing_gets_nothing() -> None:
     torch.testing.assert_close(out[0, 2], model.out[0].bias)
 
 
-@pytest.mark.parametrize(("buckets", "farthest"), [(3, 512), (256, 129)])
+@pytest.mark.parametrize("interactions", [(), ("p2c", "p2c")])
+def test_other_interactions_are_refused_in_later_versions(interactions: tuple[str, ...]) -> None:
+    with pytest.raises(PositionError, match=r"'deberta-v2' needs as interactions 'c2p', 'p2c' or both; given are \["):
+        DebertaV2(Dims(8, 2, 1), interactions=interactions)
+
+
+@pytest.mark.parametrize(("buckets", "farthest"), [(1, 512), (256, 129)])
 def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
     with pytest.raises(
-        PositionError, match=f"'deberta-v2' needs 4 buckets .* {buckets} buckets and farthest {farthest}"
+        PositionError, match=f"'deberta-v2' needs 2 buckets .* {buckets} buckets and farthest {farthest}"
     ):
         DebertaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
 

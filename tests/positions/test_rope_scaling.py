@@ -67,6 +67,43 @@ def test_the_authors_tables(key: str) -> None:
         torch.testing.assert_close(mine.float(), table[:, width // 2 :], rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize(("trained", "width"), [(16, 16), (100, 16), (2048, 64), (3, 8)])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int, truncate: bool) -> None:
+    """As Hugging Face writes it, "truncate" and "attention_factor" included."""
+
+    def pair(turns: float) -> float:
+        return (width * math.log(trained / (turns * 2 * math.pi))) / (2 * math.log(10000))
+
+    low, high = pair(32), pair(1)
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, width - 1)
+    high += 0.001 * (low == high)
+    cos, _ = tables(model_of("yarn", width, trained=trained, truncate=truncate, longer=1.5), 40)
+    for i in range(width // 2):
+        interpolated = max(0.0, min(1.0, (i - low) / (high - low)))
+        speed = 10000 ** (-2 * i / width) * (interpolated / 4 + 1 - interpolated)
+        expected = [1.5 * math.cos(t * speed) for t in range(40)]
+        assert cos[:, i].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["yarn", "longrope", "longrope-dynamic"])
+def test_how_much_longer_may_be_said(name: str) -> None:
+    usual, said = (tables(model_of(name, 8, **options), 9) for options in ({}, {"longer": 3.0}))
+    ratio = 3 / usual[0][0, 0]  # the cosine of no angle is the length itself
+    for one, other in zip(usual, said, strict=True):
+        torch.testing.assert_close(one * ratio, other, rtol=0, atol=1e-12)
+    with pytest.raises(PositionError, match=rf"'{name}' makes .* longer, above 0; given is longer=0.0"):
+        model_of(name, 8, longer=0.0)
+
+
+def test_kept_places_stay_as_long_as_they_are() -> None:
+    cos, _ = tables(model_of("longrope", 8, longer=3.0, kept=2), 5)
+    assert cos[0, 0] == 1
+    assert (tables(model_of("longrope", 8, longer=3.0), 5)[0][2:] == cos[2:]).all()
+
+
 # --- formulas, written out ---
 
 
