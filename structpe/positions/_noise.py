@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ["Blocks", "orthogonal"]
+__all__ = ["Normals", "orthogonal"]
 
 _LONG = 64
 
@@ -25,7 +25,7 @@ def orthogonal(heads: int, rows: int, columns: int) -> Tensor:
     return torch.cat(blocks, dim=2).transpose(1, 2).contiguous() * math.sqrt(columns)
 
 
-class Blocks:
+class Normals:
     """A sequence of normal numbers without end, the same however many of them one asks for.
 
     Args:

@@ -10,7 +10,7 @@ from torch import Tensor
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions.base import Positions
 
-__all__ = ["Spectrum"]
+__all__ = ["Spectrum", "flipped"]
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,14 @@ class Spectrum:
         return self.spaces >= 0
 
     def flipped(self) -> Spectrum:
-        """The same with a random sign for each of the k vectors, one for the whole batch: they are as good."""
-        signs = torch.randint(0, 2, self.vectors.shape[-1:], device=self.vectors.device) * 2 - 1
-        return Spectrum(self.vectors * signs, self.values, self.spaces)
+        """The same with random signs, see :func:`flipped`."""
+        return Spectrum(flipped(self.vectors), self.values, self.spaces)
 
     def pairs(self) -> Tensor:
         """(b, n, k, 2) entry and eigenvalue, both 0 where there is no vector."""
         return torch.stack([self.vectors, torch.where(self.there, self.values, 0)], dim=-1)
+
+
+def flipped(vectors: Tensor) -> Tensor:
+    """Eigenvectors (b, n, k), each of the k with a random sign for the whole batch: v and -v are equally good."""
+    return vectors * (torch.randint(0, 2, (vectors.shape[-1],), device=vectors.device) * 2 - 1)

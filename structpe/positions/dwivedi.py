@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Laplacian
-from structpe.positions._neighbours import flipped
 from structpe.positions._rows import width_of
+from structpe.positions._spectral import flipped
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Dwivedi"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Laplacian
 from structpe.encodings.neighbours import Neighbours
-from structpe.positions._neighbours import flipped, of_listed_pairs
+from structpe.positions._listed import clipped, of_listed_pairs
 from structpe.positions._rows import width_of
+from structpe.positions._spectral import flipped
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Listed, Pairs, Terms
 
@@ -59,8 +59,4 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
         return x + embedded
 
     def terms(self, prepared: tuple[Tensor, Pairs], site: Site) -> Terms:
-        return Terms(act=_clipped, pairs=(prepared[1],))
-
-
-def _clipped(scores: Tensor) -> Tensor:
-    return torch.clamp(scores, -5, 5)
+        return Terms(act=clipped, pairs=(prepared[1],))

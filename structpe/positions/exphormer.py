@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.expander import Expander
+from structpe.positions._listed import clipped
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Listed, Terms
 
@@ -52,8 +53,4 @@ class Exphormer(PositionModel, name="exphormer"):
             of_types: Tensor = self.weigh[site.layer](self.types[types])
             return of_types.view(len(types), self.dims.heads, self.dims.head) - 1  # the product is added to q.k
 
-        return Terms(product=(prepared.map(weights),), act=_clipped, pairs=(prepared.pairs,))
-
-
-def _clipped(scores: Tensor) -> Tensor:
-    return scores.clamp(-5, 5)
+        return Terms(product=(prepared.map(weights),), act=clipped, pairs=(prepared.pairs,))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
+from structpe.positions._bounded import Bounded
 from structpe.positions._fading import distances
-from structpe.positions._kernels import Bounded
 from structpe.positions._rows import Sharing, Table, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions._beside import beside, width_beside
-from structpe.positions._frequencies import FrequencyTransformer, frequency_width
 from structpe.positions._spectral import Spectrum
+from structpe.positions._spectral_transformer import SpectralTransformer, transformer_width
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["LapPETransformer"]
@@ -42,7 +42,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
             learnable=True,
             recurring=False,
             unbound=True,
-            params=FrequencyTransformer.count("p", "m", "f"),
+            params=SpectralTransformer.count("p", "m", "f"),
         ),
     )
 
@@ -55,10 +55,10 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = width_beside(self.name, frequency_width(self.name, width, heads, dims.width), dims.width)
+        p = width_beside(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
         super().__init__(dims, [encoding], p=p, m=layers, f=feedforward)
         self.eigenpairs = encoding
-        self.of_all = FrequencyTransformer(p, heads, layers, feedforward)
+        self.of_all = SpectralTransformer(p, heads, layers, feedforward)
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, p) the sum over eigenvectors."""

@@ -13,9 +13,9 @@ from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions._beside import beside, width_beside
 from structpe.positions._blocks import allowed, joined, split
-from structpe.positions._frequencies import FrequencyTransformer, frequency_width
 from structpe.positions._links import LINKS, NONE, SELF, WITHIN_NODE, links
 from structpe.positions._spectral import Spectrum
+from structpe.positions._spectral_transformer import SpectralTransformer, transformer_width
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -74,7 +74,7 @@ class SAN(Block, name="san"):
             learnable=True,
             recurring=True,
             unbound=True,
-            params=f"{FrequencyTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l",
+            params=f"{SpectralTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l",
         ),
         note="a block counts its projections",
     )
@@ -89,11 +89,11 @@ class SAN(Block, name="san"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = width_beside(self.name, frequency_width(self.name, width, heads, dims.width), dims.width)
+        p = width_beside(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
         self.adjacency = Adjacency()
         super().__init__(dims, [encoding, self.adjacency], p=p, m=layers, f=feedforward, r=LINKS)
         self.eigenpairs = encoding
-        self.of_all = FrequencyTransformer(p, heads, layers, feedforward)
+        self.of_all = SpectralTransformer(p, heads, layers, feedforward)
         self.edges = nn.Embedding(LINKS - 1, dims.width)  # a unit is not linked to itself
         self.attentions = nn.ModuleList(_Attention(dims, gamma) for _ in range(dims.layers))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Window
-from structpe.positions._neighbours import of_listed_pairs
+from structpe.positions._listed import of_listed_pairs
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Listed, Terms
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._noise import Blocks
+from structpe.positions._noise import Normals
 from structpe.positions._places import Places
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions._spe import check_positive
@@ -85,7 +85,7 @@ class SPEConv(PositionModel, name="spe-conv"):
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
         self.of_keys = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
         self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
-        self.realisations, self.fixed = realisations, Blocks(realisations, dims.width)
+        self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
 
     def prepare(self, positions: Positions) -> Filtered:
         """The codes, for all layers."""

@@ -11,7 +11,7 @@ from structpe.encodings.unit_count import UnitCount
 from structpe.positions._nodes import Nodes
 from structpe.positions._perceptron import GraphIsomorphism, count_perceptron
 from structpe.positions._spectral import Spectrum
-from structpe.positions._stable import SpectralFunctions
+from structpe.positions._spectral_functions import SpectralFunctions
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["StableExpressiveGIN"]

@@ -1,15 +1,14 @@
-"""What models that let few pairs attend share: the check of their encoding, and the signs of eigenvectors."""
+"""What models that let few pairs attend share: the check of their encoding, and scores within bounds."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions._rows import of_arity
 
-__all__ = ["flipped", "of_listed_pairs"]
+__all__ = ["clipped", "of_listed_pairs"]
 
 
 def of_listed_pairs(model: str, encoding: Encoding) -> Encoding:
@@ -26,6 +25,6 @@ def of_listed_pairs(model: str, encoding: Encoding) -> Encoding:
     return encoding
 
 
-def flipped(vectors: Tensor) -> Tensor:
-    """Eigenvectors (b, n, k), each of the k with a random sign for the whole batch: v and -v are equally good."""
-    return vectors * (torch.randint(0, 2, (vectors.shape[-1],), device=vectors.device) * 2 - 1)
+def clipped(scores: Tensor) -> Tensor:
+    """Scores from -5 to 5: authors take their exponentials as they are."""
+    return scores.clamp(-5, 5)

@@ -1,4 +1,4 @@
-"""Networks that read a node's entries of all eigenvectors as a set, each with its eigenvalue."""
+"""A Transformer that reads a node's entries of all eigenvectors as a set, each with its eigenvalue."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from structpe.errors import PositionError
 from structpe.positions._spectral import Spectrum
 
-__all__ = ["FrequencyTransformer", "frequency_width"]
+__all__ = ["SpectralTransformer", "transformer_width"]
 
 
-class FrequencyTransformer(nn.Module):
+class SpectralTransformer(nn.Module):
     """sum_j T(A [v_uj, lambda_j] + a)_j, over the eigenvectors j that are there: (b, n, p).
 
     T is a Transformer over the k eigenvectors of one node, normalised behind each part, as PyTorch has it.
@@ -44,7 +44,7 @@ class FrequencyTransformer(nn.Module):
         return f"3*{p} + {layers}*(4*{p}*{p} + 9*{p} + 2*{p}*{f} + {f})"
 
 
-def frequency_width(model: str, width: int | None, heads: int, of_all: int) -> int:
+def transformer_width(model: str, width: int | None, heads: int, of_all: int) -> int:
     """p: as given, or a quarter of the model's width, 4 at least, rounded up to what the heads divide.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The factors of LongRoPE: by how much each pair of channels is slowed down."""
+"""What LongRoPE's two rows share: by how much each pair of channels is slowed down, and vectors become longer."""
 
 from __future__ import annotations
 
