@@ -32,7 +32,7 @@ class AxialRotary3D(PositionModel, name="axial-rotary-3d"):
     """
 
     spec = Spec(
-        cite="yang2025cogvideox",
+        cite="yang2025",
         structure="grid",
         cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
     )

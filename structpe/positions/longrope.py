@@ -43,7 +43,7 @@ class LongRoPE(PositionModel, name="longrope"):
     """
 
     spec = Spec(
-        cite="ding2024longrope",
+        cite="ding2024",
         structure="sequence",
         cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="with places that are kept, scores between these and others depend on where they are",

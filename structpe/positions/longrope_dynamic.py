@@ -42,7 +42,7 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
     """
 
     spec = Spec(
-        cite="ding2024longrope",
+        cite="ding2024",
         structure="sequence",
         cells=Cells("B", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="angles follow from offsets and from the length of the text, which more text in front changes",

@@ -30,7 +30,7 @@ class PositionInterpolation(PositionModel, name="position-interpolation"):
     """
 
     spec = Spec(
-        cite="chen2023extending",
+        cite="chen2023",
         structure="sequence",
         cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
     )

@@ -35,7 +35,7 @@ class Swin(PositionModel, name="swin"):
     """
 
     spec = Spec(
-        cite="liu2021swin",
+        cite="liu2021",
         structure="grid",
         cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
     )

@@ -35,7 +35,7 @@ class SwinWindows(PositionModel, name="swin-windows"):
     """
 
     spec = Spec(
-        cite="liu2021swin",
+        cite="liu2021",
         structure="grid",
         cells=Cells("A", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
     )
