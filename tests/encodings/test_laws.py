@@ -23,6 +23,7 @@ from structpe.encodings import (
     Encoding,
     HeatKernel,
     Laplacian,
+    Neighbours,
     Offset,
     Order,
     RandomWalk,
@@ -30,6 +31,7 @@ from structpe.encodings import (
     Tabular,
     UndirectedDistance,
     UnitCount,
+    Window,
 )
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
@@ -39,8 +41,8 @@ from tests.strategies import paths, relabelled, structures, trees
 NAMES = list(ENCODINGS)
 # Eigenvectors of a repeated eigenvalue, which trees often have, are the solver's choice.
 OF_SOME_BASIS = {"eigenpairs", "laplacian", "magnetic-laplacian", "tabular"}
-OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Electrostatic(), HeatKernel(), Offset(), Order(),
-                RandomWalk(), UnitCount(), SPRRelative(), UndirectedDistance()]  # fmt: skip
+OF_ANY_GRAPH = [Adjacency(), Depth(), Distance(), Eigenvalues(), Electrostatic(), HeatKernel(), Neighbours(), Offset(),
+                Order(), RandomWalk(), UnitCount(), SPRRelative(), UndirectedDistance(), Window(2)]  # fmt: skip
 
 
 def fitted(name: str, given: Sequence[Structure]) -> Encoding:
