@@ -93,7 +93,7 @@ class Spatial(nn.Module):
         near = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
         rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
-        everywhere = self._with_virtual(Lookup(whole, far.rows, far.index), positions)
+        everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
         mask = () if holds(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
         return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
@@ -102,8 +102,8 @@ class Spatial(nn.Module):
         none = torch.where(values == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
         return torch.where(is_plain(values), values.abs(), none)
 
-    def _with_virtual(self, pairs: Lookup, positions: Positions) -> Lookup:
-        """Every pair of the virtual node has the last row of the table."""
+    def with_virtual(self, pairs: Lookup, positions: Positions) -> Lookup:
+        """The same pairs, but every pair of the virtual node has the last row of the table."""
         last = pairs.rows.new_full((len(pairs.rows), 1), len(pairs.table) - 1)
         of_queries, of_keys = (
             numbers(self.model, self.virtual, marks) != 0

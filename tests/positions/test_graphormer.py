@@ -156,6 +156,34 @@ def test_the_equation_pair_by_pair() -> None:
     assert not terms.mask
 
 
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_graphgps_counts_the_steps_that_a_path_does_not_have(limit: int) -> None:
+    """GraphGPS's encoder as a loop: its empty steps have the type 0, and no pair is without."""
+    tree = with_virtual_node(
+        replace(TREES[0], units=None, owner=None, edges=TREES[0].edges[1:], relations=tuple("bcabc"))
+    )
+    model = made("graphormer-gps", paths=LabelPath(limit=limit))
+    m, table, known = limit + 1, model.edges.table, model.encodings[1].labels
+    terms = model.terms(model.prepare(encode([tree], model.encodings)), Site(0))
+    bias = sum(x.dense()[0] for x in terms.bias)
+    graph = nx.Graph(tree.edges.tolist())
+    label = {tuple(edge): name for edge, name in zip(tree.edges.tolist(), tree.relations, strict=True)}
+    paths = dict(nx.all_pairs_shortest_path(graph))
+    for i, j in np.ndindex(tree.size, tree.size):
+        if 0 in (i, j):
+            torch.testing.assert_close(bias[i, j], model.spatial.token, rtol=0, atol=1e-12)
+            continue
+        walk = paths.get(i, {i: [i]}).get(j)
+        kind = m if walk is None else min(len(walk) - 1, m - 1)
+        types = [0] * m
+        for place, (a, b) in enumerate(list(pairwise(walk or []))[: m - 1]):
+            down = (a, b) in label
+            types[place] = 1 + 2 * known.index(label[(a, b) if down else (b, a)]) + (not down)
+        steps = sum(table[kind_of_step] @ model.steps[place] for place, kind_of_step in enumerate(types))
+        torch.testing.assert_close(bias[i, j], model.spatial.table[kind] + steps / max(kind, 1), rtol=0, atol=1e-12)
+    assert not terms.mask
+
+
 def test_degrees_count_neighbours_once_and_the_virtual_node_has_none() -> None:
     graph = Structure(("a", "b", "c"), [[0, 1], [0, 1], [2, 1], [1, 1]], ("x",) * 4)
     assert Degree("out").one(graph).values.tolist() == [1, 1, 1]
@@ -188,6 +216,8 @@ def test_a_virtual_node_changes_nothing_among_the_others() -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(PositionError, match="'graphormer-gps' needs paths that are cut; given is LabelPath"):
+        MODELS["graphormer-gps"](Dims(8, 2, 1), paths=LabelPath(limit=1, longer="symbol"))
     star = Structure(("x",) * 6, [[0, i] for i in range(1, 6)], ("a",) * 5, directed=False)
     model = MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath(limit=2).fit([star]), degrees=5)
     with pytest.raises(PositionError, match="'graphormer' has 5 degrees, this batch needs 6; build it with a larger"):

@@ -111,3 +111,23 @@ def test_what_is_refused() -> None:
         MODELS["grit"](Dims(8, 2, 1), encoding=Offset())
     with pytest.raises(EncodingError, match="steps is 0"):
         RRWP(0)
+
+
+def test_a_bias_of_walks_pair_by_pair() -> None:
+    """An undirected graph in two parts, each head from its own row of the last layer."""
+    structure = Structure(("x",) * 6, np.array([[0, 1], [1, 2], [2, 0], [3, 4]]), directed=False)
+    model = made("random-walk-bias", hidden=5, encoding=RRWP(steps=4))
+    terms = model.terms(model.prepare(encode([structure], model.encodings)), Site(1))
+    a = structure.adjacency()
+    walk = a / np.maximum(a.sum(1, keepdims=True), 1)
+    first, _, last = model.of_walks
+    for i, j in np.ndindex(6, 6):
+        p = torch.tensor([np.linalg.matrix_power(walk, step)[i, j] for step in range(4)])
+        hidden = [(row @ p + c).clamp(min=0) for row, c in zip(first.weight, first.bias, strict=True)]
+        for head in range(2):
+            said = sum(w * x for w, x in zip(last.weight[head], hidden, strict=True)) + last.bias[head]
+            torch.testing.assert_close(terms.bias[0].dense()[0, i, j, head], said, rtol=0, atol=1e-9)
+    with pytest.raises(
+        PositionError, match=r"'random-walk-bias' needs a vector per pair .*; 'offset' gives one number"
+    ):
+        MODELS["random-walk-bias"](Dims(8, 2, 1), encoding=Offset())
