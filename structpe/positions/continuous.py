@@ -29,12 +29,12 @@ class Continuous(PositionModel, name="continuous"):
         dims: sizes of the Transformer.
         encoding: A real numbers per unit.
         axes: A.
-        waves: F, an even number.
+        features: F, an even number.
         hidden: H.
         gamma: in the unit of the coordinates.
 
     Raises:
-        PositionError: sizes below 1 or odd waves, a gamma of 0 or less, or another number of coordinates.
+        PositionError: sizes below 1, an odd number of features, a gamma of 0 or less, or another number of coordinates.
     """
 
     spec = Spec(
@@ -48,22 +48,22 @@ class Continuous(PositionModel, name="continuous"):
         dims: Dims,
         encoding: Encoding = Points(),
         axes: int = 2,
-        waves: int = 64,
+        features: int = 64,
         hidden: int = 32,
         gamma: float = 1.0,
     ) -> None:
-        if min(axes, waves, hidden) < 1 or waves % 2 or gamma <= 0:
+        if min(axes, features, hidden) < 1 or features % 2 or gamma <= 0:
             raise PositionError(
-                f"position model {self.name!r} needs axes, waves and hidden of 1 or more, an even number of waves and "
-                f"a gamma above 0; given are {axes} axes, {waves} waves, hidden {hidden} and gamma {gamma}"
+                f"position model {self.name!r} needs axes, features and hidden of 1 or more, an even number of "
+                f"features and a gamma above 0; given are {axes} axes, {features} features, hidden {hidden} and gamma {gamma}"
             )
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], A=axes, F=waves, H=hidden)
-        self.frequencies = nn.Parameter(torch.randn(waves // 2, axes) / gamma)
-        self.network = nn.Sequential(nn.Linear(waves, hidden), nn.GELU(), nn.Linear(hidden, dims.width))
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], A=axes, F=features, H=hidden)
+        self.frequencies = nn.Parameter(torch.randn(features // 2, axes) / gamma)
+        self.network = nn.Sequential(nn.Linear(features, hidden), nn.GELU(), nn.Linear(hidden, dims.width))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), self.sizes["A"])
         angles = places.to(x.dtype) @ self.frequencies.T
-        waves = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
-        added: Tensor = self.network(waves)
+        fourier = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
+        added: Tensor = self.network(fourier)
         return x + added

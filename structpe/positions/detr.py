@@ -28,7 +28,7 @@ class DETR(PositionModel, name="detr"):
     Args:
         dims: sizes of the Transformer; the width must be even.
         encoding: per unit and axis (count, count of the line).
-        normalize: whether counts are divided by those of their lines; the authors' model does.
+        normalised: whether counts are divided by those of their lines; the authors' model does.
 
     Raises:
         PositionError: an odd width, or an encoding that does not give such counts.
@@ -40,16 +40,16 @@ class DETR(PositionModel, name="detr"):
         cells=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = GridRank(), normalize: bool = True) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding = GridRank(), normalised: bool = True) -> None:
         half(self.name, dims.width)
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.normalize = normalize
+        self.normalised = normalised
 
     def prepare(self, positions: Positions) -> Tensor:
         """(b, m, d) P of all units, once for all layers."""
         ranks = counts(self.name, self.encodings[0], positions[self.encodings[0]], 2)
         places, whole = ranks.double().unbind(-1)
-        if self.normalize:
+        if self.normalised:
             places = places / (whole + 1e-6) * 2 * math.pi
         return interleaved(places, self.dims.width // 2).flatten(-2)
 

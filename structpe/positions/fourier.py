@@ -36,7 +36,7 @@ class Fourier(PositionModel, name="fourier"):
 
     spec = Spec(
         cite="tancik2020",
-        structure="graph",
+        structure="grid",
         cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

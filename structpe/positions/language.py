@@ -18,9 +18,9 @@ __all__ = ["Language"]
 class Language(PositionModel, name="language"):
     """x_t + P_gt: g the language of the text, P (L, t_max, d) learned, started from N(0, 0.02) as in BERT.
 
-    (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code was at hand.) They train
-    the table of one language with the model, then another for the next language while the model stays as it is: that is
-    a matter of which parameters are trained, and when.
+    (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code of the authors is known.)
+    They train the table of one language with the model, then another for the next language while the model stays as it
+    is: that is a matter of which parameters are trained, and when.
 
     Args:
         dims: sizes of the Transformer.

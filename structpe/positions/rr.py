@@ -18,11 +18,11 @@ __all__ = ["RR"]
 
 
 class RR(PositionModel, name="rr"):
-    """The network of ``rnn`` at the input, and the vectors of ``shaw`` at keys and values of each layer.
+    """x_t -> GRU(x_t, h_(t-1));  s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]).
 
-    x_t -> h_t = GRU(x_t, h_(t-1)); s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h), o_i = sum_j w_ij (v_j + V[r_ij]),
-    r_ij = clip(s - t, -m, m). (Neishi and Yoshinaga 2019, section 3, RR-Transformer; there is no code of the authors.)
-    See the two models for details: m and the sharing of tables are Shaw's, the order of reading is that of ``rnn``.
+    The network of ``rnn`` at the input, and the vectors of ``shaw`` at keys and values of each layer: r_ij = clip(s -
+    t, -m, m). (Neishi and Yoshinaga 2019, section 3, RR-Transformer; there is no code of the authors.) See the two
+    models for details: m and the sharing of tables are Shaw's, the order of reading is that of ``rnn``.
 
     Table 1 has one row for both models, which counts the network alone.
 

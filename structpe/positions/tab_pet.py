@@ -19,9 +19,9 @@ class TabPET(PositionModel, name="tab-pet"):
     """cat[x_u, alpha clip(z_u, -10, 10)]: z-scores of lowest and highest eigenvectors of a weighted graph of columns.
 
     The units are the columns of a table; the weights of their graph, rank correlations say, are the edge feature
-    ``edge_weight``. Fixed numbers, nothing is learned. (Tab-PET; the code of its FT-Transformer.) The authors widen
-    tokens by z; here the width d is that of the whole, and the last channels of the content are overwritten by z. As
-    many channels are taken as the encoding has, zero where it found fewer eigenvectors.
+    ``edge_weight``. Fixed numbers, nothing is learned. (Leng et al. 2025; the code of their FT-Transformer.) The
+    authors widen tokens by z; here the width d is that of the whole, and the last channels of the content are
+    overwritten by z. As many channels are taken as the encoding has, zero where it found fewer eigenvectors.
 
     Args:
         dims: sizes of the Transformer.

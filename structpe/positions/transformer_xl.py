@@ -35,11 +35,11 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        farthest: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of them.
+        reach: offsets beyond this, either way, count as this far (the code's ``clamp_len``); None for all of them.
         dropout: of R.
 
     Raises:
-        PositionError: a farthest below 1, or an encoding without one integer per pair.
+        PositionError: a reach below 1, or an encoding without one integer per pair.
     """
 
     spec = Spec(
@@ -51,12 +51,12 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     )
 
     def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), farthest: int | None = None, dropout: float = 0.0
+        self, dims: Dims, encoding: Encoding = Offset(), reach: int | None = None, dropout: float = 0.0
     ) -> None:
-        if farthest is not None and farthest < 1:
-            raise PositionError(f"position model {self.name!r} needs farthest of 1 or more, or None; given {farthest}")
+        if reach is not None and reach < 1:
+            raise PositionError(f"position model {self.name!r} needs a reach of 1 or more, or None; given {reach}")
         super().__init__(dims, [of_all_pairs(self.name, encoding)])
-        self.farthest, self.dropout = farthest, nn.Dropout(dropout)
+        self.reach, self.dropout = reach, nn.Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.project = nn.ModuleList(nn.Linear(dims.width, dims.width, bias=False) for _ in range(dims.layers))
@@ -80,4 +80,4 @@ class TransformerXL(PositionModel, name="transformer-xl"):
 
     def _waves(self, after: Tensor, width: int) -> Tensor:
         back = -after
-        return halves(back if self.farthest is None else back.clamp(-self.farthest, self.farthest), width)
+        return halves(back if self.reach is None else back.clamp(-self.reach, self.reach), width)

@@ -131,15 +131,15 @@ def test_columns_stand_before_rows() -> None:
 # --- DETR ---
 
 
-@pytest.mark.parametrize("normalize", [0, 1])
-def test_the_authors_sines_with_padded_pixels(normalize: int) -> None:
+@pytest.mark.parametrize("normalised", [0, 1])
+def test_the_authors_sines_with_padded_pixels(normalised: int) -> None:
     given = golden("detr")
     image = grid(given.cfg["grid"])
     images = [
         replace(image, features={**image.features, "valid": ~mask.flatten().numpy()}) for mask in given["in.mask"]
     ]
-    mine = asked(DETR(Dims(2 * given.cfg["num_pos_feats_sine"], 2, 1), normalize=bool(normalize)), images)
-    expected = given[f"out.sine_norm{normalize}"].flatten(2).transpose(1, 2)
+    mine = asked(DETR(Dims(2 * given.cfg["num_pos_feats_sine"], 2, 1), normalised=bool(normalised)), images)
+    expected = given[f"out.sine_norm{normalised}"].flatten(2).transpose(1, 2)
     torch.testing.assert_close(mine.query.float(), expected, rtol=0, atol=1e-5)
     assert torch.equal(mine.key, mine.query)
     assert not mine.value.any()

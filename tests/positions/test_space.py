@@ -58,7 +58,7 @@ def relu(value: Tensor) -> Tensor:
 
 
 def test_points_go_through_waves_and_a_network() -> None:
-    model = made("continuous", encoding=Points(3, key="metres"), axes=3, waves=6, hidden=5)
+    model = made("continuous", encoding=Points(3, key="metres"), axes=3, features=6, hidden=5)
     places = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     mine = added(model, Structure(("x",) * 4, [], features={"metres": places}))
     for u, place in enumerate(places.tolist()):
@@ -70,16 +70,16 @@ def test_points_go_through_waves_and_a_network() -> None:
 def test_waves_start_as_nearness() -> None:
     """The dot product of the waves of two points falls with their distance as a Gaussian of width gamma."""
     torch.manual_seed(0)
-    model = Continuous(Dims(8, 2, 1), waves=20000, gamma=3.0)
+    model = Continuous(Dims(8, 2, 1), features=20000, gamma=3.0)
     for far in (0.0, 1.0, 3.0, 6.0):
         angles = model.frequencies @ torch.tensor([[0.0, 0.6 * far], [0.0, 0.8 * far]])
         waves = torch.cat([angles.cos(), angles.sin()]) / math.sqrt(20000)
         assert (waves[:, 0] @ waves[:, 1]).item() == pytest.approx(math.exp(-(far**2) / 18) / 2, abs=0.02)
 
 
-@pytest.mark.parametrize("wrong", [{"axes": 0}, {"waves": 5}, {"hidden": 0}, {"gamma": 0.0}])
-def test_sizes_of_waves_that_are_none(wrong: dict[str, float]) -> None:
-    with pytest.raises(PositionError, match="an even number of waves and a gamma above 0; given are"):
+@pytest.mark.parametrize("wrong", [{"axes": 0}, {"features": 5}, {"hidden": 0}, {"gamma": 0.0}])
+def test_sizes_that_are_none(wrong: dict[str, float]) -> None:
+    with pytest.raises(PositionError, match="an even number of features and a gamma above 0; given are"):
         Continuous(Dims(8, 2, 1), **wrong)
 
 

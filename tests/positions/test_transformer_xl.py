@@ -99,15 +99,15 @@ def sinusoid(r: int, d: int) -> Tensor:
     return torch.tensor([math.sin(r * w) for w in speeds] + [math.cos(r * w) for w in speeds], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("farthest", [None, 3])
+@pytest.mark.parametrize("reach", [None, 3])
 @pytest.mark.parametrize("layer", [0, 2])
-def test_the_formula_also_for_keys_ahead(layer: int, farthest: int | None) -> None:
-    model = made("transformer-xl", farthest=farthest)
+def test_the_formula_also_for_keys_ahead(layer: int, reach: int | None) -> None:
+    model = made("transformer-xl", reach=reach)
     assert isinstance(model, TransformerXL)
 
     def formula(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:
-            back = i - j if farthest is None else max(-farthest, min(farthest, i - j))
+            back = i - j if reach is None else max(-reach, min(reach, i - j))
             position = (model.project[layer].weight @ sinusoid(back, 8))[4 * h : 4 * h + 4]
             u, v = model.content[h], model.position[h]
             return ((q[h, i] + u) @ k[h, j] + (q[h, i] + v) @ position) / 2
@@ -172,7 +172,7 @@ def test_dropout_of_positions_is_drawn_in_training_only(kernel: str) -> None:
 
 
 def test_sizes_below_one_are_refused() -> None:
-    with pytest.raises(PositionError, match="'transformer-xl' needs farthest of 1 or more, or None; given 0"):
-        TransformerXL(Dims(8, 2, 1), farthest=0)
+    with pytest.raises(PositionError, match="'transformer-xl' needs a reach of 1 or more, or None; given 0"):
+        TransformerXL(Dims(8, 2, 1), reach=0)
     with pytest.raises(PositionError, match="'transformer-xl-learnable' needs a length of 1 or more; given 0"):
         TransformerXLLearnable(Dims(8, 2, 1), length=0)
