@@ -55,7 +55,8 @@ class Continuous(PositionModel, name="continuous"):
         if min(axes, features, hidden) < 1 or features % 2 or gamma <= 0:
             raise PositionError(
                 f"position model {self.name!r} needs axes, features and hidden of 1 or more, an even number of "
-                f"features and a gamma above 0; given are {axes} axes, {features} features, hidden {hidden} and gamma {gamma}"
+                f"features and a gamma above 0; given are {axes} axes, {features} features, hidden {hidden} and gamma "
+                f"{gamma}"
             )
         super().__init__(dims, [of_arity(self.name, encoding, 1)], A=axes, F=features, H=hidden)
         self.frequencies = nn.Parameter(torch.randn(features // 2, axes) / gamma)
