@@ -105,7 +105,7 @@ class PooledNet(nn.Module):
 class Shakespeare(Task):
     """Next characters; trained on texts of 64, tested on longer ones (Press et al. 2022): bits per character."""
 
-    name, steps, batch, causal = "shakespeare", 600, 16, True
+    name, steps, batch, causal = "shakespeare", 500, 16, True
     length = 64
     lengths = (64, 128, 256, 512)
     better: ClassVar = {f"bits {length}": "less" for length in lengths}
@@ -139,7 +139,7 @@ class Shakespeare(Task):
 class Scan(Shakespeare):
     """SCAN's length split as text: actions after a command, all of them right, for short and for long ones."""
 
-    name, steps, batch = "scan", 600, 32
+    name, steps, batch = "scan", 500, 32
     better: ClassVar = {"exact, up to 22 actions": "more", "exact, 24 to 48": "more"}
 
     @cached_property
@@ -179,7 +179,7 @@ class Scan(Shakespeare):
 class ListOps(Task):
     """The value of a tree of operators and digits, 0 to 9 (Nangia and Bowman 2018), in trees of up to 100 nodes."""
 
-    name, steps, batch = "listops", 500, 32
+    name, steps, batch = "listops", 300, 32
     better: ClassVar = {"accuracy": "more"}
 
     @cached_property
@@ -220,7 +220,7 @@ class CSL(ListOps):
 class Zinc(Task):
     """Penalised logP of molecules: mean absolute error on the official test set; trained on a stand-in."""
 
-    name, steps, batch, ordered = "zinc", 500, 64, False
+    name, steps, batch, ordered = "zinc", 400, 64, False
     better: ClassVar = {"MAE": "less"}
 
     @cached_property
