@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.errors import PositionError
+from structpe.positions._filtered import Filtered, filtered, new_filters, places_of
 from structpe.positions._noise import Normals
-from structpe.positions._places import Places
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._rows import of_arity
 from structpe.positions._spe import check_positive
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
-__all__ = ["Filtered", "SPEConv"]
-
-
-@dataclass(frozen=True, eq=False)
-class Filtered:
-    """Codes of each place.
-
-    Attributes:
-        queries: (b or 1, n, h, d_h, R).
-        keys: (b or 1, m, h, d_h, R).
-    """
-
-    queries: Tensor
-    keys: Tensor
-
-    def map(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """From width d_h to width R."""
-
-        def coded(x: Tensor, codes: Tensor) -> Tensor:
-            # One batch of vectors times a matrix per head and place: (h, n, b, d_h) @ (h, n, d_h, R).
-            if len(codes) == 1:
-                made = x.permute(1, 2, 0, 3) @ codes[0].transpose(0, 1).to(x.dtype)
-                return made.permute(2, 0, 1, 3)
-            return torch.einsum("bhnd,bnhdr->bhnr", x, codes.to(x.dtype))
-
-        return coded(q, self.queries), coded(k, self.keys)
+__all__ = ["SPEConv"]
 
 
 class SPEConv(PositionModel, name="spe-conv"):
@@ -61,7 +31,8 @@ class SPEConv(PositionModel, name="spe-conv"):
     start from U(0, sqrt(2 / K)). One noise is drawn for a batch in training; in evaluation, where the code draws too,
     it is fixed, place by place. Memory grows with n h d_h R.
 
-    It widens queries and keys; another model that changes these by a map is not to be added.
+    A gate that lets content through is that of ``spe-conv-gated``. Images, on which the code filters along each axis,
+    are not here. It widens queries and keys; another model that changes these by a map is not to be added.
 
     Args:
         dims: sizes of the Transformer.
@@ -83,33 +54,18 @@ class SPEConv(PositionModel, name="spe-conv"):
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
         check_positive(self.name, realisations=realisations, width=width)
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
-        self.of_keys = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
-        self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
+        self.of_keys = nn.Parameter(new_filters(dims.width, width))
+        self.of_queries = nn.Parameter(new_filters(dims.width, width))
         self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
 
     def prepare(self, positions: Positions) -> Filtered:
         """The codes, for all layers."""
-        (encoding,) = self.encodings
-        places = numbers(self.name, encoding, positions[encoding])
-        if places.is_floating_point() or int(places.min()) < 0:
-            raise PositionError(
-                f"position model 'spe-conv' needs whole numbers from 0 on (order, depth, ...); {encoding.name!r} gives "
-                f"others"
-            )
-        return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
+        places = places_of(self.name, self.encodings[0], positions)
+        return self.filtered(positions, self._draw(places + self.of_keys.shape[1] - 1))
 
     def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
         """The same with a given noise (R, d, P + K - 1) for P places."""
-        scale = (self.realisations * self.dims.head) ** 0.25
-        count = noise.shape[2] - self.of_keys.shape[1] + 1
-        places = Places.of(self.name, self.encodings[0], positions, count)
-
-        def codes(filters: Tensor, where: Tensor | slice) -> Tensor:
-            made = functional.conv1d(noise, filters[:, None], groups=self.dims.width) / scale  # (R, d, P)
-            chosen: Tensor = made.permute(2, 1, 0).reshape(count, self.dims.heads, self.dims.head, -1)[where]
-            return chosen[None] if isinstance(where, slice) else chosen
-
-        return Filtered(codes(self.of_queries, places.queries), codes(self.of_keys, places.keys))
+        return filtered(self, positions, self.of_queries, self.of_keys, noise)
 
     def terms(self, prepared: Filtered, site: Site) -> Terms:
         del site

@@ -30,6 +30,7 @@ NOT_COMPILED = {
     "rnn": LENGTHS,
     "rr": LENGTHS,
     "spe-conv": NOISE,
+    "spe-conv-gated": NOISE,
     "tokengt-orf": NOISE,
 }
 NOT_EXPORTED = {
@@ -42,6 +43,7 @@ NOT_EXPORTED = {
     "rr": LENGTHS,
     "shaw-absolute": "it gathers the distinct pairs of places, whose number depends on the batch",
     "spe-conv": NOISE,
+    "spe-conv-gated": NOISE,
     "tokengt-orf": NOISE,
     "zhu-avg": "it gathers the distinct sets of paths, whose number depends on the batch",
     "zhu-sum": "it gathers the distinct sums of paths, whose number depends on the batch",

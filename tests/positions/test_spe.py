@@ -15,6 +15,7 @@ from structpe.encodings import Depth
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
 from structpe.positions.spe_conv import SPEConv
+from structpe.positions.spe_conv_gated import SPEConvGated
 from structpe.positions.spe_gated import SPEGated
 from structpe.positions.spe_sine import SPESine
 from structpe.structure import path
@@ -22,7 +23,7 @@ from structpe.terms import Terms
 from tests.golden import Golden, golden
 from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, made, noise, present
 
-SPE = ["spe-conv", "spe-gated", "spe-sine"]
+SPE = ["spe-conv", "spe-conv-gated", "spe-gated", "spe-sine"]
 
 
 def on_path(model: Any, length: int) -> Positions:
@@ -97,16 +98,17 @@ def expected_products(model: Any, length: int) -> Tensor:
 
 
 def position_attention(model: Any, h: int, d: int, r: int) -> float:
-    if isinstance(model, SPEConv):
+    if isinstance(model, (SPEConv, SPEConvGated)):
         c, a, b = h * model.dims.head + d, model.of_queries.tolist(), model.of_keys.tolist()
-        return sum(a[c][u] * b[c][u + r] for u in range(len(a[c])) if 0 <= u + r < len(b[c]))
-    frequencies, phases, gains = (p[h, d].tolist() for p in model.codes.parameters())
-    waves = [
-        math.log1p(math.exp(g)) ** 2 * math.cos(2 * math.pi * r / (1 + math.exp(-f)) / 2 + p)
-        for f, p, g in zip(frequencies, phases, gains, strict=True)
-    ]
-    mean = sum(waves) / (2 * len(waves))
-    if isinstance(model, SPEGated):
+        mean = sum(a[c][u] * b[c][u + r] for u in range(len(a[c])) if 0 <= u + r < len(b[c]))
+    else:
+        frequencies, phases, gains = (p[h, d].tolist() for p in model.codes.parameters())
+        waves = [
+            math.log1p(math.exp(g)) ** 2 * math.cos(2 * math.pi * r / (1 + math.exp(-f)) / 2 + p)
+            for f, p, g in zip(frequencies, phases, gains, strict=True)
+        ]
+        mean = sum(waves) / (2 * len(waves))
+    if isinstance(model, (SPEGated, SPEConvGated)):
         gate = 1 / (1 + math.exp(-model.gates[0, h, d].item()))
         return (1 - gate) * mean + gate
     return mean
@@ -116,7 +118,7 @@ def position_attention(model: Any, h: int, d: int, r: int) -> float:
 def test_products_of_codes_on_average_over_draws(name: str) -> None:
     """100,000 realisations; each mean within 5 standard errors: of 150 one would miss in about 10,000 runs."""
     length, draws = 5, 100_000
-    options = {"width": 3} if name == "spe-conv" else {"sines": 2}
+    options = {"width": 3} if name.startswith("spe-conv") else {"sines": 2}
     model = made(name, Dims(6, 2, 1), realisations=draws, **options).train()
     torch.manual_seed(7)
     with torch.no_grad():
@@ -157,6 +159,18 @@ def test_filters_fall_on_the_noise_as_in_the_authors_code() -> None:
                     window = z[:, 2 * h + d, width + t : 2 * width + t]
                     by_hand = (window * filters[2 * h + d]).sum(-1) / (6 * 2) ** 0.25
                     torch.testing.assert_close(mine[t, h, d], by_hand, rtol=0, atol=1e-12)
+
+
+def test_a_gate_lets_the_same_noise_through_at_all_places() -> None:
+    model = made("spe-conv-gated", Dims(4, 2, 3), realisations=6, width=3)
+    codes_of, dry = model.filtered(on_path(model, 5), noise(6, 4, 7)), noise(2, 2, 6, seed=1)
+    plain, mixed = (codes(each.map, model, 5) for each in (codes_of, model.gated(codes_of, 2, dry)))
+    for before, after in zip(plain, mixed, strict=True):
+        for h in range(2):
+            for d in range(2):
+                g = 1 / (1 + math.exp(-model.gates[2, h, d].item()))
+                expected = math.sqrt(1 - g) * before[:, h, d] + math.sqrt(g) * dry[h, d] / (6 * 2) ** 0.25
+                torch.testing.assert_close(after[:, h, d], expected, rtol=0, atol=1e-12)
 
 
 # --- laws ---
