@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.positions._batch import Positions
 from structpe.registry import Registry
-from structpe.terms import Listed, Lookup, Terms
+from structpe.terms import Terms
 
-__all__ = ["MODELS", "Block", "Dims", "PositionModel", "Positions", "Site", "Sources", "Spec", "Sum"]
+__all__ = ["MODELS", "Block", "Cells", "Dims", "PositionModel", "Positions", "Site", "Sources", "Spec", "Sum"]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Spec:
     """The row of Table 1 of a position model: what it claims, all of it measured by the tests.
 
     Attributes:
-        cite: BibTeX key, an entry of ``references.bib``.
+        cite: BibTeX key: the name of a file in ``structpe/references``.
         structure: what it was made for: sequence, grid, tree or graph.
         cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
         table1: the survey's printed cells, None where the survey has no such row.
@@ -130,66 +130,6 @@ class Spec:
     cells: Cells
     table1: Cells | None = None
     note: str = ""
-
-
-class Positions(Mapping[Encoding, Any]):
-    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`Listed` per pair.
-
-    Args:
-        encodings: the positions of the keys; for pairs, of queries and keys.
-        rows: which units are the queries; all by default. A decoding step has one.
-        graphs: (b, m) number within its row of the structure that a unit belongs to, -1 where padded. For models that
-            look at all units of a structure before attention does; None where every row is one structure, unpadded.
-    """
-
-    def __init__(
-        self,
-        encodings: Mapping[Encoding, Tensor | Lookup | Listed],
-        rows: slice | None = None,
-        graphs: Tensor | None = None,
-    ) -> None:
-        self._encodings, self._rows, self.graphs = dict(encodings), rows, graphs
-
-    def __getitem__(self, encoding: Encoding) -> Any:
-        if encoding not in self._encodings:
-            known = ", ".join(repr(e) for e in self._encodings) or "none"
-            raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
-        return self._encodings[encoding]
-
-    def __iter__(self) -> Iterator[Encoding]:
-        return iter(self._encodings)
-
-    def __len__(self) -> int:
-        return len(self._encodings)
-
-    def queries(self, encoding: Encoding) -> Tensor:
-        """(b, n, ...) an encoding of arity 1 at the queries alone."""
-        of_keys: Tensor = self[encoding]
-        return of_keys if self._rows is None else of_keys[:, self._rows]
-
-    def step(self, start: int, stop: int) -> Positions:
-        """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
-        rows = slice(start, stop)
-        return Positions(
-            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},
-            rows,
-            None if self.graphs is None else self.graphs[:, :stop],
-        )
-
-    def of(self, graphs: Tensor) -> Positions:
-        """The same, of units that belong to these structures."""
-        return Positions(self._encodings, self._rows, graphs)
-
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
-        """The same on another device; ``dtype`` is for the real-valued ones."""
-
-        def moved(x: Any) -> Any:
-            if isinstance(x, Tensor):
-                return x.to(device, dtype if x.is_floating_point() else None)
-            return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
-
-        graphs = None if self.graphs is None else self.graphs.to(device)
-        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, graphs)
 
 
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)

@@ -1,0 +1,76 @@
+"""What the encodings say of a batch, as position models ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.errors import PositionError
+from structpe.terms import Listed, Lookup
+
+__all__ = ["Positions"]
+
+
+class Positions(Mapping[Encoding, Any]):
+    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`Listed` per pair.
+
+    Args:
+        encodings: the positions of the keys; for pairs, of queries and keys.
+        rows: which units are the queries; all by default. A decoding step has one.
+        graphs: (b, m) number within its row of the structure that a unit belongs to, -1 where padded. For models that
+            look at all units of a structure before attention does; None where every row is one structure, unpadded.
+    """
+
+    def __init__(
+        self,
+        encodings: Mapping[Encoding, Tensor | Lookup | Listed],
+        rows: slice | None = None,
+        graphs: Tensor | None = None,
+    ) -> None:
+        self._encodings, self._rows, self.graphs = dict(encodings), rows, graphs
+
+    def __getitem__(self, encoding: Encoding) -> Any:
+        if encoding not in self._encodings:
+            known = ", ".join(repr(e) for e in self._encodings) or "none"
+            raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
+        return self._encodings[encoding]
+
+    def __iter__(self) -> Iterator[Encoding]:
+        return iter(self._encodings)
+
+    def __len__(self) -> int:
+        return len(self._encodings)
+
+    def queries(self, encoding: Encoding) -> Tensor:
+        """(b, n, ...) an encoding of arity 1 at the queries alone."""
+        of_keys: Tensor = self[encoding]
+        return of_keys if self._rows is None else of_keys[:, self._rows]
+
+    def step(self, start: int, stop: int) -> Positions:
+        """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
+        rows = slice(start, stop)
+        return Positions(
+            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},
+            rows,
+            None if self.graphs is None else self.graphs[:, :stop],
+        )
+
+    def of(self, graphs: Tensor) -> Positions:
+        """The same, of units that belong to these structures."""
+        return Positions(self._encodings, self._rows, graphs)
+
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
+        """The same on another device; ``dtype`` is for the real-valued ones."""
+
+        def moved(x: Any) -> Any:
+            if isinstance(x, Tensor):
+                return x.to(device, dtype if x.is_floating_point() else None)
+            return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
+
+        graphs = None if self.graphs is None else self.graphs.to(device)
+        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, graphs)
