@@ -34,7 +34,8 @@ class Complex(Block, name="complex"):
     As their code does it, where the paper says otherwise: the product is not conjugated; places run backwards, the last
     unit has t = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart
     from attention, layers see the d numbers as real ones: norms and feed-forward parts mix real and imaginary channels,
-    where the authors apply one of each to both. They drop attention weights at random in training; this does not.
+    where the authors apply one of each to both. They drop attention weights at random in
+    training, and their second layer takes imaginary parts for real ones, and these for those; this does neither.
 
     Args:
         dims: sizes of the Transformer.

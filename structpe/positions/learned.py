@@ -17,6 +17,9 @@ __all__ = ["Learned"]
 class Learned(PositionModel, name="learned"):
     """x_t + P_t, P a learned table of t_max vectors (survey, section 4.1.1). It starts from N(0, 0.02) as in BERT.
 
+    A place beyond the table is an error, as in BERT; tensor2tensor adds nothing there. LayerNorm and dropout, which
+    follow in BERT, belong to the embeddings.
+
     Args:
         dims: sizes of the Transformer.
         encoding: integers 0, 1, ... per unit.

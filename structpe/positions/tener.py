@@ -28,7 +28,8 @@ class Tener(PositionModel, name="tener"):
 
     As the code has it, where the paper and the survey's eq. 22 say otherwise: the last term; s - t where they have
     t - s; the frequencies. What they say is ``tener-survey``. That scores are not scaled is a choice of the paper and
-    part of this model; the code has it as an option. Not here, being no matter of positions: the paper's W_k is the
+    part of this model; the code has it as an option. It calls u ``r_r_bias`` and v ``r_w_bias``, as if they were
+    Transformer-XL's with their names exchanged. Not here, being no matter of positions: the paper's W_k is the
     identity, while one version of the code learns it; neither has a matrix behind the heads. Pairs without a path have
     R = 0.
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
+from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions._sinusoids import timing
+from structpe.positions._starts import Start, Started, encodings_of, started
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 
 __all__ = ["Universal"]
@@ -24,12 +24,15 @@ class Universal(PositionModel, name="universal"):
     layer is one application of the shared layer of Dehghani et al. (2019), a step; here layers need not share weights.
 
     This is the default of the authors' code. The paper's and the survey's eq. 24 takes a sinusoid of the step:
-    ``universal-sinusoidal``. Not here: the code's ways of starting P at a random place or at the number of the step,
-    and of concatenating the signals instead of adding them.
+    ``universal-sinusoidal``. Not here: the code's way of concatenating the signals instead of adding them. With another
+    ``start``, also the code's, it is no model of decoders; a draw is of each row of a batch and step.
 
     Args:
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
+        start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
+            floor(L l / steps) in step l.
+        length: L, one number per unit; of no matter for ``first``.
 
     Raises:
         PositionError: the encoding gives a vector per unit, or there is no such layer.
@@ -43,16 +46,20 @@ class Universal(PositionModel, name="universal"):
         note="the code learns the vectors of the steps by default",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), start: Start = "first", length: Encoding = Size()
+    ) -> None:
+        super().__init__(dims, encodings_of(self.name, encoding, length, start))
+        self.start: Start = start
         self.steps = nn.Parameter(torch.randn(dims.layers, dims.width) * dims.width**-0.5)
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) the sinusoids, the same at every layer."""
-        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
-        return timing(places, self.dims.width)
+    def prepare(self, positions: Positions) -> Started:
+        """The sinusoids, step by step."""
+        return started(self.name, self.encodings, positions, self.dims, self.start)
 
-    def layer(self, x: Tensor, prepared: Tensor, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):
             raise PositionError(f"position model 'universal' has {len(self.steps)} steps; layer {site.layer} asks")
-        return x + prepared.to(x.dtype) + self.steps[site.layer] * math.sqrt(self.dims.width)
+        return (
+            x + prepared.at(site.layer, self.training).to(x.dtype) + self.steps[site.layer] * math.sqrt(self.dims.width)
+        )

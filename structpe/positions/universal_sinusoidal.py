@@ -7,8 +7,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
+from structpe.encodings.size import Size
 from structpe.positions._sinusoids import timing
+from structpe.positions._starts import Start, Started, encodings_of, started
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 
 __all__ = ["UniversalSinusoidal"]
@@ -24,6 +25,9 @@ class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
     Args:
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
+        start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
+            floor(L l / steps) in step l.
+        length: L, one number per unit; of no matter for ``first``.
 
     Raises:
         PositionError: the encoding gives a vector per unit.
@@ -36,14 +40,16 @@ class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
         table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), start: Start = "first", length: Encoding = Size()
+    ) -> None:
+        super().__init__(dims, encodings_of(self.name, encoding, length, start))
+        self.start: Start = start
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) the sinusoids of the places, the same at every layer."""
-        places = numbers(self.name, self.encodings[0], positions.queries(self.encodings[0]))
-        return timing(places, self.dims.width)
+    def prepare(self, positions: Positions) -> Started:
+        """The sinusoids of the places, step by step."""
+        return started(self.name, self.encodings, positions, self.dims, self.start)
 
-    def layer(self, x: Tensor, prepared: Tensor, site: Site) -> Tensor:
+    def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         step = timing(torch.tensor(site.layer, device=x.device), self.dims.width)
-        return x + (prepared + step).to(x.dtype)
+        return x + (prepared.at(site.layer, self.training) + step).to(x.dtype)
