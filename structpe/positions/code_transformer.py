@@ -18,7 +18,7 @@ from structpe.encodings.sibling_distance import SiblingDistance
 from structpe.errors import PositionError
 from structpe.positions._offset_sinusoids import everywhere
 from structpe.positions._rows import of_arity, offsets
-from structpe.positions._sinusoids import halves
+from structpe.positions._sinusoids import frequencies
 from structpe.positions._spans import steps
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -32,13 +32,13 @@ _FAR = 10000
 class CodeTransformer(PositionModel, name="code-transformer"):
     """s_ij = ((q_i + u).k_j + sum_r (q_i + p_r).(W_r R[b_r(i, j)] + c_r)) / sqrt(d_h), r over n distances.
 
-    R[b] (d) = cat[sin(b w_c), cos(b w_c)], w_c = 10000^(-2c/d), c < d/2, rounded to float32 as theirs; b_r(i, j) is the
-    bin that the distance r of i and j is in, and 10,000 where there is no way. Of each layer are W_r (d, d), c_r (d), u
-    and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and their code, which this follows where the paper
-    leaves it open: bins of each tree, see :class:`structpe.encodings.Binned`; u and p of each layer.) c_r is the same
-    for all keys, so that softmax forgets it. The distances are those of their experiments: personalised PageRank,
-    ancestors, siblings, shortest paths and, the context of the title, the sequence. Units of one node, k places apart,
-    have the R of k.
+    R[b] (d) = cat[sin(b w_c), cos(b w_c)], w_c = 10000^(-2c/d), c < d/2, the angles b w_c rounded to float32 as theirs,
+    which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 where there is no
+    way. Of each layer are W_r (d, d), c_r (d), u and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and
+    their code, which this follows where the paper leaves it open: bins of each tree, see
+    :class:`structpe.encodings.Binned`; u and p of each layer.) c_r is the same for all keys, so that softmax forgets
+    it. The distances are those of their experiments: personalised PageRank, ancestors, siblings, shortest paths and,
+    the context of the title, the sequence. Units of one node, k places apart, have the R of k.
 
     Args:
         dims: sizes of the Transformer.
@@ -97,4 +97,6 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     def _waves(self, values: Tensor) -> Tensor:
         values = values.double()  # half precision has no 10,000, and is infinite where it should be unreachable
         bins = torch.where(values < UNREACHABLE // 2, values, torch.where(values > WITHIN // 2, steps(values), _FAR))
-        return halves(bins, self.dims.width).to(self.content.dtype)
+        rounded = frequencies(self.dims.width, bins.device).float()
+        angles = (bins.float()[..., None] * rounded).double()
+        return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.dims.width].to(self.content.dtype)

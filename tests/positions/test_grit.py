@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from structpe.data.encode import encode
-from structpe.encodings import RRWP, Offset, RandomWalk
+from structpe.encodings import RRWP, LabelPath, Offset, RandomWalk
 from structpe.errors import EncodingError, PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, build
 from structpe.structure import Structure, path
@@ -80,6 +81,69 @@ def test_a_layer_pair_by_pair() -> None:
             torch.testing.assert_close(out[0, i], block.out(scaled), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+def test_labels_of_edges_are_added_to_the_states_of_pairs(directed: bool) -> None:
+    edges, words = [[0, 1], [1, 2], [2, 0], [2, 3]], "abca"
+    structure = Structure(("x",) * 5, np.array(edges), tuple(words), directed=directed)
+    model = made("grit", labels=LabelPath(("a", "b"), limit=1, longer="symbol"))
+    plain, known = model.prepare(encode([structure], model.encodings)), model.options()["labels"].labels
+    walks = torch.from_numpy(RRWP().one(structure).pairs())
+    row = {}
+    for (a, b), word in zip(edges, words, strict=True):
+        unknown = word not in known
+        row[a, b] = 0 if unknown else 1 + 2 * known.index(word)
+        row[b, a] = 0 if unknown else 1 + 2 * known.index(word) + directed
+    for i, j in np.ndindex(5, 5):
+        expected = model.relative.weight @ walks[i, j]
+        expected = expected + model.edges.table[row[i, j]] if (i, j) in row else expected
+        torch.testing.assert_close(plain.pairs[0, i, j], expected, rtol=0, atol=1e-12)
+
+
+def test_states_may_be_normalised_over_the_pairs_of_a_batch_padding_left_out() -> None:
+    """The batch norm of the authors' configurations: statistics of all pairs of every graph, none of the padding."""
+    structures = [molecule(1, 5), molecule(2, 3)]
+    model = made("grit", Dims(8, 2, 2), norm="batch").train()
+    x, prepared = noise(2, 5, 8), model.prepare(encode(structures, model.encodings))
+    block = model.attentions[0]
+    present = torch.arange(5)[None] < torch.tensor([5, 3])[:, None]
+    _, after = model.attend(x, prepared, Site(0, training=True), Terms(mask=(present[:, None, None],)))
+    met = (block.query(x)[:, :, None] + block.key(x)[:, None]) * block.weigh(prepared.pairs)
+    seen = torch.relu(torch.sign(met) * met.abs().sqrt() + block.add(prepared.pairs))
+    states = prepared.pairs + block.pairs(seen)
+    real = torch.cat([states[0].flatten(0, 1), states[1, :3, :3].flatten(0, 1)])
+    normed = (real - real.mean(0)) / (real.var(0, unbiased=False) + 1e-5).sqrt() * block.norm.weight + block.norm.bias
+    torch.testing.assert_close(after.pairs[0].flatten(0, 1), normed[:25], rtol=0, atol=1e-9)
+    torch.testing.assert_close(after.pairs[1, :3, :3].flatten(0, 1), normed[25:], rtol=0, atol=1e-9)
+    torch.testing.assert_close(block.norm.mean, 0.1 * real.mean(0), rtol=0, atol=1e-9)
+    torch.testing.assert_close(block.norm.variance, 0.9 + 0.1 * real.var(0), rtol=0, atol=1e-9)
+
+
+def test_it_may_be_built_without_the_rectifier() -> None:
+    structure, (with_it, without) = molecule(1), (made("grit", rectified=flag) for flag in (True, False))
+    x = noise(1, structure.size, 8)
+    outs = [
+        model.attend(x, model.prepare(encode([structure], model.encodings)), Site(0), Terms())[0]
+        for model in (with_it, without)
+    ]
+    assert not torch.allclose(*outs)
+    for block in (with_it.attentions[0], without.attentions[0]):
+        block.add.bias.data += 1e3  # where nothing is negative, both are one
+        block.score.data.zero_()
+    outs = [
+        model.attend(x, model.prepare(encode([structure], model.encodings)), Site(0), Terms())[0]
+        for model in (with_it, without)
+    ]
+    torch.testing.assert_close(*outs)
+
+
+@pytest.mark.parametrize("options", [{"norm": "batch"}, {"labels": LabelPath(("a", "b"), limit=1, longer="symbol")}])
+def test_the_formula_counts_the_options_too(options: dict[str, Any]) -> None:
+    model = MODELS["grit"](Dims(8, 2, 3), **options)
+    assert model.claimed_params() == sum(p.numel() for p in model.parameters())
+    again = type(model)(model.dims, **model.options())
+    assert again.load_state_dict(model.state_dict())
+
+
 def test_what_begins_the_layers() -> None:
     structure = molecule(1)
     model = made("grit")
@@ -107,6 +171,10 @@ def test_a_unit_that_may_attend_nowhere_gets_no_more_than_the_bias() -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(PositionError, match="'grit' needs the labels of single edges: LabelPath"):
+        MODELS["grit"](Dims(8, 2, 1), labels=LabelPath(("a",)))
+    with pytest.raises(PositionError, match="'grit' has no norm 'instance'; give one of layer, batch"):
+        MODELS["grit"](Dims(8, 2, 1), norm="instance")
     with pytest.raises(PositionError, match=r"'grit' needs a vector per pair .*; 'offset' gives one number"):
         MODELS["grit"](Dims(8, 2, 1), encoding=Offset())
     with pytest.raises(EncodingError, match="steps is 0"):

@@ -78,7 +78,7 @@ def test_the_code_transformer_pair_by_pair() -> None:
                     total = (q[0, h, i] + model.content[layer, h]) @ k[0, h, j]
                     for r in range(5):
                         b = 10000.0 if values[r][i, j] == UNREACHABLE else float(values[r][i, j])
-                        angles = [b * float(np.float32(10000 ** (-2 * c / 12))) for c in range(6)]
+                        angles = [float(np.float32(b) * np.float32(10000 ** (-2 * c / 12))) for c in range(6)]
                         wave = [*map(math.sin, angles), *map(math.cos, angles)]
                         linear = model.project[layer * 5 + r]
                         key = linear.weight @ torch.tensor(wave, dtype=torch.float64) + linear.bias
