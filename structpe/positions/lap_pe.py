@@ -22,7 +22,8 @@ class LapPE(PositionModel, name="lap-pe"):
     s_j a random sign for each eigenvector and batch in training, 1 in evaluation. (GraphGPS's LapPE with its DeepSet;
     Rampasek et al. 2022; after Kreuzer et al. 2021, whose Transformer over eigenvectors is ``lap-pe-transformer``.) x
     is the content in the other d - p channels: the last p channels of what the layers are given are overwritten. The
-    code's six scales of eigenvectors are options of the encoding, its layers behind the sum are not here.
+    code's six scales of eigenvectors are options of the encoding, its layers behind the sum are not here. Self-loops
+    count in the Laplacian, as in SAN's code; GraphGPS's takes them out, and adds up parallel edges.
 
     Args:
         dims: sizes of the Transformer.
