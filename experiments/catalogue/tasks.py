@@ -41,6 +41,8 @@ class Task(ABC):
     batch: ClassVar[int]
     causal: ClassVar[bool] = False
     """Whether a unit is asked for the next one: what a model says of it must then not depend on later ones."""
+    length: ClassVar[int] = 0
+    """Of the longest text to train on, where it is texts."""
     ordered: ClassVar[bool] = True
     """Whether the units have a reading order."""
     better: ClassVar[dict[str, str]]
@@ -139,7 +141,7 @@ class Shakespeare(Task):
 class Scan(Shakespeare):
     """SCAN's length split as text: actions after a command, all of them right, for short and for long ones."""
 
-    name, steps, batch = "scan", 500, 32
+    name, steps, batch, length = "scan", 500, 32, 33
     better: ClassVar = {"exact, up to 22 actions": "more", "exact, 24 to 48": "more"}
 
     @cached_property

@@ -31,11 +31,17 @@ LONGEST = 240
 
 
 def configs(task: type[Task]) -> dict[str, Any]:
-    """Every model of the registry with its defaults; without a reading order, offsets become graph distances."""
+    """Every model of the registry with its defaults; without a reading order, offsets become graph distances.
+
+    Those that scale rotary positions are told the length of the texts that they are trained on.
+    """
     found: dict[str, Any] = {NONE: []}
     for name, model in MODELS.items():
-        default = build(name, DIMS).options().get("encoding") if _builds(name) else None
-        if not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():
+        options = build(name, DIMS).options() if _builds(name) else {}
+        default = options.get("encoding")
+        if task.causal and "trained" in options:
+            found[name] = {"name": name, "trained": task.length}
+        elif not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():
             found[f"{name} on distance"] = {"name": name, "encoding": "undirected-distance"}
         elif not (task.causal and model.spec.structure in ("tree", "graph", "grid")):
             found[name] = name
