@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structpe.encodings._nearby import ranks
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import Encoding, flags
 from structpe.structure import Ids, Structure
 
 __all__ = ["endpoints"]
@@ -23,7 +23,7 @@ def endpoints(encoding: Encoding, structure: Structure) -> tuple[Ids, Ids, Ids]:
     Raises:
         EncodingError: a token for an edge has not one source and one target.
     """
-    tokens = np.asarray(structure.features.get("is_edge", np.zeros(structure.size))) != 0
+    tokens = flags(encoding, structure, "is_edge")
     nodes = np.flatnonzero(~tokens)
     nodes = nodes[np.argsort(ranks(structure)[nodes])]
     place = np.full(structure.size, -1)

@@ -30,6 +30,9 @@ UNREACHABLE = 1 << 20
 WITHIN = 1 << 22
 """WITHIN + k is the value of two units of one node, the second k places after the first (k may be negative)."""
 
+MOST = 1 << 16
+"""The most steps, eigenvectors, ... that an encoding computes: more is a slip, and would fill the memory."""
+
 ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding", EncodingError)
 """Every encoding by its name."""
 
@@ -153,11 +156,43 @@ def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return result
 
 
-def check_limit(encoding: Encoding, limit: int | None) -> None:
-    """See to it that a limit of lengths is none, or 1 or more.
+def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
+    """See to it that a limit, of lengths say, is none, or 1 or more.
 
     Raises:
         EncodingError: it is less.
     """
     if limit is not None and limit < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: the limit is {limit}; give 1 or more, or None for no limit")
+        raise EncodingError(f"encoding {encoding.name!r}: {what} is {limit}; give 1 or more, or None for no limit")
+
+
+def check_sizes(encoding: Encoding, **sizes: int) -> None:
+    """See to it that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
+
+    Args:
+        encoding: whose they are.
+        sizes: options by name.
+
+    Raises:
+        EncodingError: one is less or more.
+    """
+    for name, size in sizes.items():
+        if size < 1:
+            raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give 1 or more")
+        if size > MOST:
+            raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give {MOST} at most")
+
+
+def flags(encoding: Encoding, structure: Structure, key: str) -> NDArray[np.bool_]:
+    """(n,) which nodes a feature marks; none where the structure does not have it.
+
+    Raises:
+        EncodingError: it has several numbers per node.
+    """
+    given = np.asarray(structure.features.get(key, np.zeros(structure.size)))
+    if given.ndim != 1:
+        raise encoding.error(
+            structure, f"feature {key!r} has shape {given.shape}; it marks nodes, so give one number for each: 1, or 0"
+        )
+    marked: NDArray[np.bool_] = given != 0
+    return marked

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._nearby import ranks
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -53,13 +53,14 @@ class BranchPath(Encoding, name="branch-path"):
                 f"encoding {self.name!r}: depth and width must be 1 or more, and a binary tree has width 2; these are "
                 f"depth {self.depth}, width {self.width}, binary {self.binary}"
             )
+        check_sizes(self, depth=self.depth, width=self.width)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         forest = Forest.of(self, structures)
-        order = np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+        order = ranks_of_all(structures)
         if self.binary:
             parent, branch = left_child_right_sibling(forest.parent, order)
         else:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._nearby import ranks
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches, depths
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import EncodingError
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["ChildPath", "ParentChild"]
@@ -40,7 +39,7 @@ class ChildPath(Encoding, name="child-path"):
     width: int = 16
 
     def __post_init__(self) -> None:
-        _check(self, depth=self.depth, width=self.width)
+        check_sizes(self, depth=self.depth, width=self.width)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -77,7 +76,7 @@ class ParentChild(Encoding, name="parent-child"):
     width: int = 16
 
     def __post_init__(self) -> None:
-        _check(self, width=self.width)
+        check_sizes(self, width=self.width)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -99,14 +98,8 @@ class ParentChild(Encoding, name="parent-child"):
 def _ids(encoding: Encoding, structures: Sequence[Structure], width: int) -> tuple[Forest, Ids]:
     forest = Forest.of(encoding, structures)
     parent = forest.parent
-    order = np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+    order = ranks_of_all(structures)
     children = np.bincount(parent[parent >= 0], minlength=len(parent))
     which = np.minimum(branches(parent, order) + 1, width)
     siblings = np.minimum(np.where(parent >= 0, children[parent], 1), width)
     return forest, which + siblings * (siblings - 1) // 2
-
-
-def _check(encoding: Encoding, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give 1 or more")

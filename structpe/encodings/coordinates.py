@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._places import places_in_grid, places_in_space
+from structpe.encodings._coordinates import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding, flags, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["OUTSIDE", "Coordinates", "GridOffset", "GridRank", "Points"]
+
+_AXES = 64  # more than any grid has
 
 OUTSIDE = 1 << 24
 """What an offset is on every axis where a unit has no place in the grid: OUTSIDE + 1 if only the query has none,
@@ -74,6 +77,12 @@ class GridOffset(Encoding, name="grid-offset"):
         places = places_in_grid(self, structure, self.axes)
         outside = places[:, 0] < 0
         reach = places.max(axis=0, initial=0)
+        if math.prod(2 * int(most) + 1 for most in reach) > np.iinfo(np.int64).max:
+            raise self.error(
+                structure,
+                f"the grid reaches to {reach.tolist()}, which has more offsets than int64 has numbers; number the "
+                f"places of each axis from 0 on, or choose the encoding 'points'",
+            )
         # One number per offset, its digits the axes: sorting numbers is faster than sorting rows.
         number = np.zeros((len(places), len(places)), dtype=np.int64)
         for axis, most in zip(places.T, reach, strict=True):
@@ -113,8 +122,8 @@ class GridRank(Encoding, name="grid-rank"):
     def one(self, structure: Structure) -> Encoded:
         places, of_unit = np.unique(places_in_grid(self, structure, self.axes), axis=0, return_inverse=True)
         valid = np.zeros(len(places), dtype=np.int64)
-        given = structure.features.get("valid", np.ones(structure.size, dtype=np.int64))
-        np.maximum.at(valid, of_unit.reshape(-1), of_units(structure, np.asarray(given)) != 0)
+        given = flags(self, structure, "valid") if "valid" in structure.features else np.ones(structure.size)
+        np.maximum.at(valid, of_unit.reshape(-1), of_units(structure, given) != 0)
         outside = places[:, 0] < 0
         valid[outside] = 0
         ranks = np.stack([_ranks(places, valid, axis) for axis in range(self.axes)], axis=1)
@@ -149,7 +158,12 @@ class Points(Encoding, name="points"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(places_in_space(self, structure, self.key, self.axes).astype(np.float32))
+        places = places_in_space(self, structure, self.key, self.axes)
+        if (farthest := np.abs(places.astype(np.float64)).max(initial=0)) > np.finfo(np.float32).max:
+            raise self.error(
+                structure, f"feature {self.key!r} reaches to {farthest:g}, float32 does not; give it in larger units"
+            )
+        return Encoded(places.astype(np.float32))
 
 
 def _ranks(places: Ids, valid: Ids, axis: int) -> Ids:
@@ -175,5 +189,6 @@ def _offsets(numbers: Ids, reach: Ids) -> Ids:
 
 
 def _check_axes(encoding: Encoding, axes: int) -> None:
-    if axes < 1:
-        raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give 1 or more")
+    if not 1 <= axes <= _AXES:
+        asked = "1 or more" if axes < 1 else f"{_AXES} at most"
+        raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give {asked}")

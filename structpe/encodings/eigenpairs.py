@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._eigenpairs import eigenpairs, per_unit, readings
+from structpe.encodings._eigenpairs import eigenpairs, per_unit
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._norms import NORMS, Norm
 from structpe.encodings._spectra import canonical_signs
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -59,13 +60,14 @@ class Eigenpairs(Encoding, name="eigenpairs"):
             raise EncodingError(
                 f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
             )
+        check_sizes(self, k=self.k)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.tile([0.0, -1.0, -1.0], (sum(s.size for s in structures), self.k, 1))
-        rank, count = readings(structures), self.skip + self.k
+        rank, count = ranks_of_all(structures), self.skip + self.k
         for nodes, values, vectors in eigenpairs(self, structures, count + self.whole, False, self.normalised):
             values = np.maximum(values, 0.0)  # rounding may leave the range
             numbers = _numbers(values)

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structpe.encodings._expanders import GENERATORS, Algorithm, expander
+from structpe.encodings._label_paths import labels_of
 from structpe.encodings._nearby import ranks
 from structpe.encodings._units import pairs_inside, pairs_of_units
-from structpe.encodings._walks import labels_of
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes, flags
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -71,6 +72,9 @@ class Expander(Encoding, name="expander"):
             raise EncodingError(
                 f"encoding 'expander': degree {self.degree}, attempts {self.attempts}; give 1 or more of both"
             )
+        check_sizes(self, degree=self.degree, attempts=self.attempts)
+        if self.seed < 0:
+            raise EncodingError(f"encoding 'expander': the seed is {self.seed}; give 0 or more")
         if self.algorithm not in GENERATORS:
             known = ", ".join(map(repr, GENERATORS))
             raise EncodingError(f"encoding 'expander': algorithm is {self.algorithm!r}; give one of {known}")
@@ -84,14 +88,14 @@ class Expander(Encoding, name="expander"):
         return replace(self, labels=labels_of(structures))
 
     def one(self, structure: Structure) -> Encoded:
-        virtual = np.asarray(structure.features.get("virtual", np.zeros(structure.size))) != 0
+        virtual = flags(self, structure, "virtual")
         n = structure.size
         typed = np.concatenate([self._virtual(virtual), self._edges(structure), self._random(structure, virtual)])
         # The first of each pair is kept: what comes first above.
         _, first = np.unique(typed[:, 0] * n + typed[:, 1], return_index=True)
         return self._of_units(structure, typed[first])
 
-    def _virtual(self, virtual: Ids) -> Ids:
+    def _virtual(self, virtual: NDArray[np.bool_]) -> Ids:
         """(e, 3) query, key, type."""
         joined = np.argwhere((virtual[:, None] | virtual[None, :]) & ~np.eye(len(virtual), dtype=bool))
         return np.column_stack([joined, np.where(virtual[joined[:, 0]], _TO_VIRTUAL, _FROM_VIRTUAL)])
@@ -106,7 +110,7 @@ class Expander(Encoding, name="expander"):
         result: Ids = both[np.argsort(both[:, 2], kind="stable")]
         return result
 
-    def _random(self, structure: Structure, virtual: Ids) -> Ids:
+    def _random(self, structure: Structure, virtual: NDArray[np.bool_]) -> Ids:
         real = np.flatnonzero(~virtual)
         real = real[np.argsort(ranks(structure)[real])]
         edges = real[expander(len(real), self.degree, self.algorithm, self.seed, self.attempts)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,7 @@ class HeatKernel(Encoding, name="heat-kernel"):
     times: tuple[float, ...] = tuple(range(1, 17))
 
     def __post_init__(self) -> None:
-        if not self.times or min(self.times) <= 0:
+        if not self.times or not all(0 < time < math.inf for time in self.times):
             raise EncodingError(f"encoding {self.name!r}: times are {self.times}; give one or more, each above 0")
 
     def one(self, structure: Structure) -> Encoded:

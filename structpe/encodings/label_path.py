@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from structpe.encodings._walks import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
-from structpe.encodings.base import Encoded, Encoding, check_limit, narrow
+from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
+from structpe.encodings.base import Encoded, Encoding, check_limit, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -57,6 +57,7 @@ class LabelPath(Encoding, name="label-path"):
         check_limit(self, self.limit)
         if self.paths < 1:
             raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
+        check_sizes(self, paths=self.paths)
         if self.longer not in ("cut", "symbol"):
             raise EncodingError(f"encoding 'label-path': longer is {self.longer!r}; give 'cut' or 'symbol'")
 

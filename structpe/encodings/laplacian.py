@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._eigenpairs import eigenpairs, per_unit, readings
+from structpe.encodings._eigenpairs import eigenpairs, per_unit
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._spectra import canonical_signs
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -60,7 +61,7 @@ class Laplacian(Encoding, name="laplacian"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.zeros((sum(s.size for s in structures), self.k))
-        rank = readings(structures)
+        rank = ranks_of_all(structures)
         for nodes, _, vectors in eigenpairs(self, structures, self.skip + self.k, self.components):
             kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
             result[nodes, : kept.shape[-1]] = kept
@@ -108,3 +109,4 @@ def _check(encoding: Laplacian | Eigenvalues) -> None:
             f"encoding {encoding.name!r}: k must be 1 or more and skip 0 or more; they are k {encoding.k}, "
             f"skip {encoding.skip}"
         )
+    check_sizes(encoding, k=encoding.k)

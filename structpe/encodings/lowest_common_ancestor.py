@@ -52,7 +52,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
             lowest = (mine @ mine.T).astype(np.int64)[owner[:, None], owner[None, :]] - 1
             level = depth[rows][owner]
             up, down = level[:, None] - lowest, level[None, :] - lowest
-            if self.limit is not None:
+            if self.limit is not None and self.limit < structure.size:
                 up, down = np.minimum(up, self.limit), np.minimum(down, self.limit)
             most = int(max(up.max(), down.max())) + 1
             distinct, index = np.unique(up * most + down, return_inverse=True)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._eigenpairs import readings
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import same_size
 from structpe.encodings._spectra import laplacians, lowest_dense, plain_laplacians
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -57,8 +58,9 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     normalised: bool = True
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise EncodingError(f"encoding {self.name!r}: k is {self.k}; give 1 or more")
+        check_sizes(self, k=self.k)
+        if not math.isfinite(self.q):
+            raise EncodingError(f"encoding {self.name!r}: q is {self.q}; give a finite number")
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -72,7 +74,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
             for some in (charged, ~charged):
                 these = [i for i, wanted in zip(members, some, strict=True) if wanted]
                 if these:
-                    pairs = self._pairs(leads[some], readings([structures[i] for i in these]))
+                    pairs = self._pairs(leads[some], ranks_of_all([structures[i] for i in these]))
                     result |= {i: Encoded(of_units(structures[i], p)) for i, p in zip(these, pairs, strict=True)}
         return [result[i] for i in range(len(structures))]
 

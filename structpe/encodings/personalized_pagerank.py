@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure
 
 __all__ = ["PersonalizedPageRank"]
+
+_LEAST = 1e-9  # below, the matrix is as good as singular
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,11 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
     threshold: float | None = 0.006737946999085467
 
     def __post_init__(self) -> None:
-        if not 0 < self.restart < 1:
+        if not _LEAST <= self.restart < 1:
             raise EncodingError(
                 f"encoding {self.name!r}: restart is {self.restart}; give a probability between 0 and 1"
             )
-        if self.threshold is not None and self.threshold < 0:
+        if self.threshold is not None and not 0 <= self.threshold < math.inf:
             raise EncodingError(f"encoding {self.name!r}: threshold is {self.threshold}; give 0 or more, or None")
 
     def one(self, structure: Structure) -> Encoded:
@@ -51,7 +54,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
         share = self.restart * np.linalg.inv(np.eye(structure.size) - (1 - self.restart) * walk)
         rarity = np.round(-np.log(share + 1e-9), 10)
         if self.threshold is not None:
-            rarity[rarity > (-np.log(self.threshold) if self.threshold > 0 else np.inf)] = UNREACHABLE
+            rarity[rarity > (-math.log(self.threshold) if self.threshold > 0 else np.inf)] = UNREACHABLE
         owner = structure.unit_owner
         values, index = np.unique(rarity[owner[:, None], owner[None, :]], return_inverse=True)
         return Encoded(values, narrow(index.reshape(len(owner), len(owner))))

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array
 
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import EncodingError
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.structure import Structure
 
 __all__ = ["RandomWalk"]
@@ -45,8 +44,7 @@ class RandomWalk(Encoding, name="random-walk"):
     undirected: bool = False
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise EncodingError(f"encoding {self.name!r}: steps is {self.steps}; give 1 or more")
+        check_sizes(self, steps=self.steps)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Encoded, Encoding, narrow
-from structpe.errors import EncodingError
+from structpe.encodings.base import Encoded, Encoding, check_sizes, narrow
 from structpe.structure import Structure
 
 __all__ = ["RRWP"]
@@ -35,8 +34,7 @@ class RRWP(Encoding, name="rrwp"):
     steps: int = 8
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise EncodingError(f"encoding 'rrwp': steps is {self.steps}; give 1 or more")
+        check_sizes(self, steps=self.steps)
 
     def one(self, structure: Structure) -> Encoded:
         powers = self._powers(structure)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._eigenpairs import readings
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import same_size
 from structpe.encodings._spectra import canonical_signs, lowest_dense
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -53,6 +53,7 @@ class Tabular(Encoding, name="tabular"):
     most: int = 10
 
     def __post_init__(self) -> None:
+        check_sizes(self, most=self.most)
         if self.most < 2:
             raise EncodingError(f"encoding {self.name!r}: the largest k is {self.most}; give 2 or more")
 
@@ -63,7 +64,7 @@ class Tabular(Encoding, name="tabular"):
         result: dict[int, Encoded] = {}
         for members in same_size(structures):
             values, vectors = lowest_dense(_laplacians([self._weights(structures[i]) for i in members]), 1 << 62)
-            signed = canonical_signs(vectors, readings([structures[i] for i in members]).reshape(values.shape))
+            signed = canonical_signs(vectors, ranks_of_all([structures[i] for i in members]).reshape(values.shape))
             for i, lambdas, columns in zip(members, values, signed, strict=True):
                 k = _count(lambdas, self.most)
                 scores = _z(np.concatenate([columns[:, 1 : k + 1], columns[:, -k:]], axis=1))

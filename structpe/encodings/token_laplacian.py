@@ -10,8 +10,7 @@ from structpe.encodings._parts import adjacencies
 from structpe.encodings._spectra import canonical_signs, laplacians, lowest_dense
 from structpe.encodings._tokens import endpoints
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
-from structpe.errors import EncodingError
+from structpe.encodings.base import Encoded, Encoding, check_sizes
 from structpe.structure import Structure
 
 __all__ = ["TokenLaplacian"]
@@ -40,8 +39,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
     k: int = 16
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise EncodingError(f"encoding 'token-laplacian': k is {self.k}; give 1 or more")
+        check_sizes(self, k=self.k)
 
     def one(self, structure: Structure) -> Encoded:
         nodes, ends, edges = endpoints(self, structure)

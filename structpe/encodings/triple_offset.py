@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, flags
 from structpe.structure import Ids, Structure
 
 __all__ = ["TripleOffset"]
@@ -49,11 +49,11 @@ class TripleOffset(Encoding, name="triple-offset"):
             places = np.arange(count[node])
             own = slice(first[node], first[node] + count[node])
             offsets[own, own] = places[None, :] - places[:, None]
-        return Encoded.of_pairs(_marked(structure, offsets))
+        return Encoded.of_pairs(_marked(flags(self, structure, "virtual")[owner], offsets))
 
     def _texts(self, structure: Structure) -> list[tuple[int, ...]]:
         """The nodes of each triple, in the order in which edges lead on from their heads."""
-        relation = np.asarray(structure.features.get("is_relation", np.zeros(structure.size))) != 0
+        relation = flags(self, structure, "is_relation")
         onward: dict[int, list[int]] = {}
         for source, target in structure.edges.tolist():
             if relation[source]:
@@ -67,9 +67,7 @@ class TripleOffset(Encoding, name="triple-offset"):
         return texts
 
 
-def _marked(structure: Structure, offsets: Ids) -> Ids:
-    """With every unit far before the virtual node's."""
-    marks: NDArray[np.bool_] = np.asarray(structure.features.get("virtual", np.zeros(structure.size))) != 0
-    its = marks[structure.unit_owner]
+def _marked(its: NDArray[np.bool_], offsets: Ids) -> Ids:
+    """With every unit far before those of the virtual node, marked by (u,)."""
     here, there = its[:, None], its[None, :]
     return np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._nearby import neighbours, ranks
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -44,6 +44,9 @@ class WalkKernel(Encoding, name="walk-kernel"):
             raise EncodingError(
                 f"encoding 'walk-kernel': {self.walks} walks of length {self.length}; give 1 or more of both"
             )
+        check_sizes(self, walks=self.walks, length=self.length)
+        if self.seed < 0:
+            raise EncodingError(f"encoding 'walk-kernel': the seed is {self.seed}; give 0 or more")
 
     def one(self, structure: Structure) -> Encoded:
         kernel = kernel_of(self._draw(structure))

@@ -12,7 +12,7 @@ import numpy as np
 
 from structpe.encodings._nearby import neighbours
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_limit
+from structpe.encodings.base import Encoded, Encoding, check_limit, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["WeisfeilerLehman"]
@@ -49,8 +49,10 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "roles", tuple(self.roles))
-        check_limit(self, self.iterations)
-        check_limit(self, self.most)
+        check_limit(self, self.iterations, "iterations")
+        check_limit(self, self.most, "most")
+        if self.iterations is not None:
+            check_sizes(self, iterations=self.iterations)
 
     @property
     def size(self) -> int:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions._batch import Positions
+from structpe.positions._options import check_numbers
 from structpe.registry import Registry
 from structpe.terms import Terms
 
@@ -153,9 +154,12 @@ class PositionModel(nn.Module, ABC):
         """Keep what the model is built with, here and once, so that no model file can forget an option of its own."""
         self = super().__new__(cls)
         # bind_partial, because copying and unpickling make the object first, without arguments, and fill it later.
-        bound = inspect.signature(cls.__init__).bind_partial(self, *given, **named)
+        signature = inspect.signature(cls.__init__)
+        bound = signature.bind_partial(self, *given, **named)
         bound.apply_defaults()
-        self.__dict__["_options"] = {k: v for k, v in list(bound.arguments.items())[1:] if k != "dims"}
+        options = {k: v for k, v in list(bound.arguments.items())[1:] if k != "dims"}
+        check_numbers(getattr(cls, "name", cls.__name__), signature.parameters, options)
+        self.__dict__["_options"] = options
         return self
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:

@@ -40,7 +40,15 @@ def build(config: Config, dims: Dims) -> PositionModel:
         return Sum(dims, [build(each, dims) for each in config])
     name, given = _named(config, "a position model", "a list of these")
     model = MODELS[name]
-    return model(dims, **_options(f"position model {name!r}", model.__init__, given, skip=("self", "dims")))
+    options = _options(f"position model {name!r}", model.__init__, given, skip=("self", "dims"))
+    try:
+        return model(dims, **options)
+    except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
+        # What only the libraries below find out, such as that memory does not hold a table of so many rows.
+        reason = " ".join(str(error).split())[:200]
+        raise PositionError(
+            f"position model {name!r} cannot be built with {given} for {dims}: {reason}; give other options"
+        ) from error
 
 
 def describe(model: PositionModel) -> Any:
@@ -143,6 +151,8 @@ def _words(hint: Any) -> str:
         return "one of " + ", ".join(repr(each) for each in get_args(hint))
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(_words(each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"a list of {_words(get_args(hint)[0])}"
     return "None" if hint is NoneType else str(getattr(hint, "__name__", hint))
 
 

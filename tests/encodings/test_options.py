@@ -1,0 +1,98 @@
+"""What encodings refuse: options that no one means, and features of another shape than they need."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structpe.encodings import ENCODINGS, GridOffset, Points
+from structpe.errors import EncodingError
+from structpe.structure import Structure, path
+from structpe.transforms import grid
+
+HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("branch-path", "depth"),
+        ("child-path", "width"),
+        ("eigenpairs", "k"),
+        ("eigenvalues", "k"),
+        ("expander", "degree"),
+        ("label-path", "paths"),
+        ("laplacian", "k"),
+        ("magnetic-laplacian", "k"),
+        ("parent-child", "width"),
+        ("random-walk", "steps"),
+        ("rrwp", "steps"),
+        ("tabular", "most"),
+        ("token-laplacian", "k"),
+        ("walk-kernel", "length"),
+        ("weisfeiler-lehman", "iterations"),
+    ],
+)
+def test_sizes_that_would_fill_the_memory(name: str, option: str) -> None:
+    with pytest.raises(EncodingError, match=f"encoding '{name}': {option} is {HUGE}; give 65536 at most"):
+        ENCODINGS[name](**{option: HUGE})
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("coordinates", {"axes": HUGE}, f"the number of axes is {HUGE}; give 64 at most"),
+        ("expander", {"seed": -1}, "the seed is -1; give 0 or more"),
+        ("walk-kernel", {"seed": -1}, "the seed is -1; give 0 or more"),
+        ("heat-kernel", {"times": (1.0, math.nan)}, r"times are \(1.0, nan\); give one or more, each above 0"),
+        ("magnetic-laplacian", {"q": math.inf}, "q is inf; give a finite number"),
+        ("personalized-pagerank", {"restart": 1e-300}, "restart is 1e-300; give a probability between 0 and 1"),
+        ("personalized-pagerank", {"threshold": math.nan}, "threshold is nan; give 0 or more, or None"),
+        ("weisfeiler-lehman", {"iterations": 0}, "iterations is 0; give 1 or more, or None"),
+        ("weisfeiler-lehman", {"most": -1}, "most is -1; give 1 or more, or None"),
+    ],
+)
+def test_options_that_no_one_means(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EncodingError, match=f"encoding '{name}': {message}"):
+        ENCODINGS[name](**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "feature"),
+    [
+        ("endpoints", "is_edge"),
+        ("expander", "virtual"),
+        ("grid-rank", "valid"),
+        ("token-laplacian", "is_edge"),
+        ("triple-offset", "is_relation"),
+        ("triple-offset", "virtual"),
+    ],
+)
+def test_a_mark_is_one_number_per_node(name: str, feature: str) -> None:
+    marked = replace(path("abc"), features={feature: np.ones((3, 2))})
+    with pytest.raises(EncodingError, match=rf"feature '{feature}' has shape \(3, 2\); it marks nodes, so give one"):
+        ENCODINGS[name]().one(marked)
+
+
+def spread(*places: list[float]) -> Structure:
+    return replace(path(["x"] * len(places)), features={"coordinates": np.array(places)})
+
+
+def test_offsets_that_int64_cannot_number() -> None:
+    far = spread([0, 0], [10**10, 10**10])
+    with pytest.raises(
+        EncodingError, match=r"the grid reaches to \[10000000000, 10000000000\], which has more offsets"
+    ):
+        GridOffset().one(far)
+    near = spread([0, 0], [10**9, 10**9])
+    assert GridOffset().one(near).pairs()[0, 1].tolist() == [10**9, 10**9]
+    assert GridOffset(axes=3).one(grid((2, 2, 2))).pairs()[0, 7].tolist() == [1, 1, 1]
+
+
+def test_points_that_float32_cannot_hold() -> None:
+    with pytest.raises(EncodingError, match="feature 'coordinates' reaches to 1e\\+300, float32 does not"):
+        Points().one(spread([0.0, -1e300]))

@@ -1,0 +1,70 @@
+"""Numbers that no position model can be built with, whatever it is."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import pytest
+
+from structpe.errors import PositionError
+from structpe.positions import MODELS, Dims, build
+
+DIMS = Dims(8, 2, 3)
+
+
+def numbers() -> list[tuple[str, str, Any]]:
+    """Each option of each model whose default is a number."""
+    return [
+        (name, option, parameter.default)
+        for name, model in MODELS.items()
+        for option, parameter in inspect.signature(model.__init__).parameters.items()
+        if isinstance(parameter.default, (int, float)) and not isinstance(parameter.default, bool)
+    ]
+
+
+@pytest.mark.parametrize("least", [-1, -0.5, math.nan, math.inf, 1e300, 1e-300, 10**30])
+def test_no_model_takes_a_number_that_means_nothing(least: float) -> None:
+    taken = []
+    for name, option, default in numbers():
+        if isinstance(default, int) and not isinstance(least, int):
+            continue  # refused as another type
+        try:
+            build({"name": name, option: least}, DIMS)
+        except PositionError:
+            continue
+        taken.append((name, option))
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"name": "abs-scalar", "length": -1}, "option 'length' of position model 'abs-scalar' is -1; give 1 or more"),
+        ({"name": "abs-scalar", "rank": 0}, "option 'rank' of position model 'abs-scalar' is 0; give 1 or more"),
+        ({"name": "learned", "length": 0}, "option 'length' of position model 'learned' is 0; give 1 or more"),
+        ({"name": "heat-kernel", "layers": -1}, "option 'layers' of .* is -1; give 0 or more"),
+        ({"name": "rotary", "base": 1.0}, "option 'base' of position model 'rotary' is 1.0; give a number above 1"),
+        ({"name": "rotary", "base": math.nan}, "option 'base' of .* is nan; give a finite number"),
+        ({"name": "cai", "dropout": 1.0}, "option 'dropout' of .* is 1.0; give a probability: 0 or more, and below 1"),
+        ({"name": "fourier", "sigma": 1e-300}, "is 1e-300; its magnitude must be between 1e-30 and 1e\\+30, or 0"),
+        ({"name": "fourier", "seed": 10**30}, "give 9223372036854775807 at most"),
+        ({"name": "hard-coded-gaussian", "centres": [0.0, math.nan]}, r"is \(0.0, nan\); give a finite number"),
+        ({"name": "hard-coded-gaussian", "centres": 3}, "takes a list of float; given is 3"),
+    ],
+)
+def test_what_is_said_of_them(config: Any, message: str) -> None:
+    with pytest.raises(PositionError, match=message):
+        build(config, DIMS)
+
+
+def test_what_may_be_zero_or_below() -> None:
+    assert build({"name": "heat-kernel", "layers": 0}, DIMS).options()["layers"] == 0
+    assert build({"name": "hard-coded-gaussian", "centres": [-3.0, 0.0]}, DIMS).options()["centres"] == (-3.0, 0.0)
+
+
+def test_a_table_that_memory_does_not_hold() -> None:
+    given = {"name": "learned", "length": 10**17}
+    with pytest.raises(PositionError, match=r"position model .learned. cannot be built with .*: 10{17}} for Dims"):
+        build(given, DIMS)
