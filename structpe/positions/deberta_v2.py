@@ -42,7 +42,7 @@ class DebertaV2(Block, name="deberta-v2"):
         buckets: B, 2 or more.
         farthest: offsets from here on share the last bucket; above B/2 + 1. None: each offset below B has its own row.
         interactions: which of the two terms there are.
-        normalize: whether n is a LayerNorm, as in the authors' trained models.
+        normalised: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.
 
     Raises:
@@ -66,16 +66,16 @@ class DebertaV2(Block, name="deberta-v2"):
         buckets: int = 256,
         farthest: int | None = 512,
         interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
-        normalize: bool = True,
+        normalised: bool = True,
         dropout: float = 0.0,
     ) -> None:
         _check(self.name, buckets, farthest, interactions)
         rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
-        super().__init__(dims, [encoding], R=rows.size, n=2 * normalize)
+        super().__init__(dims, [encoding], R=rows.size, n=2 * normalised)
         self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, nn.Dropout(dropout)
         self.which = interactions
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
-        self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalize else nn.Identity()
+        self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalised else nn.Identity()
         self.query, self.key, self.value, self.out = (_matrices(dims) for _ in range(4))
 
     def prepare(self, positions: Positions) -> Lookup:

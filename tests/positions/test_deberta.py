@@ -135,7 +135,7 @@ def literal_v2(model: DebertaV2, x: Tensor, layer: int) -> Tensor:
     """The whole attention of a layer for units x (1, n, 8)."""
     normed = table = model.table
     which, farthest = model.options()["interactions"], model.farthest
-    if model.options()["normalize"]:
+    if model.options()["normalised"]:
         centred = table - table.mean(-1, keepdim=True)
         normed = centred / (centred.pow(2).mean(-1, keepdim=True) + 1e-7).sqrt() * model.norm.weight + model.norm.bias
     query, key, value, out = (each[layer] for each in (model.query, model.key, model.value, model.out))
@@ -162,7 +162,7 @@ def literal_v2(model: DebertaV2, x: Tensor, layer: int) -> Tensor:
         {},
         {"farthest": None},
         {"interactions": ("c2p",)},
-        {"interactions": ("p2c",), "normalize": False},
+        {"interactions": ("p2c",), "normalised": False},
         {"buckets": 2},
     ],
 )
@@ -185,7 +185,7 @@ def test_the_authors_numbers_of_the_second_version() -> None:
         buckets=cfg["position_buckets"] if bucketed else cfg["max_relative_positions"],
         farthest=cfg["max_relative_positions"] if bucketed else None,
         interactions=tuple(cfg["pos_att_type"].split("|")),
-        normalize=False,
+        normalised=False,
     ).double()
     for name, mine in (("query", model.query), ("key", model.key), ("value", model.value)):
         mine[0].load_state_dict(given.weights(f"{name}_proj."))
