@@ -22,7 +22,7 @@ from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding
 from structpe.structure import Ids, Structure
 
-__all__ = ["eigenpairs", "per_unit", "readings"]
+__all__ = ["eigenpairs", "per_unit"]
 
 Floats = NDArray[np.float64]
 
@@ -61,12 +61,6 @@ def per_unit(structures: Sequence[Structure], nodes: NDArray[np.floating]) -> li
     """What nodes, numbered through, have, as float32 for the units of each structure."""
     start, narrow = starts(structures), nodes.astype(np.float32)
     return [Encoded(of_units(s, narrow[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
-
-
-def readings(structures: Sequence[Structure]) -> Ids:
-    """The place of each node, numbered through, in the reading order of its structure; its number without one."""
-    each = [np.arange(s.size) if s.order is None else s.order for s in structures]
-    return np.concatenate([*each, np.zeros(0, dtype=np.int64)])
 
 
 def _large(

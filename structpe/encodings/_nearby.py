@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["joined", "neighbours", "ranks"]
+__all__ = ["joined", "neighbours", "ranks", "ranks_of_all"]
 
 
 def joined(structure: Structure) -> NDArray[np.bool_]:
@@ -30,3 +32,8 @@ def ranks(structure: Structure) -> Ids:
     Whatever is drawn at random per node is drawn in this order, so that other numbers do not change it.
     """
     return np.arange(structure.size) if structure.order is None else structure.order
+
+
+def ranks_of_all(structures: Sequence[Structure]) -> Ids:
+    """(T,) the same of each structure, one behind the other, as nodes are when they are numbered through."""
+    return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])

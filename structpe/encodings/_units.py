@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from structpe.encodings.base import WITHIN
 from structpe.structure import Ids, Structure
 
-__all__ = ["of_units", "pairs_inside", "pairs_of_units", "within"]
+__all__ = ["of_units", "pairs_inside", "pairs_of_units", "places_by", "within"]
 
 
 def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
@@ -50,3 +50,9 @@ def pairs_inside(structure: Structure) -> Ids:
     pairs, _ = pairs_of_units(structure, nodes)
     different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
     return different
+
+
+def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
+    """(u,) the place of each unit when nodes are read by a rank (n,), units of one node in their own order."""
+    places = np.argsort(np.argsort(of_units(structure, rank), kind="stable"), kind="stable")
+    return places.astype(np.int64)

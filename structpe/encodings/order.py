@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._units import places_by
 from structpe.encodings.base import Encoded, Encoding, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -53,6 +54,7 @@ class Centred(Encoding, name="centred"):
     """
 
     arity = 1
+    real = True
 
     def one(self, structure: Structure) -> Encoded:
         return Encoded((_places(self, structure) - (structure.unit_count - 1) / 2).astype(np.float32))
@@ -113,5 +115,4 @@ def _places(encoding: Encoding, structure: Structure) -> Ids:
             "the structure has no reading order; give Structure(order=...), or choose an "
             "encoding of the graph itself, such as 'distance'",
         )
-    ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
-    return ranks.astype(np.int64)
+    return places_by(structure, structure.order)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._units import of_units
+from structpe.encodings._units import places_by
 from structpe.encodings.base import Encoded, Encoding
 from structpe.structure import Structure
 
@@ -45,5 +45,4 @@ class Reordered(Encoding, name="reordered"):
                 structure,
                 f"feature {self.key!r} must rank the nodes, each by a number of its own; it is {ranks.tolist()}",
             )
-        places = np.argsort(np.argsort(of_units(structure, ranks), kind="stable"), kind="stable")
-        return Encoded(places.astype(np.int64))
+        return Encoded(places_by(structure, ranks))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._nearby import ranks
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import within
 from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
@@ -50,7 +50,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         forest = Forest.of(self, structures)
-        order = np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])
+        order = ranks_of_all(structures)
         place = branches(forest.parent, order)
         result = []
         for structure, start in zip(structures, forest.start, strict=False):

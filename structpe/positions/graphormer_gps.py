@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.encodings._walks import UNREACHED
+from structpe.encodings._label_paths import UNREACHED
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._units import of_units
+from structpe.encodings._units import of_units, places_by
 from structpe.encodings.base import Encoding
 from structpe.structure import Ids, Structure
 
@@ -66,8 +66,7 @@ def _line(encoding: Encoding, structure: Structure, key: str) -> Ids:
             f"the structure has no feature {key!r}, and is no sequence, which would not need one; give "
             f"Structure(features={{{key!r}: ...}}), an array of one row per node; grid(shape) gives 'coordinates'",
         )
-    ranks = np.argsort(np.argsort(structure.order[structure.unit_owner], kind="stable"), kind="stable")
-    return ranks.astype(np.int64)[:, None]
+    return places_by(structure, structure.order)[:, None]
 
 
 def _widened(places: NDArray[Any], axes: int) -> NDArray[Any]:
