@@ -33,7 +33,7 @@ def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
         weights = torch.einsum("bhnf,bhmf->bhnm", terms.feature_map(q), terms.feature_map(k)) * allowed
         total = weights.sum(-1, keepdim=True)
         weights = torch.where(total != 0, weights / torch.where(total != 0, total, 1), 0)
-    weights = functional.dropout(weights, dropout, training=dropout > 0)
+    weights = functional.dropout(weights.to(v.dtype), dropout, training=dropout > 0)
     out = torch.einsum("bhnm,bhmd->bhnd", weights, v)
     for x in terms.value:
         out = out + torch.einsum("bhnm,bhnmd->bhnd", weights, _vectors(x, q, m))

@@ -39,7 +39,8 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
     q, k = _fold(q, k, scale, terms)
     alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
-    mask = None if alone else disallow(total(parts), masks(terms, q, k))
+    added = total(parts)
+    mask = None if alone else disallow(None if added is None else added.to(q.dtype), masks(terms, q, k))
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
     return functional.scaled_dot_product_attention(

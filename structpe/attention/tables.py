@@ -37,7 +37,7 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     weights = torch.softmax(scores, dim=-1)
     if mask is not None:
         weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
-    weights = functional.dropout(weights, dropout, training=dropout > 0)
+    weights = functional.dropout(weights.to(v.dtype), dropout, training=dropout > 0)
     out = weights @ v
     for x in terms.value:
         out = out + collect_values(weights, x)

@@ -126,6 +126,15 @@ def test_it_gets_zeros_in_any_precision_with_and_without_gradients(kernel: str, 
                 assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
 
 
+@pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "bias" in KERNELS[name].supports])
+def test_what_encodings_say_in_float64_may_be_added_to_half_precision(kernel: str) -> None:
+    q, k, v = (x.detach().bfloat16() for x in inputs())
+    terms = drawn({"bias"} | KERNELS[kernel].needs, 0)
+    out = attend(q, k, v, terms, kernel)
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.double(), attend(q.double(), k.double(), v.double(), terms), rtol=0.05, atol=0.05)
+
+
 def every_pair() -> Pairs:
     return Pairs(*torch.ones(B, N, M).nonzero().T)
 

@@ -19,10 +19,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from structpe.encodings import Encoding, Feature
+from structpe.encodings import Feature
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build, describe
-from structpe.terms import Lookup, Terms
+from structpe.terms import Terms
 from structpe.transforms.virtual import with_virtual_node
 from tests.positions.cases import (
     DIMS,
@@ -36,6 +36,7 @@ from tests.positions.cases import (
     made,
     noise,
     present,
+    says_where,
     tolerance,
 )
 from tests.strategies import relabelled
@@ -313,20 +314,8 @@ def test_numbering_the_nodes_otherwise_only_permutes(name: str, tree: int) -> No
     model, x = made(name), noise(1, structure.unit_count, 8)
     before, positions = Around(model)(encoded(model, [structure]), x), encoded(model, [new])
     after = Around(model)(positions, x[:, units])
-    counts = model.spec.cells.reference != "R" and not any(_says_where(model, e) for e in model.encodings)
+    counts = model.spec.cells.reference != "R" and not any(says_where(model, e) for e in model.encodings)
     assert torch.allclose(after, before[:, units], rtol=0, atol=tolerance(positions)) != counts
-
-
-def _says_where(model: PositionModel, encoding: Encoding) -> bool:
-    """Whether it is of single units, or text in front of a text changes what it says of pairs."""
-    if encoding.arity == 1:
-        return True
-    said = []
-    for size in (20, 25):
-        pairs = encoded(model, [labelled_path(size)])[encoding].map(lambda values: values + 1)  # 0 where none is listed
-        said.append((pairs.dense() if isinstance(pairs, Lookup) else pairs.dense(1, size, size))[0, -20:, -20:])
-    here, there = said
-    return not torch.equal(here, there[..., : here.shape[-1]] if here.ndim > 2 else there)
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
