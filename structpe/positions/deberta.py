@@ -15,10 +15,10 @@ from structpe.positions._rows import Rows, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Deberta"]
+__all__ = ["DeBERTa"]
 
 
-class Deberta(PositionModel, name="deberta"):
+class DeBERTa(PositionModel, name="deberta"):
     """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = A W_k + c_k,  Q = A W_q + c_q,  r = clip(t - s + m).
 
     A (2m, d) is a table of offsets, shared by all layers; W_k, W_q (d, d) and c_k, c_q (d) are of each layer and split

@@ -11,10 +11,10 @@ from structpe.positions._places import Places
 from structpe.positions._rows import of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 
-__all__ = ["DebertaEMD"]
+__all__ = ["DeBERTaEMD"]
 
 
-class DebertaEMD(PositionModel, name="deberta-emd"):
+class DeBERTaEMD(PositionModel, name="deberta-emd"):
     """q_t = W_q (x_t + P[t]) in the last layer; keys and values are made of x alone. P (t_max, d) is learned.
 
     DeBERTa knows relative positions only, until it has to say which word is masked: there it is reminded of absolute

@@ -17,10 +17,10 @@ from structpe.positions._rows import Rows, of_all_pairs, offsets
 from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["DebertaV2"]
+__all__ = ["DeBERTaV2"]
 
 
-class DebertaV2(Block, name="deberta-v2"):
+class DeBERTaV2(Block, name="deberta-v2"):
     """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or any other encoding of pairs by signed

@@ -9,10 +9,10 @@ from structpe.positions._rows import Sharing, Table, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
-__all__ = ["DietAbsolute"]
+__all__ = ["DIETAbsolute"]
 
 
-class DietAbsolute(PositionModel, name="diet-abs"):
+class DIETAbsolute(PositionModel, name="diet-abs"):
     """s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
 
     (Chen et al. 2021, section 3.1, eq. 1; no code of the authors is known.) The rank r is free: at r = t_max any matrix

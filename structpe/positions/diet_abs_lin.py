@@ -12,10 +12,10 @@ from structpe.positions._rows import Sharing, Table, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Projection, Terms
 
-__all__ = ["DietAbsoluteLinear"]
+__all__ = ["DIETAbsoluteLinear"]
 
 
-class DietAbsoluteLinear(PositionModel, name="diet-abs-lin"):
+class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
     """s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
 
     E and F (c, t_max) mix the keys and the values of all places into c of each, so that attention is linear in the

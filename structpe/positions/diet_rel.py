@@ -9,10 +9,10 @@ from structpe.positions._spans import Span
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["DietRelative"]
+__all__ = ["DIETRelative"]
 
 
-class DietRelative(PositionModel, name="diet-rel"):
+class DIETRelative(PositionModel, name="diet-rel"):
     """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
     (Chen et al. 2021, section 3.2, eq. 3; no code of the authors is known.) It is T5's bias with a row per offset and

@@ -10,10 +10,10 @@ from structpe.positions._rows import Sharing, Table, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["KerpleLog"]
+__all__ = ["KERPLELog"]
 
 
-class KerpleLog(PositionModel, name="kerple-log"):
+class KERPLELog(PositionModel, name="kerple-log"):
     """s_ij -= p_h log(1 + a_h |r_ij|), p and a learned, 0.01 or more.
 
     r_ij = s - t, or any other encoding of pairs by signed integers; code points as in ``alibi``. (Chi et al. 2022,

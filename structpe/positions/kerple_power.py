@@ -10,10 +10,10 @@ from structpe.positions._rows import Sharing, Table, of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["KerplePower"]
+__all__ = ["KERPLEPower"]
 
 
-class KerplePower(PositionModel, name="kerple-power"):
+class KERPLEPower(PositionModel, name="kerple-power"):
     """s_ij -= a_h |r_ij|^p_h, a and p learned, a 0.01 or more, p from 0.01 to 2; ``alibi`` is p = 1 and a fixed.
 
     r_ij = s - t, or any other encoding of pairs by signed integers; code points as in ``alibi``. (Chi et al. 2022,

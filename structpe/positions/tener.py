@@ -15,10 +15,10 @@ from structpe.positions._sinusoids import timing
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Tener"]
+__all__ = ["TENER"]
 
 
-class Tener(PositionModel, name="tener"):
+class TENER(PositionModel, name="tener"):
     """s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero behind

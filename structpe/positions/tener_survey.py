@@ -15,10 +15,10 @@ from structpe.positions._sinusoids import interleaved
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
-__all__ = ["TenerSurvey"]
+__all__ = ["TENERSurvey"]
 
 
-class TenerSurvey(PositionModel, name="tener-survey"):
+class TENERSurvey(PositionModel, name="tener-survey"):
     """s_ij = (q_i + u).k_j + (q_i + v).R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = sin(r w_0), cos(r w_0), sin(r w_1), ..., w_c = 10000^(-2c/d_h); t - s is query minus key, or any other

@@ -11,10 +11,10 @@ from structpe.positions._untied import Untied, check_layers
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
-__all__ = ["TupeA"]
+__all__ = ["TUPEAbsolute"]
 
 
-class TupeA(PositionModel, name="tupe-a"):
+class TUPEAbsolute(PositionModel, name="tupe-a"):
     """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
 
     P (t_max + 1, d) is a learned table of places, n a LayerNorm; U_q, U_k (d, d) and c_q, c_k (d) are split into heads.

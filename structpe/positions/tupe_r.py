@@ -15,10 +15,10 @@ from structpe.positions._untied import Untied, check_layers
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Lookup, Terms
 
-__all__ = ["TupeR"]
+__all__ = ["TUPERelative"]
 
 
-class TupeR(PositionModel, name="tupe-r"):
+class TUPERelative(PositionModel, name="tupe-r"):
     """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
 
     p_i.r_j is that of ``tupe-a``, the first unit, ``[CLS]``, standing apart. The buckets of s - t, key minus query, are

@@ -14,9 +14,9 @@ from structpe.data.encode import encode
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, Sources, build, describe
 from structpe.positions._buckets import log_bucket
-from structpe.positions.deberta import Deberta
-from structpe.positions.deberta_emd import DebertaEMD
-from structpe.positions.deberta_v2 import DebertaV2
+from structpe.positions.deberta import DeBERTa
+from structpe.positions.deberta_emd import DeBERTaEMD
+from structpe.positions.deberta_v2 import DeBERTaV2
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import golden
@@ -32,7 +32,7 @@ def test_the_authors_numbers(name: str, dtype: torch.dtype, kernel: str) -> None
     given = golden(name)
     cfg = given.cfg
     interactions = tuple(cfg["pos_att_type"].split("|"))
-    model = Deberta(Dims(cfg["hidden"], cfg["heads"], 1), reach=cfg["span"], interactions=interactions).to(dtype)
+    model = DeBERTa(Dims(cfg["hidden"], cfg["heads"], 1), reach=cfg["span"], interactions=interactions).to(dtype)
     with torch.no_grad():
         model.table.copy_(given["in.rel_embeddings"])
     model.keys[0].load_state_dict(given.weights("pos_key_proj."))
@@ -55,7 +55,7 @@ def of_head(linear: torch.nn.Module, x: Tensor, h: int) -> Tensor:
 @pytest.mark.parametrize("interactions", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 def test_the_formula(interactions: tuple[str, ...]) -> None:
     model = made("deberta", reach=3, interactions=interactions)
-    assert isinstance(model, Deberta)
+    assert isinstance(model, DeBERTa)
 
     def formula(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:
@@ -90,7 +90,7 @@ def test_interactions_are_plain_data() -> None:
 )
 def test_other_interactions_are_refused(options: dict[str, object], given: str) -> None:
     with pytest.raises(PositionError, match=rf"'deberta' needs a reach of 1 or more, .* given are .*{given}"):
-        Deberta(Dims(8, 2, 1), **options)
+        DeBERTa(Dims(8, 2, 1), **options)
 
 
 # --- logarithmic buckets, and the matrices of the units ---
@@ -131,7 +131,7 @@ def test_the_authors_buckets(name: str) -> None:
         assert torch.equal(log_bucket(relative.long(), buckets, farthest), value.long())
 
 
-def literal_v2(model: DebertaV2, x: Tensor, layer: int) -> Tensor:
+def literal_v2(model: DeBERTaV2, x: Tensor, layer: int) -> Tensor:
     """The whole attention of a layer for units x (1, n, 8)."""
     normed = table = model.table
     which, farthest = model.options()["interactions"], model.farthest
@@ -169,7 +169,7 @@ def literal_v2(model: DebertaV2, x: Tensor, layer: int) -> Tensor:
 def test_the_formula_through_the_matrices_of_the_units(layer: int, options: dict[str, object]) -> None:
     model, x = made("deberta-v2", **{"buckets": 6, "farthest": 10, **options}), noise(1, 16, 8)
     assert model.claimed_params() == sum(p.numel() for p in model.parameters())
-    assert isinstance(model, DebertaV2)
+    assert isinstance(model, DeBERTaV2)
     prepared = model.prepare(encode([path(["w"] * 16)], model.encodings))
     mine, _ = model.attend(x, prepared, Site(layer), Terms())
     torch.testing.assert_close(mine, literal_v2(model, x, layer), rtol=0, atol=1e-9)
@@ -180,7 +180,7 @@ def test_the_authors_numbers_of_the_second_version() -> None:
     given = golden("deberta_v2")
     cfg = given.cfg
     bucketed = cfg["position_buckets"] > 0
-    model = DebertaV2(
+    model = DeBERTaV2(
         Dims(cfg["hidden"], cfg["heads"], 1),
         buckets=cfg["position_buckets"] if bucketed else cfg["max_relative_positions"],
         farthest=cfg["max_relative_positions"] if bucketed else None,
@@ -221,7 +221,7 @@ def test_a_unit_that_sees_nothing_gets_nothing() -> None:
 @pytest.mark.parametrize("interactions", [(), ("p2c", "p2c")])
 def test_other_interactions_are_refused_in_later_versions(interactions: tuple[str, ...]) -> None:
     with pytest.raises(PositionError, match=r"'deberta-v2' needs as interactions 'c2p', 'p2c' or both; given are \["):
-        DebertaV2(Dims(8, 2, 1), interactions=interactions)
+        DeBERTaV2(Dims(8, 2, 1), interactions=interactions)
 
 
 @pytest.mark.parametrize(("buckets", "farthest"), [(1, 512), (256, 129)])
@@ -229,7 +229,7 @@ def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
     with pytest.raises(
         PositionError, match=f"'deberta-v2' needs 2 buckets .* {buckets} buckets and farthest {farthest}"
     ):
-        DebertaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+        DeBERTaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
 
 
 # --- the absolute part ---
@@ -237,7 +237,7 @@ def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
 
 def test_places_enter_the_queries_of_the_last_layer_alone() -> None:
     model, x = made("deberta-emd"), noise(1, 5, 8)
-    assert isinstance(model, DebertaEMD)
+    assert isinstance(model, DeBERTaEMD)
     prepared = model.prepare(encode([path(["w"] * 5)], model.encodings))
     for layer in range(3):
         sources = model.sources(Sources(x, x, x), prepared, Site(layer))

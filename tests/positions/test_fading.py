@@ -14,8 +14,8 @@ from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
 from structpe.positions.alibi import ALiBi
 from structpe.positions.alibi_causal import ALiBiCausal
-from structpe.positions.kerple_log import KerpleLog
-from structpe.positions.kerple_power import KerplePower
+from structpe.positions.kerple_log import KERPLELog
+from structpe.positions.kerple_power import KERPLEPower
 from structpe.positions.nope import NoPE
 from structpe.structure import Structure, path
 from structpe.terms import Terms
@@ -125,7 +125,7 @@ def test_kerple_stays_within_its_bounds(name: str) -> None:
 
 
 def test_kerple_with_the_power_1_is_alibi() -> None:
-    model, alibi = KerplePower(Dims(8, 4, 1)).double(), ALiBi(Dims(8, 4, 1)).double()
+    model, alibi = KERPLEPower(Dims(8, 4, 1)).double(), ALiBi(Dims(8, 4, 1)).double()
     with torch.no_grad():
         model.slope.weight.copy_(torch.tensor([2.0**-2, 2.0**-4, 2.0**-6, 0.01]))
         model.power.weight.fill_(1.0)
@@ -134,7 +134,7 @@ def test_kerple_with_the_power_1_is_alibi() -> None:
 
 def test_kerple_starts_as_its_authors_start_it() -> None:
     torch.manual_seed(0)
-    model = KerpleLog(Dims(4000, 4000, 1))
+    model = KERPLELog(Dims(4000, 4000, 1))
     for table, most in ((model.height, 2), (model.speed, 1)):
         assert 0 <= table.weight.min() < 0.01
         assert most - 0.01 < table.weight.max() <= most

@@ -12,8 +12,8 @@ from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.positions import Dims, Site
 from structpe.positions.sinusoidal import Sinusoidal
-from structpe.positions.tener import Tener
-from structpe.positions.tener_survey import TenerSurvey
+from structpe.positions.tener import TENER
+from structpe.positions.tener_survey import TENERSurvey
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 from tests.golden import golden
@@ -26,7 +26,7 @@ from tests.positions.literal import Score, assert_score, heads, terms_of
 def test_the_authors_numbers(name: str, kernel: str) -> None:
     given = golden(name)
     size, count = given.cfg["L"], given.cfg["n_head"]
-    model = Tener(Dims(given.cfg["d_model"], count, 1), scaled=given.cfg["scale"]).double()
+    model = TENER(Dims(given.cfg["d_model"], count, 1), scaled=given.cfg["scale"]).double()
     with torch.no_grad():  # what they call r_r_bias meets the keys
         model.content.copy_(given["w.r_r_bias"][None])
         model.position.copy_(given["w.r_w_bias"][None])
@@ -51,7 +51,7 @@ def timing(r: int, d: int) -> Tensor:
 @pytest.mark.parametrize("dims", [Dims(8, 2, 3), Dims(10, 2, 3)])
 def test_the_five_terms_of_the_code(dims: Dims, scaled: bool) -> None:
     model = made("tener", dims, scaled=scaled)
-    assert isinstance(model, Tener)
+    assert isinstance(model, TENER)
 
     def formula(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:
@@ -72,7 +72,7 @@ def interleaved(r: int, d: int) -> Tensor:
 
 def test_the_four_terms_of_the_survey() -> None:
     model = made("tener-survey")
-    assert isinstance(model, TenerSurvey)
+    assert isinstance(model, TENERSurvey)
 
     def formula(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:

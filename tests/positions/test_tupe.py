@@ -14,8 +14,8 @@ from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
 from structpe.positions._untied import Untied
-from structpe.positions.tupe_a import TupeA
-from structpe.positions.tupe_r import TupeR
+from structpe.positions.tupe_a import TUPEAbsolute
+from structpe.positions.tupe_r import TUPERelative
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import Golden, golden
@@ -41,7 +41,7 @@ def with_weights(places: Untied, given: Golden) -> None:
 def test_the_authors_bias() -> None:
     given = golden("tupe_a")
     dims = Dims(given.cfg["d"], given.cfg["heads"], 2)
-    model = TupeA(dims, length=given.cfg["max_seq_len"]).double()
+    model = TUPEAbsolute(dims, length=given.cfg["max_seq_len"]).double()
     with_weights(model.places, given)
     for layer in range(2):
         terms = terms_of(model, int(given["in.seq_len"]), layer)
@@ -53,7 +53,9 @@ def test_the_authors_bias_with_buckets() -> None:
     given = golden("tupe_r")
     cfg = given.cfg
     dims = Dims(cfg["d"], cfg["heads"], 1)
-    model = TupeR(dims, length=cfg["max_seq_len"], buckets=cfg["rel_pos_bins"], farthest=cfg["max_rel_pos"]).double()
+    model = TUPERelative(
+        dims, length=cfg["max_seq_len"], buckets=cfg["rel_pos_bins"], farthest=cfg["max_rel_pos"]
+    ).double()
     with_weights(model.places, given)
     with torch.no_grad():
         model.bias.copy_(given["w.relative_attention_bias.weight"])
@@ -80,7 +82,7 @@ def t5_bucket(r: int, count: int, farthest: int) -> int:
     return far + each * (r > 0)
 
 
-def relative(model: TupeR, h: int, i: int, j: int) -> Tensor:
+def relative(model: TUPERelative, h: int, i: int, j: int) -> Tensor:
     """12 and 40: the edges of these buckets are no whole numbers, so that rounding cannot decide."""
     row = 6 if i == 0 else 12 if j == 0 else t5_bucket(j - i, 12, 40)
     return model.bias[row, h]
@@ -94,7 +96,7 @@ def test_the_formula(name: str, layer: int) -> None:
 
     def score(h: int, i: int, j: int) -> Tensor:
         s = q[0, h, i] @ k[0, h, j] / math.sqrt(8) + absolute(model.places, h, i, j)
-        return s + relative(model, h, i, j) if isinstance(model, TupeR) else s
+        return s + relative(model, h, i, j) if isinstance(model, TUPERelative) else s
 
     for kernel in ("dense", "sdpa", "tables"):
         mine = attend(q, k, v, terms_of(model, 15, layer), kernel)
@@ -130,7 +132,7 @@ def test_on_a_tree_the_root_stands_apart() -> None:
 
 def test_too_many_places_are_refused() -> None:
     with pytest.raises(PositionError, match="'tupe-a' has 5 positions, this batch needs 6; build it with a larger"):
-        terms_of(TupeA(Dims(8, 2, 1), length=5), 6)
+        terms_of(TUPEAbsolute(Dims(8, 2, 1), length=5), 6)
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
@@ -143,7 +145,7 @@ def test_sizes_below_one_are_refused(name: str) -> None:
 
 def test_other_buckets_are_refused() -> None:
     with pytest.raises(PositionError, match=r"'tupe-r' needs an even number of 4 buckets or more.* are 7 buckets"):
-        TupeR(Dims(8, 2, 1), buckets=7)
+        TUPERelative(Dims(8, 2, 1), buckets=7)
 
 
 def steps(model: PositionModel, size: int) -> list[Tensor]:
