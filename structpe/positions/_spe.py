@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.errors import PositionError
 from structpe.positions.base import Dims
 
-__all__ = ["Sines", "Waves", "check_positive"]
+__all__ = ["Sines", "Waves"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +83,3 @@ class Sines(nn.Module):
             return (torch.stack([angles.cos(), angles.sin()], dim=-1) * gains[:, None]).flatten(-2)
 
         return waves(queries, self.phases[:, None]), waves(keys, 0.0)
-
-
-def check_positive(model: str, **sizes: int) -> None:
-    """Raise a :class:`PositionError` if one of the sizes is below 1."""
-    for name, size in sizes.items():
-        if size < 1:
-            raise PositionError(f"position model {model!r} needs {name} of 1 or more; given is {size}")

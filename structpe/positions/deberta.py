@@ -39,7 +39,7 @@ class DeBERTa(PositionModel, name="deberta"):
         dropout: of A.
 
     Raises:
-        PositionError: a reach below 1, no interaction or one twice, or an encoding without one integer per pair.
+        PositionError: no interaction or one twice, or an encoding without one integer per pair.
     """
 
     spec = Spec(
@@ -58,10 +58,10 @@ class DeBERTa(PositionModel, name="deberta"):
         interactions: tuple[Literal["c2p", "p2c"], ...] = ("c2p", "p2c"),
         dropout: float = 0.0,
     ) -> None:
-        if reach < 1 or not interactions or len(set(interactions)) < len(interactions):
+        if not interactions or len(set(interactions)) < len(interactions):
             raise PositionError(
-                f"position model {self.name!r} needs a reach of 1 or more, and as interactions 'c2p', 'p2c' or both; "
-                f"given are reach {reach} and interactions {list(interactions)}"
+                f"position model {self.name!r} needs as interactions 'c2p', 'p2c' or both; given are "
+                f"{list(interactions)}"
             )
         rows = Rows(of_arity(self.name, encoding, 2), 2 * reach)
         super().__init__(dims, [encoding], R=rows.size, p=len(interactions))

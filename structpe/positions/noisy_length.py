@@ -8,7 +8,6 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.errors import PositionError
 from structpe.positions._lengths import difference
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
@@ -29,10 +28,10 @@ class NoisyLength(PositionModel, name="noisy-length"):
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
         length: l, one number per unit.
-        window: w.
+        window: w; without noise it is ``length-difference``.
 
     Raises:
-        PositionError: an encoding gives a vector per unit, or the window is negative.
+        PositionError: an encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -44,8 +43,6 @@ class NoisyLength(PositionModel, name="noisy-length"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size(), window: int = 4) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-        if window < 0:
-            raise PositionError(f"position model 'noisy-length': the window is {window}; give 0 (no noise) or more")
         self.window = window
 
     def prepare(self, positions: Positions) -> Tensor:

@@ -10,7 +10,6 @@ from structpe.encodings.order import Order
 from structpe.positions._filtered import Filtered, filtered, new_filters, places_of
 from structpe.positions._noise import Normals
 from structpe.positions._rows import of_arity
-from structpe.positions._spe import check_positive
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -41,7 +40,7 @@ class SPEConv(PositionModel, name="spe-conv"):
         width: K, of a filter.
 
     Raises:
-        PositionError: a size below 1, or the encoding gives a vector per unit, or no whole numbers.
+        PositionError: the encoding gives a vector per unit, or no whole numbers.
     """
 
     spec = Spec(
@@ -52,7 +51,6 @@ class SPEConv(PositionModel, name="spe-conv"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
-        check_positive(self.name, realisations=realisations, width=width)
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
         self.of_keys = nn.Parameter(new_filters(dims.width, width))
         self.of_queries = nn.Parameter(new_filters(dims.width, width))

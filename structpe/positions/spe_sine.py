@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._noise import orthogonal
 from structpe.positions._rows import numbers, of_arity
-from structpe.positions._spe import Sines, Waves, check_positive
+from structpe.positions._spe import Sines, Waves
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -41,7 +41,7 @@ class SPESine(PositionModel, name="spe-sine"):
         sines: K.
 
     Raises:
-        PositionError: a size below 1, or the encoding gives a vector per unit.
+        PositionError: the encoding gives a vector per unit.
     """
 
     spec = Spec(
@@ -52,7 +52,6 @@ class SPESine(PositionModel, name="spe-sine"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        check_positive(self.name, realisations=realisations, sines=sines)
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
         self.shape = (dims.heads, dims.head, 2 * sines, realisations)
         self.codes = Sines(dims, sines)

@@ -80,17 +80,11 @@ def test_interactions_are_plain_data() -> None:
         build({"name": "deberta", "interactions": ["p2p"]}, Dims(8, 2, 1))
 
 
-@pytest.mark.parametrize(
-    ("options", "given"),
-    [
-        ({"reach": 0}, "reach 0 and interactions"),
-        ({"interactions": ()}, r"interactions \[\]"),
-        ({"interactions": ("c2p", "c2p")}, r"interactions \['c2p', 'c2p'\]"),
-    ],
-)
-def test_other_interactions_are_refused(options: dict[str, object], given: str) -> None:
-    with pytest.raises(PositionError, match=rf"'deberta' needs a reach of 1 or more, .* given are .*{given}"):
-        DeBERTa(Dims(8, 2, 1), **options)
+@pytest.mark.parametrize("model", [DeBERTa, DeBERTaV2])
+@pytest.mark.parametrize("interactions", [(), ("p2c", "p2c")])
+def test_other_interactions_are_refused(model: type, interactions: tuple[str, ...]) -> None:
+    with pytest.raises(PositionError, match=rf"'{model.name}' needs as interactions 'c2p', 'p2c' or both; given are"):
+        model(Dims(8, 2, 1), interactions=interactions)
 
 
 # --- logarithmic buckets, and the matrices of the units ---
@@ -216,12 +210,6 @@ def test_a_unit_that_sees_nothing_gets_nothing() -> None:
     blind[..., 2, :] = False
     out, _ = model.attend(x, prepared, Site(0), Terms(mask=(blind,)))
     torch.testing.assert_close(out[0, 2], model.out[0].bias)
-
-
-@pytest.mark.parametrize("interactions", [(), ("p2c", "p2c")])
-def test_other_interactions_are_refused_in_later_versions(interactions: tuple[str, ...]) -> None:
-    with pytest.raises(PositionError, match=r"'deberta-v2' needs as interactions 'c2p', 'p2c' or both; given are \["):
-        DeBERTaV2(Dims(8, 2, 1), interactions=interactions)
 
 
 @pytest.mark.parametrize(("buckets", "farthest"), [(1, 512), (256, 129)])

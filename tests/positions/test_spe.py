@@ -238,7 +238,7 @@ def test_depths_of_trees_are_places_too(name: str) -> None:
 
 @pytest.mark.parametrize(("model", "size"), [(SPESine, "sines"), (SPEGated, "realisations"), (SPEConv, "width")])
 def test_sizes_below_1_are_refused(model: type, size: str) -> None:
-    with pytest.raises(PositionError, match=f"needs {size} of 1 or more; given is 0"):
+    with pytest.raises(PositionError, match=f"option '{size}' of .* is 0; give 1 or more"):
         model(Dims(8, 2, 1), **{size: 0})
 
 
