@@ -141,7 +141,7 @@ class Shakespeare(Task):
 class Scan(Shakespeare):
     """SCAN's length split as text: actions after a command, all of them right, for short and for long ones."""
 
-    name, steps, batch, length = "scan", 500, 32, 33
+    name, steps, batch, length = "scan", 400, 32, 33
     better: ClassVar = {"exact, up to 22 actions": "more", "exact, 24 to 48": "more"}
 
     @cached_property
@@ -181,7 +181,7 @@ class Scan(Shakespeare):
 class ListOps(Task):
     """The value of a tree of operators and digits, 0 to 9 (Nangia and Bowman 2018), in trees of up to 100 nodes."""
 
-    name, steps, batch = "listops", 300, 32
+    name, steps, batch = "listops", 200, 32
     better: ClassVar = {"accuracy": "more"}
 
     @cached_property
@@ -195,7 +195,7 @@ class ListOps(Task):
         return functional.cross_entropy(out, target.long())
 
     def tests(self) -> dict[str, Sequence[Example]]:
-        return {"accuracy": data.listops(self.corpora, "test", 2_000, 100)}
+        return {"accuracy": data.listops(self.corpora, "test", 1_000, 100)}
 
     def score(self, outs: Sequence[Tensor], examples: Sequence[Example]) -> float:
         """Percent."""
@@ -222,7 +222,7 @@ class CSL(ListOps):
 class Zinc(Task):
     """Penalised logP of molecules: mean absolute error on the official test set; trained on a stand-in."""
 
-    name, steps, batch, ordered = "zinc", 400, 64, False
+    name, steps, batch, ordered = "zinc", 300, 64, False
     better: ClassVar = {"MAE": "less"}
 
     @cached_property

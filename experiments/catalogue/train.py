@@ -43,7 +43,7 @@ def configs(task: type[Task]) -> dict[str, Any]:
             found[name] = {"name": name, "trained": task.length}
         elif not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():
             found[f"{name} on distance"] = {"name": name, "encoding": "undirected-distance"}
-        elif not (task.causal and model.spec.structure in ("tree", "graph", "grid")):
+        elif model.spec.structure not in (("tree", "graph", "grid") if task.causal else ("grid",)):
             found[name] = name
     return found
 
