@@ -8,9 +8,13 @@ from itertools import count
 
 import numpy as np
 
+from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["FIRST_STEP", "SELF", "TOO_LONG", "UNKNOWN", "UNREACHED", "Walks", "labels_of", "walk"]
+
+_MOST = 1 << 27
+"""The most symbols in the sequences of all paths: 1 GiB."""
 
 UNKNOWN, SELF, UNREACHED, TOO_LONG, FIRST_STEP = range(5)
 """Symbols: a step whose label is not known, then three that stand for a whole path; steps follow, two per label."""
@@ -50,6 +54,9 @@ def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int 
         limit: longest path that is kept whole.
         cut: whether a longer path is its first ``limit`` steps; if not, it is the path "too long".
         most: paths kept per pair. Two paths through other nodes count as two, be their labels the same.
+
+    Raises:
+        EncodingError: there are so many sequences, and so long, that memory would not hold them.
     """
     graph = _Union(structures, labels)
     rows = np.full((graph.pairs, most), -1)
@@ -67,6 +74,7 @@ def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int 
             first = 3 if not tables else first + len(prefixes)
             prefixes = np.c_[prefixes[keys // graph.symbols], keys % graph.symbols]
             tables.append(prefixes)
+            _check_memory(sum(map(len, tables)), length)
         rows[front.pair, front.place] = first + front.path
     raise AssertionError("unreachable")
 
@@ -145,6 +153,14 @@ class _Union:
         """The rows of each structure, (n, n, k)."""
         parts = np.split(rows, np.cumsum(self.sizes**2)[:-1])
         return [part.reshape(n, n, -1) for part, n in zip(parts, self.sizes, strict=True)]
+
+
+def _check_memory(paths: int, length: int) -> None:
+    if paths * length > _MOST:
+        raise EncodingError(
+            f"the shortest paths have {paths:,} different sequences of labels, of up to {length} steps and more, which "
+            f"memory would not hold; give a limit of the steps that are told apart, such as limit=8, or smaller graphs"
+        )
 
 
 def _symbols(structure: Structure, labels: Mapping[str, int]) -> Ids:

@@ -103,6 +103,8 @@ class Encoding(ABC):
     """Whether nothing changes for the first units of a path when more are added, so that a decoder may use it."""
     sparse: ClassVar[bool] = False
     """Whether, of arity 2, it speaks of listed pairs only, such as the edges: linear in their number."""
+    real: ClassVar[bool] = False
+    """Whether its values are real numbers, floats, of which no table has a row for each."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
     """Which code points beside plain offsets its values may hold."""
 

@@ -44,6 +44,7 @@ class Binned(Encoding, name="binned"):
     """
 
     arity = 2
+    real = True
     codes = ("unreachable",)
 
     of: Encoding = field(default_factory=lambda: ENCODINGS["undirected-distance"]())

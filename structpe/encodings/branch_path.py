@@ -42,6 +42,7 @@ class BranchPath(Encoding, name="branch-path"):
 
     arity = 1
     causal = True
+    real = True
 
     depth: int = 16
     width: int = 2

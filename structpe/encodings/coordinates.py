@@ -150,6 +150,7 @@ class Points(Encoding, name="points"):
 
     arity = 1
     causal = True
+    real = True
 
     axes: int = 2
     key: str = "coordinates"

@@ -48,6 +48,7 @@ class Eigenpairs(Encoding, name="eigenpairs"):
     """
 
     arity = 1
+    real = True
 
     k: int = 8
     skip: int = 0

@@ -43,6 +43,7 @@ class Electrostatic(Encoding, name="electrostatic"):
     """
 
     arity = 1
+    real = True
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]

@@ -32,6 +32,7 @@ class Euclidean(Encoding, name="euclidean"):
 
     arity = 2
     causal = True
+    real = True
 
     labels: tuple[str, ...] = ()
     key: str = "coordinates"

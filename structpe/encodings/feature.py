@@ -33,7 +33,9 @@ class Feature(Encoding, name="feature"):
 
     def one(self, structure: Structure) -> Encoded:
         if self.key in structure.features:
-            return Encoded(of_units(structure, np.asarray(structure.features[self.key])))
+            given = np.asarray(structure.features[self.key])
+            # Marks and small integers may number the rows of a table, which only int64 does in PyTorch.
+            return Encoded(of_units(structure, given if given.dtype.kind == "f" else given.astype(np.int64)))
         if self.missing is None:
             known = ", ".join(sorted(structure.features)) or "none"
             raise self.error(

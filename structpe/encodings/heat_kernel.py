@@ -34,6 +34,7 @@ class HeatKernel(Encoding, name="heat-kernel"):
     """
 
     arity = 1
+    real = True
 
     times: tuple[float, ...] = tuple(range(1, 17))
 

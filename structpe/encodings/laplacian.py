@@ -48,6 +48,7 @@ class Laplacian(Encoding, name="laplacian"):
     """
 
     arity = 1
+    real = True
 
     k: int = 8
     components: bool = True
@@ -84,6 +85,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     """
 
     arity = 1
+    real = True
 
     k: int = 8
     components: bool = True

@@ -52,6 +52,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     """
 
     arity = 1
+    real = True
 
     k: int = 8
     q: float = 0.25

@@ -35,6 +35,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
     """
 
     arity = 2
+    real = True
     codes = ("unreachable",)
 
     restart: float = 0.15

@@ -39,6 +39,7 @@ class RandomWalk(Encoding, name="random-walk"):
     """
 
     arity = 1
+    real = True
 
     steps: int = 16
     undirected: bool = False

@@ -29,6 +29,7 @@ class Resistance(Encoding, name="resistance"):
     """
 
     arity = 2
+    real = True
     codes = ("unreachable",)
 
     def one(self, structure: Structure) -> Encoded:

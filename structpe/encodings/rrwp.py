@@ -30,6 +30,7 @@ class RRWP(Encoding, name="rrwp"):
     """
 
     arity = 2
+    real = True
 
     steps: int = 8
 

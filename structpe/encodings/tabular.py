@@ -49,6 +49,7 @@ class Tabular(Encoding, name="tabular"):
     """
 
     arity = 1
+    real = True
 
     most: int = 10
 

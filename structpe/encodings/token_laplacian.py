@@ -35,6 +35,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
     """
 
     arity = 1
+    real = True
 
     k: int = 16
 

@@ -26,6 +26,7 @@ class UnitSquare(Encoding, name="unit-square"):
     """
 
     arity = 1
+    real = True
 
     def one(self, structure: Structure) -> Encoded:
         c = places_in_grid(self, structure, 2)

@@ -34,6 +34,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
     """
 
     arity = 2
+    real = True
 
     walks: int = 50
     length: int = 4

@@ -17,13 +17,13 @@ __all__ = ["check_shape", "coordinates", "counts", "half", "in_queries_and_keys"
 
 
 def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
-    """(b, n, axes, ...) what an encoding of arity 1 says of each unit, if it is that many numbers.
+    """(b, n, axes) what an encoding of arity 1 says of each unit, if it is that many numbers.
 
     Raises:
         PositionError: it is not.
     """
-    if of_units.ndim < 3 or of_units.shape[2] != axes:
-        given = "one number" if of_units.ndim < 3 else f"{of_units.shape[2]} numbers"
+    if of_units.shape[2:] != (axes,):
+        given = "one number" if of_units.ndim < 3 else f"{' x '.join(map(str, of_units.shape[2:]))} numbers"
         raise PositionError(
             f"position model {model!r} needs {axes} coordinates per unit; {encoding.name!r} gives {given}; "
             f"give it axes={axes}, if it has that option"
@@ -37,13 +37,12 @@ def counts(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tenso
     Raises:
         PositionError: the encoding does not say so.
     """
-    ranks = coordinates(model, encoding, of_units, axes)
-    if ranks.shape[3:] != (2,):
+    if of_units.shape[2:] != (axes, 2):
         raise PositionError(
             f"position model {model!r} needs counts of places per axis, as 'grid-rank' gives them; {encoding.name!r} "
-            f"gives coordinates alone"
+            f"gives none"
         )
-    return ranks
+    return of_units
 
 
 def outside(places: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers
+from structpe.positions._rows import indices
 from structpe.positions.base import Positions
 
 __all__ = ["Places", "at_places"]
@@ -38,7 +38,7 @@ class Places:
         Raises:
             PositionError: a place is beyond the table, or the encoding does not give one number per unit.
         """
-        of_keys = numbers(model, encoding, positions[encoding])
+        of_keys = indices(model, encoding, positions[encoding])
         of_queries = positions.queries(encoding)
         if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
             return cls(of_queries, of_keys)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from structpe.encodings.base import Encoding
+from structpe.errors import PositionError
 from structpe.positions._rows import numbers
 from structpe.positions.base import Positions
 
@@ -38,6 +39,11 @@ class Texts:
         places = numbers(model, order, positions[order]).cpu()
         sizes = numbers(model, size, positions[size]).long().tolist()
         found = [(row, *text) for row, mine in enumerate(sizes) for text in _texts(mine)]
+        if not found:
+            raise PositionError(
+                f"position model {model!r} reads texts and needs the length of each, 1 or more, at its first unit; "
+                f"{size.name!r} gives 0; choose 'size'"
+            )
         units = [start + places[row, start:stop].argsort(stable=True) for row, start, stop in found]
         padded = nn.utils.rnn.pad_sequence(units, batch_first=True, padding_value=-1)
         lengths = torch.tensor([len(each) for each in units])

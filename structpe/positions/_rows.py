@@ -20,11 +20,14 @@ __all__ = [
     "Sharing",
     "Table",
     "Window",
+    "check_offsets",
     "holds",
+    "indices",
     "is_plain",
     "numbers",
     "of_all_pairs",
     "of_arity",
+    "of_whole",
     "offsets",
     "width_of",
 ]
@@ -50,6 +53,19 @@ def holds(condition: Tensor) -> bool:
     return not torch.compiler.is_compiling() and bool(condition)
 
 
+def check_offsets(encoding: Encoding) -> None:
+    """See to it that what an encoding says of pairs can be rows of a table.
+
+    Raises:
+        PositionError: it gives real numbers.
+    """
+    if encoding.real:
+        raise PositionError(
+            f"a table has a row for each offset or distance, whole numbers; encoding {encoding.name!r} gives real "
+            f"ones; choose another, 'distance' say, or a position model without a table"
+        )
+
+
 @dataclass(frozen=True)
 class Rows:
     """Which row of a table stands for a value: offsets by a rule, then one row for "unreachable", then "within".
@@ -58,11 +74,17 @@ class Rows:
         encoding: where the values come from; code points that it never uses get no row.
         offsets: number of rows for offsets.
         within: units of one node this far apart have a row each, on both sides; those farther apart share the last.
+
+    Raises:
+        PositionError: the encoding gives real numbers.
     """
 
     encoding: Encoding
     offsets: int
     within: int = 8
+
+    def __post_init__(self) -> None:
+        check_offsets(self.encoding)
 
     @property
     def size(self) -> int:
@@ -193,6 +215,35 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
         needed = "pairs of units (offset, distance, ...)" if arity == 2 else "single units (order, depth, ...)"
         raise PositionError(f"position model {model!r} needs an encoding of {needed}; {encoding.name!r} is not one")
     return encoding
+
+
+def of_whole(model: str, encoding: Encoding) -> Encoding:
+    """The encoding, if it gives units whole numbers, which can be rows of a table.
+
+    Raises:
+        PositionError: it is of pairs, or gives real numbers.
+    """
+    if of_arity(model, encoding, 1).real:
+        raise PositionError(
+            f"position model {model!r} has a table, a row for each whole number; encoding {encoding.name!r} gives real "
+            f"ones; choose another, 'order' say, or a model without a table"
+        )
+    return encoding
+
+
+def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
+    """What an encoding of arity 1 says of each unit, if it is one whole number, 0 or more: the row of a table.
+
+    Raises:
+        PositionError: it is not.
+    """
+    rows = numbers(model, encoding, of_units)
+    if rows.is_floating_point() or holds((rows < 0).any()):
+        given = "real numbers" if rows.is_floating_point() else f"{int(rows.min())}"
+        raise PositionError(
+            f"position model {model!r} has a table, a row for each whole number from 0; {encoding.name!r} gives {given}"
+        )
+    return rows
 
 
 def of_all_pairs(model: str, encoding: Encoding) -> Encoding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._places import Places, at_places
-from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions._rows import Sharing, Table, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
@@ -46,9 +46,7 @@ class AbsScalar(PositionModel, name="abs-scalar"):
         sharing: Sharing = "none",
     ) -> None:
         width = dims.head if rank is None else rank
-        super().__init__(
-            dims, [of_arity(self.name, encoding, 1)], t=length, r=width, copies=Table.copies(sharing, dims)
-        )
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length, r=width, copies=Table.copies(sharing, dims))
         self.length = length
         self.table = Table(dims, length, sharing, width)
 

@@ -13,7 +13,7 @@ from structpe.encodings.depth import Depth
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
 from structpe.positions._paths import of_pairs
-from structpe.positions._rows import holds, numbers, of_arity
+from structpe.positions._rows import holds, indices, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -73,7 +73,7 @@ class Cai(PositionModel, name="cai"):
         depths: int = 32,
     ) -> None:
         sizes = {"V": encoding.size, "e": embedding, "w": hidden, "n": depths}
-        super().__init__(dims, [encoding, of_arity(self.name, depth, 1)], **sizes)
+        super().__init__(dims, [encoding, of_whole(self.name, depth)], **sizes)
         self.paths = _PathEncoder(encoding.size, embedding, hidden, dims.width, dropout)
         self.split = nn.ModuleList(nn.Linear(dims.width, 2 * dims.width, bias=False) for _ in range(dims.layers))
         for weight in self.split.parameters():
@@ -91,7 +91,7 @@ class Cai(PositionModel, name="cai"):
 
     def prepare(self, positions: Positions) -> tuple[Lookup, Tensor]:
         """The r of each distinct set of paths, in training of each distinct path; and the depths of the queries."""
-        depth = numbers(self.name, self.encodings[1], positions.queries(self.encodings[1]))
+        depth = indices(self.name, self.encodings[1], positions.queries(self.encodings[1]))
         paths: Lookup = positions[self.encodings[0]]
         sets = paths.table[:, None] if paths.table.ndim == 2 else paths.table
         there = sets[..., 0] >= 0

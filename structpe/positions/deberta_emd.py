@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._places import Places
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 
 __all__ = ["DeBERTaEMD"]
@@ -44,7 +44,7 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], t=length)
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
         self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
 
     def prepare(self, positions: Positions) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions._grids import check_shape, coordinates, half, in_queries_and_keys, outside, within
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 
 __all__ = ["DETRLearned"]
@@ -40,7 +40,7 @@ class DETRLearned(PositionModel, name="detr-learned"):
         check_shape(self.name, shape, 2)
         half(self.name, dims.width)
         height, width = shape
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], H=height, W=width)
+        super().__init__(dims, [of_whole(self.name, encoding)], H=height, W=width)
         self.shape = tuple(shape)
         self.columns = nn.Parameter(torch.rand(width, dims.width // 2))
         self.rows = nn.Parameter(torch.rand(height, dims.width // 2))

@@ -8,7 +8,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions._places import Places, at_places
-from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions._rows import Sharing, Table, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Projection, Terms
 
@@ -64,7 +64,7 @@ class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
         width = dims.head if rank is None else rank
         copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
         super().__init__(
-            dims, [of_arity(self.name, encoding, 1)], t=length, c=mixtures, r=width, copies=copies, mixers=mixers
+            dims, [of_whole(self.name, encoding)], t=length, c=mixtures, r=width, copies=copies, mixers=mixers
         )
         self.length = length
         self.queries = Table(dims, length, sharing, width)

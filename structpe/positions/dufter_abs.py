@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._places import Places
-from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions._rows import Sharing, Table, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -38,7 +38,7 @@ class DufterAbsolute(PositionModel, name="dufter-abs"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], n=length, copies=Table.copies(sharing, dims))
+        super().__init__(dims, [of_whole(self.name, encoding)], n=length, copies=Table.copies(sharing, dims))
         self.length, self.table = length, Table(dims, length * length, sharing)
         nn.init.normal_(self.table.weight, std=length**-0.5)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.walk_kernel import WalkKernel
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, of_arity, offsets
+from structpe.positions._rows import holds, of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -35,7 +35,7 @@ class GKAT(PositionModel, name="gkat"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = WalkKernel()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+        super().__init__(dims, [of_all_pairs(self.name, encoding)])
 
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""

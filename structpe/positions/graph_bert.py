@@ -11,7 +11,7 @@ from structpe.encodings.root_distance import RootDistance
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
 from structpe.errors import PositionError
 from structpe.positions._roles import check_rows
-from structpe.positions._rows import holds, numbers, of_arity
+from structpe.positions._rows import holds, indices, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["GraphBERT"]
@@ -57,12 +57,12 @@ class GraphBERT(PositionModel, name="graph-bert"):
         rows: int = 100,
     ) -> None:
         check_rows(self.name, encoding, rows)
-        super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, rank, hop)], n=rows)
+        super().__init__(dims, [of_whole(self.name, each) for each in (encoding, rank, hop)], n=rows)
         self.tables = nn.ParameterList(torch.randn(rows, dims.width) for _ in range(3))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         for table, encoding in zip(self.tables, self.encodings, strict=True):
-            of_units = numbers(self.name, encoding, prepared.queries(encoding))
+            of_units = indices(self.name, encoding, prepared.queries(encoding))
             if holds((of_units >= len(table)).any()):
                 most = int(of_units.max())
                 raise PositionError(

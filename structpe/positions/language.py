@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, numbers, of_arity
+from structpe.positions._rows import holds, numbers, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Language"]
@@ -47,7 +47,7 @@ class Language(PositionModel, name="language"):
         languages: int = 2,
         length: int = 512,
     ) -> None:
-        encodings = [of_arity(self.name, encoding, 1), of_arity(self.name, language, 1)]
+        encodings = [of_whole(self.name, encoding), of_whole(self.name, language)]
         super().__init__(dims, encodings, L=languages, t=length)
         self.tables = nn.Parameter(torch.randn(languages, length, dims.width) * 0.02)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, numbers, of_arity
+from structpe.positions._rows import holds, indices, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Learned"]
@@ -37,11 +37,11 @@ class Learned(PositionModel, name="learned"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], t=length)
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
         self.table = nn.Parameter(torch.randn(length, dims.width) * 0.02)
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         if holds((places >= len(self.table)).any()):
             raise PositionError(
                 f"position model 'learned' has {len(self.table)} positions, this batch needs {int(places.max()) + 1}; "

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, numbers, of_arity
+from structpe.positions._rows import holds, indices, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["Reformer"]
@@ -59,12 +59,12 @@ class Reformer(PositionModel, name="reformer"):
                 f"position model 'reformer' is given {segments} segments of {length} units and {d1} of {dims.width} "
                 f"channels for the segment; give 1 or more of each, and leave some channels for the place within it"
             )
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], m=segments, n=length, d1=d1)
+        super().__init__(dims, [of_whole(self.name, encoding)], m=segments, n=length, d1=d1)
         self.segment = nn.Parameter(torch.randn(segments, d1))
         self.within = nn.Parameter(torch.randn(length, dims.width - d1))
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        places = indices(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
         segments, length = len(self.segment), len(self.within)
         if holds((places >= segments * length).any()):
             raise PositionError(

@@ -11,7 +11,7 @@ from structpe.encodings.order import Order
 from structpe.errors import PositionError
 from structpe.positions._paths import of_pairs
 from structpe.positions._places import Places
-from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions._rows import Sharing, Table, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -52,7 +52,7 @@ class ShawAbsolute(PositionModel, name="shaw-absolute"):
     ) -> None:
         if length < 1:
             raise PositionError(f"position model {self.name!r} needs a length of 1 or more; given {length}")
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], t=length, copies=Table.copies(sharing, dims))
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length, copies=Table.copies(sharing, dims))
         self.length = length
         std = math.sqrt(2 / (length * length + dims.head))
         self.keys = Table(dims, length * length, sharing, width=dims.head, std=std)

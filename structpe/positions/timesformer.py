@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
 from structpe.positions._grids import check_shape, counts, outside, row_by_row
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["TimeSformer"]
@@ -44,7 +44,7 @@ class TimeSformer(PositionModel, name="timesformer"):
     ) -> None:
         check_shape(self.name, shape, 3)
         frames, height, width = shape
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], F=frames, H=height, W=width)
+        super().__init__(dims, [of_whole(self.name, encoding)], F=frames, H=height, W=width)
         self.shape = tuple(shape)
         self.space = nn.Parameter(nn.init.trunc_normal_(torch.empty(1 + height * width, dims.width), std=0.02))
         self.time = nn.Parameter(torch.zeros(frames, dims.width))

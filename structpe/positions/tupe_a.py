@@ -6,7 +6,7 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions._untied import Untied, check_layers
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
@@ -45,7 +45,7 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 512, layers: int | None = None) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], t=length)
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length)
         self.layers = check_layers(self.name, dims, layers)
         self.places = Untied(self.name, dims, length)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.positions._buckets import Buckets, bucket
-from structpe.positions._rows import Rows, of_arity, offsets
+from structpe.positions._rows import Rows, of_all_pairs, of_whole, offsets
 from structpe.positions._untied import Untied, check_layers
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Lookup, Terms
@@ -70,9 +70,9 @@ class TUPERelative(PositionModel, name="tupe-r"):
         farthest: int = 128,
         layers: int | None = None,
     ) -> None:
-        each = Buckets(self.name, offset, buckets, farthest, bidirectional=True)
+        each = Buckets(self.name, of_all_pairs(self.name, offset), buckets, farthest, bidirectional=True)
         rows = Rows(offset, buckets + 1)
-        super().__init__(dims, [of_arity(self.name, encoding, 1), offset], t=length, R=rows.size)
+        super().__init__(dims, [of_whole(self.name, encoding), offset], t=length, R=rows.size)
         self.layers, self.buckets, self.rows = check_layers(self.name, dims, layers), each, rows
         self.places = Untied(self.name, dims, length)
         self.bias = nn.Parameter(torch.randn(rows.size, dims.heads) * 0.02)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions._grids import check_shape, coordinates, row_by_row, within
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["ViT"]
@@ -42,7 +42,7 @@ class ViT(PositionModel, name="vit"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:
         rows = 1 + check_shape(self.name, shape, 2)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], R=rows)
+        super().__init__(dims, [of_whole(self.name, encoding)], R=rows)
         self.shape = tuple(shape)
         self.table = nn.Parameter(torch.randn(rows, dims.width) * 0.02)
 

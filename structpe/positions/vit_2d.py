@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions._grids import check_shape, coordinates, half, within
-from structpe.positions._rows import of_arity
+from structpe.positions._rows import of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["ViT2D"]
@@ -40,7 +40,7 @@ class ViT2D(PositionModel, name="vit-2d"):
         check_shape(self.name, shape, 2)
         half(self.name, dims.width)
         height, width = shape
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], H=height, W=width)
+        super().__init__(dims, [of_whole(self.name, encoding)], H=height, W=width)
         self.shape = tuple(shape)
         self.columns = nn.Parameter(torch.randn(1 + width, dims.width // 2) * 0.02)
         self.rows = nn.Parameter(torch.randn(1 + height, dims.width // 2) * 0.02)

@@ -49,6 +49,13 @@ def fitted(name: str, given: Sequence[Structure]) -> Encoding:
     return asked(name).fit(given)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_real_numbers_are_declared(name: str) -> None:
+    """Position models with a table refuse them."""
+    encoding = fitted(name, [path("ab")])
+    assert (encoding.one(path("ab")).values.dtype.kind == "f") == encoding.real
+
+
 def attempt(encode: Callable[[], Encoded]) -> Encoded | None:
     """None if the structure lacks what the encoding needs; any other error is a failure."""
     try:

@@ -82,7 +82,7 @@ def test_colours_not_seen_have_number_zero_and_rare_ones_may_be_left_out() -> No
     assert encoding.one(line).values.tolist() == [0, 1, 1, 1, 1, 0]
     with pytest.raises(EncodingError, match=r"it knows no role yet; .* encoding.fit\(structures\)"):
         WeisfeilerLehman().one(line)
-    with pytest.raises(EncodingError, match="the limit is 0"):
+    with pytest.raises(EncodingError, match="iterations is 0; give 1 or more, or None"):
         WeisfeilerLehman(iterations=0)
 
 

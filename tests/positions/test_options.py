@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import inspect
 import math
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
+from structpe.encodings import ENCODINGS
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, build
+from structpe.structure import path
+from tests.positions.cases import encoded, noise
 
 DIMS = Dims(8, 2, 3)
 
@@ -68,3 +74,67 @@ def test_a_table_that_memory_does_not_hold() -> None:
     given = {"name": "learned", "length": 10**17}
     with pytest.raises(PositionError, match=r"position model .learned. cannot be built with .*: 10{17}} for Dims"):
         build(given, DIMS)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, e in ENCODINGS.items() if e.real and e.arity == 2))
+@pytest.mark.parametrize(
+    "model", ["composite", "deberta", "diet-rel", "graformer", "huang-m3", "shaw", "spr-rel", "t5"]
+)
+def test_a_table_of_offsets_takes_no_real_numbers(model: str, name: str) -> None:
+    with pytest.raises(PositionError, match=f"encoding '{name}' gives real ones; choose another, 'distance' say"):
+        build({"name": model, "encoding": name}, DIMS)
+
+
+@pytest.mark.parametrize("model", ["abs-scalar", "deberta-emd", "language", "learned", "reformer", "tupe-a"])
+def test_a_table_of_places_takes_no_real_numbers(model: str) -> None:
+    with pytest.raises(
+        PositionError, match=f"'{model}' has a table, .* encoding 'centred' gives real ones; .* 'order'"
+    ):
+        build({"name": model, "encoding": "centred"}, DIMS)
+
+
+@pytest.mark.parametrize("model", ["abs-scalar", "learned", "reformer", "tupe-a"])
+@pytest.mark.parametrize(("values", "given"), [([0.5, 1.0], "real numbers"), ([0, -2], "-2")])
+def test_a_feature_that_is_no_row_of_a_table(model: str, values: list[float], given: str) -> None:
+    built = build({"name": model, "encoding": {"name": "feature", "key": "place"}}, DIMS)
+    positions = encoded(built, [replace(path("ab"), features={"place": np.array(values)})])
+    with pytest.raises(PositionError, match=f"row for each whole number from 0; 'feature' gives {given}"):
+        built.inputs(noise(1, 2, 8), built.prepare(positions))
+
+
+def test_marks_and_small_integers_number_rows() -> None:
+    built = build({"name": "learned", "encoding": {"name": "feature", "key": "place"}}, DIMS)
+    for dtype in (bool, np.uint8, np.uint64, np.int32):
+        marked = replace(path("ab"), features={"place": np.array([1, 0], dtype=dtype)})
+        added = built.inputs(torch.zeros(1, 2, 8), built.prepare(encoded(built, [marked])))
+        torch.testing.assert_close(added[0], next(built.parameters())[[1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("detr-learned", "grid-rank"),
+        ("sinusoidal-nd", "grid-rank"),
+        ("sinusoidal-nd", "unit-square"),
+        ("spherical", "unit-square"),
+        ("vit", "grid-rank"),
+    ],
+)
+def test_coordinates_are_one_number_per_axis(model: str, name: str) -> None:
+    built = build({"name": model, "encoding": name}, DIMS)
+    with pytest.raises(PositionError, match=f"needs 2 coordinates per unit; '{name}' gives 2 x 2 numbers"):
+        built.inputs(noise(1, 2, 8), built.prepare(encoded(built, [path("ab")])))
+
+
+@pytest.mark.parametrize("model", ["rnn", "rr"])
+def test_what_reads_texts_needs_their_lengths(model: str) -> None:
+    built = build({"name": model, "length": {"name": "feature", "missing": 0}}, DIMS)
+    with pytest.raises(
+        PositionError, match=f"'{model}' reads texts and needs the length of each, .* 'feature' gives 0"
+    ):
+        built.prepare(encoded(built, [path("ab")]))
+
+
+def test_a_kernel_of_walks_is_of_all_pairs() -> None:
+    with pytest.raises(PositionError, match="'gkat' needs an encoding of all pairs; 'neighbours' lists a few"):
+        build({"name": "gkat", "encoding": "neighbours"}, DIMS)
