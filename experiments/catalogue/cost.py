@@ -21,7 +21,7 @@ from structpe.tasks.positions import fitted
 
 __all__ = ["BATCH", "LENGTH", "cost"]
 
-LENGTH, BATCH, ROUNDS = 128, 8, 5
+LENGTH, BATCH, ROUNDS = 128, 4, 5
 
 
 def cost(config: Any) -> dict[str, float]:

@@ -26,7 +26,7 @@ __all__ = ["NONE", "configs", "measured"]
 NONE = "none"
 """The name under which a model without any position information runs."""
 RATE, WARM = 3e-3, 0.1
-LONGEST, FIRST = 150, 40
+LONGEST, FIRST = 60, 20
 """Seconds of CPU time: a model whose training would take longer, by its first steps, has no score at this budget."""
 
 

@@ -36,8 +36,9 @@ def axial_turns(
         PositionError: units differ on an axis that has no channels, or have another number of coordinates.
     """
     of_keys = coordinates(model, encoding, positions[encoding], len(pairs))
+    real = torch.ones_like(of_keys[..., 0], dtype=torch.bool) if positions.graphs is None else positions.graphs >= 0
     for axis, count in pairs:
-        if not count and holds((of_keys[..., axis] > 0).any()):
+        if not count and holds((real & (of_keys[..., axis] > 0)).any()):
             raise PositionError(
                 f"position model {model!r} has no channels for axis {axis} of the coordinates, on which this batch has "
                 f"places other than 0; build it with wider heads, 2 channels per axis at least"

@@ -56,7 +56,7 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'? Known: "),
+        (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'? Nearest of "),
         (["--encoding", "distance:limt=3"], 2, "encoding 'distance' has no option named 'limt'. Did you mean 'limit'?"),
         (
             ["--encoding", "distance:limit=x"],
