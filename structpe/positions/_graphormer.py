@@ -77,10 +77,6 @@ class Spatial(nn.Module):
         self, model: str, dims: Dims, encoding: Encoding, virtual: Encoding, distances: int, farthest: int
     ) -> None:
         super().__init__()
-        if distances < 1 or farthest < 1:
-            raise PositionError(
-                f"position model {model!r} needs distances and farthest of 1 or more; they are {distances}, {farthest}"
-            )
         self.model, self.distances, self.farthest = model, distances, farthest
         self.encoding, self.virtual = of_all_pairs(model, encoding), of_arity(model, virtual, 1)
         self.rows = Rows(encoding, distances)

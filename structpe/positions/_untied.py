@@ -31,8 +31,6 @@ class Untied(nn.Module):
 
     def __init__(self, model: str, dims: Dims, length: int) -> None:
         super().__init__()
-        if length < 1:
-            raise PositionError(f"position model {model!r} needs a length of 1 or more; given {length}")
         self.model, self.dims, self.length = model, dims, length
         self.table = nn.Parameter(torch.randn(length + 1, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width)

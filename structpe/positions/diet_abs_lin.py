@@ -6,7 +6,6 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.errors import PositionError
 from structpe.positions._places import Places, at_places
 from structpe.positions._rows import Sharing, Table, of_whole
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -59,8 +58,6 @@ class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
         sharing: Sharing = "none",
         mixing: Sharing = "head-wise",
     ) -> None:
-        if mixtures < 1:
-            raise PositionError(f"position model 'diet-abs-lin' needs 1 mixture of keys or more; given are {mixtures}")
         width = dims.head if rank is None else rank
         copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
         super().__init__(

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import Distance
-from structpe.errors import PositionError
 from structpe.positions._rows import Sharing, Table, check_offsets, is_plain, of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
@@ -60,10 +59,6 @@ class Graformer(PositionModel, name="graformer"):
         within: int = 10,
         sharing: Sharing = "none",
     ) -> None:
-        if reach < 1 or within < 1:
-            raise PositionError(
-                f"position model 'graformer' needs reach and within of 1 or more; they are {reach}, {within}"
-            )
         check_offsets(encoding)
         rows = 2 * reach + 4 + 2 * within
         super().__init__(dims, [of_all_pairs(self.name, encoding)], R=rows, copies=Table.copies(sharing, dims))

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.euclidean import Euclidean
-from structpe.errors import PositionError
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
@@ -63,8 +62,6 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     )
 
     def __init__(self, dims: Dims, encoding: Euclidean = Euclidean(), kernels: int = 128) -> None:
-        if kernels < 1:
-            raise PositionError(f"position model 'graphormer-3d' has {kernels} basis functions; give 1 or more")
         labels = len(encoding.labels) + 1
         super().__init__(dims, [encoding], K=kernels, V=labels)
         self.means, self.widths = (nn.Parameter(torch.empty(kernels).uniform_(0, 3)) for _ in range(2))

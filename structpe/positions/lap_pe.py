@@ -7,7 +7,6 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.errors import PositionError
 from structpe.positions._beside import beside, width_beside
 from structpe.positions._spectral import Spectrum
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
@@ -51,8 +50,6 @@ class LapPE(PositionModel, name="lap-pe"):
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(), width: int | None = None, layers: int = 2
     ) -> None:
-        if layers < 1:
-            raise PositionError(f"position model {self.name!r}: there are {layers} layers; give 1 or more")
         p = width_beside(self.name, max(dims.width // 4, 4) if width is None else width, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers)
         self.eigenpairs = encoding

@@ -42,8 +42,6 @@ class LowestCommonAncestor(PositionModel, name="lowest-common-ancestor"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Steps(), reach: int = 8, sharing: Sharing = "head-wise"
     ) -> None:
-        if reach < 1:
-            raise PositionError(f"position model {self.name!r} needs a reach of 1 or more, given is {reach}")
         rows = (reach + 1) ** 2
         super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
         self.reach = reach

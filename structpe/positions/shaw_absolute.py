@@ -8,7 +8,6 @@ import torch
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.errors import PositionError
 from structpe.positions._paths import of_pairs
 from structpe.positions._places import Places
 from structpe.positions._rows import Sharing, Table, of_whole
@@ -50,8 +49,6 @@ class ShawAbsolute(PositionModel, name="shaw-absolute"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
     ) -> None:
-        if length < 1:
-            raise PositionError(f"position model {self.name!r} needs a length of 1 or more; given {length}")
         super().__init__(dims, [of_whole(self.name, encoding)], t=length, copies=Table.copies(sharing, dims))
         self.length = length
         std = math.sqrt(2 / (length * length + dims.head))

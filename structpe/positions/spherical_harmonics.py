@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Points
-from structpe.errors import PositionError
 from structpe.positions._grids import coordinates
 from structpe.positions._rows import of_arity
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
@@ -41,8 +40,6 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Points(2, key="degrees"), degrees: int = 10) -> None:
-        if degrees < 1:
-            raise PositionError(f"position model {self.name!r} needs 1 degree or more, given are {degrees}")
         super().__init__(dims, [of_arity(self.name, encoding, 1)], L=degrees)
         self.linear = nn.Linear(degrees**2, dims.width)
 

@@ -7,7 +7,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.encodings.endpoints import Endpoints
-from structpe.errors import PositionError
 from structpe.positions._identifiers import Identify
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
@@ -42,8 +41,6 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     )
 
     def __init__(self, dims: Dims, width: int = 64, seed: int = 0) -> None:
-        if width < 1:
-            raise PositionError(f"position model 'tokengt-orf' has identifiers of width {width}; give 1 or more")
         super().__init__(dims, [Endpoints()], k=width)
         self.width, self.seed = width, seed
         self.identify = Identify(width, dims.width)

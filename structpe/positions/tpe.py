@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.branch_path import BranchPath
-from structpe.errors import PositionError
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["TPE"]
@@ -41,8 +40,6 @@ class TPE(PositionModel, name="tpe"):
     )
 
     def __init__(self, dims: Dims, encoding: BranchPath = BranchPath(), copies: int = 4) -> None:
-        if copies < 1:
-            raise PositionError(f"position model 'tpe' needs 1 copy or more, given are {copies}")
         channels = encoding.depth * encoding.width * copies
         fits = channels == dims.width
         super().__init__(dims, [encoding], F=copies, linear=0 if fits else (channels + 1) * dims.width)

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.errors import PositionError
 from structpe.positions._offset_sinusoids import everywhere, sinusoids
 from structpe.positions._rows import of_all_pairs, offsets
 from structpe.positions._sinusoids import halves
@@ -53,8 +52,6 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Offset(), reach: int | None = None, dropout: float = 0.0
     ) -> None:
-        if reach is not None and reach < 1:
-            raise PositionError(f"position model {self.name!r} needs a reach of 1 or more, or None; given {reach}")
         super().__init__(dims, [of_all_pairs(self.name, encoding)])
         self.reach, self.dropout = reach, nn.Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)

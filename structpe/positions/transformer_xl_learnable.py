@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.errors import PositionError
 from structpe.positions._offset_sinusoids import everywhere
 from structpe.positions._rows import Rows, of_all_pairs, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -45,8 +44,6 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, dropout: float = 0.0) -> None:
-        if length < 1:
-            raise PositionError(f"position model {self.name!r} needs a length of 1 or more; given {length}")
         rows = Rows(of_all_pairs(self.name, encoding), length)
         super().__init__(dims, [encoding], R=rows.size)
         self.rows, self.length, self.dropout = rows, length, nn.Dropout(dropout)

@@ -67,7 +67,7 @@ def test_axial_positions_end() -> None:
 
 @pytest.mark.parametrize("options", [{"segments": 0}, {"length": 0}, {"slow": 8}, {"slow": 0}])
 def test_axial_tables_need_rows_and_channels(options: dict[str, int]) -> None:
-    with pytest.raises(PositionError, match="give 1 or more of each, and leave some channels"):
+    with pytest.raises(PositionError, match="give 1 or more"):
         Reformer(Dims(8, 2, 1), **options)
 
 

@@ -287,7 +287,7 @@ def test_offsets_are_not_cut_off(name: str) -> None:
     model.prepare(encode([text(5)], model.encodings))
     with pytest.raises(PositionError, match=r"knows offsets below 5 and clips none; .* has an offset of 5; build it"):
         model.prepare(encode([text(6)], model.encodings))
-    with pytest.raises(PositionError, match=f"{name!r} needs a length of 1 or more; given 0"):
+    with pytest.raises(PositionError, match=f"'length' of position model {name!r} is 0; give 1 or more"):
         MODELS[name](DIMS, length=0)  # type: ignore[call-arg]
 
 
@@ -314,13 +314,13 @@ def test_segments_that_are_none_are_refused(name: str) -> None:
         ask([0, -1, 1])
     with pytest.raises(PositionError, match="needs an integer per unit, the number of its segment"):
         ask([0.0, 0.5, 1.0])
-    with pytest.raises(PositionError, match="needs 1 segment or more; given are 0"):
+    with pytest.raises(PositionError, match="'segments' of position model .* is 0; give 1 or more"):
         MODELS[name](DIMS, segments=0)  # type: ignore[call-arg]
 
 
 def test_a_linformer_does_not_write() -> None:
     assert not made("diet-abs-lin", DIMS).causal
-    with pytest.raises(PositionError, match="needs 1 mixture of keys or more; given are 0"):
+    with pytest.raises(PositionError, match="'mixtures' of position model 'diet-abs-lin' is 0; give 1 or more"):
         MODELS["diet-abs-lin"](DIMS, mixtures=0)  # type: ignore[call-arg]
 
 

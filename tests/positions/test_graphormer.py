@@ -226,7 +226,7 @@ def test_what_is_refused() -> None:
         MODELS["graphormer"](Dims(8, 2, 1), paths=LabelPath())
     with pytest.raises(PositionError, match="needs the labels of single edges"):
         MODELS["graphormer-simple"](Dims(8, 2, 1), paths=LabelPath(limit=2))
-    with pytest.raises(PositionError, match="distances and farthest of 1 or more; they are 510, 0"):
+    with pytest.raises(PositionError, match="'farthest' of position model 'graphormer' is 0; give 1 or more"):
         MODELS["graphormer"](Dims(8, 2, 1), farthest=0)
 
 

@@ -105,5 +105,5 @@ def test_at_first_all_pairs_of_labels_are_alike() -> None:
     assert (model.offset == 0).all()
     assert model.means.min() >= 0
     assert model.means.max() <= 3
-    with pytest.raises(PositionError, match="has 0 basis functions; give 1 or more"):
+    with pytest.raises(PositionError, match="'kernels' of position model 'graphormer-3d' is 0; give 1 or more"):
         MODELS["graphormer-3d"](Dims(8, 2, 1), kernels=0)

@@ -116,5 +116,5 @@ def test_directions_are_told_apart_but_by_the_first() -> None:
 
 
 def test_a_length_below_one_is_refused() -> None:
-    with pytest.raises(PositionError, match="'huang-m2' needs a length of 1 or more; given 0"):
+    with pytest.raises(PositionError, match="'length' of position model 'huang-m2' is 0; give 1 or more"):
         MODELS["huang-m2"](Dims(8, 2, 1), length=0)

@@ -56,7 +56,7 @@ def test_keys_alone_are_berts_relative_key(kernel: str) -> None:
 
 
 def test_a_reach_below_one_is_refused() -> None:
-    with pytest.raises(PositionError, match="needs a row on each side: reach 0, within 8; give 1 or more"):
+    with pytest.raises(PositionError, match="'reach' of position model 'shaw' is 0; give 1 or more"):
         Shaw(Dims(8, 2, 1), reach=0)
 
 
@@ -100,5 +100,5 @@ def test_with_offsets_in_its_table_it_is_the_relative_variant() -> None:
 def test_the_absolute_variant_ends_at_its_length() -> None:
     with pytest.raises(PositionError, match="'shaw-absolute' has 5 positions, this batch needs 6; build it"):
         terms_of(ShawAbsolute(Dims(8, 2, 1), length=5), 6)
-    with pytest.raises(PositionError, match="'shaw-absolute' needs a length of 1 or more; given 0"):
+    with pytest.raises(PositionError, match="'length' of position model 'shaw-absolute' is 0; give 1 or more"):
         ShawAbsolute(Dims(8, 2, 1), length=0)

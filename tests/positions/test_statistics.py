@@ -121,7 +121,7 @@ def test_lap_pe_sums_over_the_eigenvectors_that_are_there(layers: int) -> None:
 
 
 def test_lap_pe_needs_a_layer() -> None:
-    with pytest.raises(PositionError, match="position model 'lap-pe': there are 0 layers; give 1 or more"):
+    with pytest.raises(PositionError, match="'layers' of position model 'lap-pe' is 0; give 1 or more"):
         MODELS["lap-pe"](DIMS, layers=0)
 
 

@@ -164,7 +164,7 @@ def test_random_identifiers_are_orthogonal_new_in_training_and_fixed_in_evaluati
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(PositionError, match="identifiers of width 0; give 1 or more"):
+    with pytest.raises(PositionError, match="'width' of position model 'tokengt-orf' is 0; give 1 or more"):
         MODELS["tokengt-orf"](Dims(8, 2, 1), width=0)
     with pytest.raises(EncodingError, match="k is 0; give 1 or more"):
         TokenLaplacian(0)

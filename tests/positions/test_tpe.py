@@ -60,7 +60,7 @@ def test_a_layer_leads_to_another_width() -> None:
 
 
 def test_no_copy_is_refused() -> None:
-    with pytest.raises(PositionError, match="needs 1 copy or more, given are 0"):
+    with pytest.raises(PositionError, match="'copies' of position model 'tpe' is 0; give 1 or more"):
         TPE(Dims(8, 1, 1), copies=0)
 
 

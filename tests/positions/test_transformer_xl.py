@@ -172,7 +172,9 @@ def test_dropout_of_positions_is_drawn_in_training_only(kernel: str) -> None:
 
 
 def test_sizes_below_one_are_refused() -> None:
-    with pytest.raises(PositionError, match="'transformer-xl' needs a reach of 1 or more, or None; given 0"):
+    with pytest.raises(PositionError, match="'reach' of position model 'transformer-xl' is 0; give 1 or more"):
         TransformerXL(Dims(8, 2, 1), reach=0)
-    with pytest.raises(PositionError, match="'transformer-xl-learnable' needs a length of 1 or more; given 0"):
+    with pytest.raises(
+        PositionError, match="'length' of position model 'transformer-xl-learnable' is 0; give 1 or more"
+    ):
         TransformerXLLearnable(Dims(8, 2, 1), length=0)

@@ -137,9 +137,9 @@ def test_too_many_places_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
 def test_sizes_below_one_are_refused(name: str) -> None:
-    with pytest.raises(PositionError, match=f"'{name}' needs a length of 1 or more; given 0"):
+    with pytest.raises(PositionError, match=f"'length' of position model '{name}' is 0; give 1 or more"):
         MODELS[name](Dims(8, 2, 1), length=0)
-    with pytest.raises(PositionError, match=rf"'{name}' acts in 1 layer or more, or in all \(None\); given 0"):
+    with pytest.raises(PositionError, match=f"'layers' of position model '{name}' is 0; give 1 or more"):
         MODELS[name](Dims(8, 2, 1), layers=0)
 
 

@@ -74,7 +74,10 @@ def test_differences_are_named_by_their_keys(file: Path) -> None:
         ("model.heads=0", "^model.heads is 0; it must be 1 or more$"),
         ("model.feedforward=-5", "^model.feedforward is -5; it must be 1 or more$"),
         ("model.dropout=1", "^model.dropout is 1.0; it must be 0 or more and below 1$"),
-        ("model.kernel=fats", "^model.kernel: there is no attention kernel named 'fats'. Known: auto, dense, edges, linear, sdpa, "),
+        (
+            "model.kernel=fats",
+            "^model.kernel: there is no attention kernel named 'fats'. Known: auto, dense, edges, linear, sdpa, ",
+        ),
         ("search.beam=0", "^beam and longest must be 1 or more"),
     ],
 )
