@@ -17,18 +17,20 @@ from tests.modules import ROOT
 
 LENGTHS = "its recurrent network runs over texts packed by their lengths, which are numbers of the batch"
 FOLLOWED = "how far its path through the places is followed depends on the batch"
+SUMS = "sums over pairs have a gradient of their own, whose gradient is one again"
 NOISE = "how much noise it draws depends on the batch"
 
 NOT_COMPILED = {
     "cai": "a GRU runs over the paths, which torch.compile takes for a break of the graph",
-    "exphormer": "sums over edges have a gradient of their own, whose gradient is one again",
+    "dwivedi-neighbours": SUMS,
+    "exphormer": SUMS,
     "floater": FOLLOWED,
     "floater-convolution": FOLLOWED,
     "floater-input": FOLLOWED,
     "fourier": "its frequencies are drawn by a generator of its own, which cannot be made within a graph",
-    "lspe": "it gathers the edges, whose number depends on the batch",
     "rnn": LENGTHS,
     "rr": LENGTHS,
+    "sliding-window": SUMS,
     "spe-conv": NOISE,
     "spe-conv-gated": NOISE,
     "tokengt-orf": NOISE,
@@ -38,7 +40,6 @@ NOT_EXPORTED = {
     "floater": FOLLOWED,
     "floater-convolution": FOLLOWED,
     "floater-input": FOLLOWED,
-    "lspe": "it gathers the edges, whose number depends on the batch",
     "rnn": LENGTHS,
     "rr": LENGTHS,
     "shaw-absolute": "it gathers the distinct pairs of places, whose number depends on the batch",
