@@ -40,8 +40,10 @@ def write(results: Path, docs: Path) -> None:
     after = rest.partition(END)[2]
     parts = [made_with(found), table(found), not_applied(found)]
     page.write_text(before + START + "\n" + "\n\n".join(parts) + "\n" + END + after, encoding="utf-8")
-    plot_lengths(found, docs / "figures" / "comparison-lengths.svg")
-    plot_costs(found, docs / "figures" / "comparison-costs.svg")
+    if found["shakespeare"]:
+        plot_lengths(found, docs / "figures" / "comparison-lengths.svg")
+    if found["cost"]:
+        plot_costs(found, docs / "figures" / "comparison-costs.svg")
 
 
 def read(results: Path) -> Results:
