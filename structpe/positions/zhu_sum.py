@@ -58,7 +58,7 @@ class ZhuSum(PositionModel, name="zhu-sum"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The vector of each distinct path, or of each distinct path and place."""
-        vectors: Lookup = self.paths(positions[self.encodings[0]])
+        vectors: Lookup = self.paths(positions[self.encodings[0]], positions.graphs)
         return vectors
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
