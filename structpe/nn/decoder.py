@@ -65,7 +65,8 @@ class Decoder(nn.Module):
         super().__init__()
         if not position.causal:
             raise PositionError(
-                f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written"
+                f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written; "
+                f"choose a position model whose encodings a sequence has from its start on, 'sinusoidal' or 't5' say"
             )
         self.position = position
         self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.dims.layers))

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from structpe.data.prepare import Example
+from structpe.data.prepare import Example, Preparer
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.readers import Item
@@ -36,7 +37,8 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     Raises:
         ConfigError: the folder holds a run of another configuration, another process trains in it, or an item has no
             text to learn from.
-        PositionError: the configuration asks for a position model that there is not.
+        PositionError: the configuration asks for a position model that there is not, or for one that cannot take the
+            largest graph or the longest text.
         StoreError: checkpoints are damaged, or the data are not those that the run began with.
         ReadError: a file of the data is missing or bad.
         MissingExtra: Lightning is not installed.
@@ -64,6 +66,7 @@ def _train(
     examples = preparer.examples(items, encodings, every_text=True)
     dev = preparer.examples(dev_items, encodings)
     _tell(items, examples, dev, model)
+    _try(model, preparer, [*examples, *dev])
     if fresh:
         run.begin(folder, config, preparer, positions)
     result = _fit(folder, config, GraphToText(model, preparer, dev, config), examples)
@@ -82,6 +85,21 @@ def _fit(folder: Path, config: GraphToTextConfig, task: GraphToText, examples: S
     plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices, _digest(examples))
     count = training.steps * training.accumulate
     return fit(task, Batches(examples, plan, task.preparer.collate, count, workers=training.workers), training, folder)
+
+
+def _try(model: EncoderDecoder, preparer: Preparer, examples: Sequence[Example]) -> None:
+    """Write the longest text of all, and read the largest graph: what a position model cannot take is known at once.
+
+    Raises:
+        PositionError: a text or graph is larger than a table of positions, say.
+    """
+    graph = max(examples, key=lambda e: len(e.units))
+    text = max(examples, key=lambda e: 0 if e.target is None else len(e.target))
+    model.eval()
+    with torch.no_grad():
+        for example in (graph, text):
+            model(preparer.collate([example]))
+    model.train()
 
 
 def _with_texts(items: list[Item]) -> list[Item]:

@@ -166,7 +166,9 @@ def test_a_fresh_run_that_cannot_begin_leaves_the_earlier_one(tmp_path: Path) ->
             PositionError,
             "no position model named 'graformr'. Did you mean 'graformer'",
         ),
-        ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use"),
+        ({"decoder_position": "graformer"}, PositionError, "a decoder cannot use .* choose .* 'sinusoidal' or 't5'"),
+        ({"decoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
+        ({"encoder_position": {"name": "learned", "length": 4}}, PositionError, "has 4 positions, this batch needs"),
         ({"encoder_position": "tpe"}, EncodingError, "it needs a tree whose edges lead away from the root"),
         ({"data": replace(config.data, dev=str(tmp_path / "absent.txt"))}, ReadError, "no such file or folder"),
     ]:
@@ -179,7 +181,9 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
     config = tiny(tmp_path, steps=1)
     for wrong in (
         changed(config, encoder_position="tpe"),  # which is known when the graphs are encoded
-        changed(config, encoder_position="shaw", model=replace(config.model, kernel="sdpa")),  # and this in step 1
+        changed(
+            config, encoder_position="shaw", model=replace(config.model, kernel="sdpa")
+        ),  # and this when a graph is read
     ):
         with pytest.raises((EncodingError, UnsupportedTerm)):
             train(wrong)
