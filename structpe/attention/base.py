@@ -15,6 +15,7 @@ from typing import TypeAlias
 from jaxtyping import Float
 from torch import Tensor
 
+from structpe.attention._shapes import check_shapes
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.registry import Registry
 from structpe.terms import Terms
@@ -85,6 +86,8 @@ def attend(
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
     terms = terms or Terms()
+    b, h, n, d = q.shape
+    check_shapes(terms, b, h, n, k.shape[2], d)
     _check_linear(terms)
     able = [each for each in KERNELS.values() if each.can(terms.used())]
     if kernel == "auto":

@@ -64,14 +64,19 @@ def _graphs(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
 
 def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | Listed:
     if encoding.arity == 1:
-        return _pad(encoded)
+        return _pad(encoding, encoded)
     return _list(encoded) if encoding.sparse else _merge(encoded)
 
 
-def _pad(encoded: Sequence[Encoded]) -> Tensor:
+def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
     most = max(len(e.values) for e in encoded)
     first = encoded[0].values
-    padded = np.zeros((len(encoded), most, *first.shape[1:]), dtype=first.dtype)
+    if len(shapes := {e.values.shape[1:] for e in encoded}) > 1:
+        raise EncodingError(
+            f"encoding {encoding.name!r} gives units {' and '.join(map(str, sorted(shapes)))} numbers; "
+            f"structures of one batch need features of one shape"
+        )
+    padded = np.zeros((len(encoded), most, *first.shape[1:]), dtype=np.result_type(*(e.values for e in encoded)))
     for row, e in zip(padded, encoded, strict=True):
         row[: len(e.values)] = e.values
     return torch.from_numpy(padded)

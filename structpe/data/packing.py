@@ -36,7 +36,15 @@ def fill(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 
 def pack(encoded: Sequence[Encoded]) -> Encoded:
-    """One encoding of several structures as that of one row. Pairs across structures get any value: mask them."""
+    """One encoding of several structures as that of one row. Pairs across structures get any value: mask them.
+
+    Raises:
+        EncodingError: there is none, or not all are of one encoding.
+    """
+    if not encoded:
+        raise EncodingError("there is nothing to pack; give what an encoding says of one structure or more")
+    if len({(e.index is None, e.listed is None, e.values.ndim) for e in encoded}) > 1:
+        raise EncodingError("encodings of units, of pairs and of listed pairs do not share a row; pack each by itself")
     if encoded[0].index is None:
         return Encoded(np.concatenate([e.values for e in encoded]))
     values = same_shape([e.values for e in encoded])
@@ -56,7 +64,13 @@ def pack(encoded: Sequence[Encoded]) -> Encoded:
 
 
 def graphs_of(rows: Sequence[Sequence[int]]) -> Int[Tensor, "b n"]:
-    """(b, n) number within its row of the structure that a unit belongs to, -1 where padded; from sizes per row."""
+    """(b, n) number within its row of the structure that a unit belongs to, -1 where padded; from sizes per row.
+
+    Raises:
+        EncodingError: there is no row.
+    """
+    if not rows:
+        raise EncodingError("there is no row; give the sizes of the structures in each row")
     most = max(sum(sizes) for sizes in rows)
     numbers = np.full((len(rows), most), -1)
     for mine, sizes in zip(numbers, rows, strict=True):

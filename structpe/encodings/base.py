@@ -185,6 +185,19 @@ def check_sizes(encoding: Encoding, **sizes: int) -> None:
             raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give {MOST} at most")
 
 
+def check_key(encoding: Encoding, key: str) -> None:
+    """See to it that a feature is one of nodes.
+
+    Raises:
+        EncodingError: its name says that it is of edges.
+    """
+    if key.startswith("edge_"):
+        raise EncodingError(
+            f"encoding {encoding.name!r}: features that begin with 'edge_', as {key!r} does, are of edges; name one of "
+            f"the nodes"
+        )
+
+
 def flags(encoding: Encoding, structure: Structure, key: str) -> NDArray[np.bool_]:
     """(n,) which nodes a feature marks; none where the structure does not have it.
 

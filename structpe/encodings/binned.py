@@ -54,9 +54,8 @@ class Binned(Encoding, name="binned"):
 
     def __post_init__(self) -> None:
         if isinstance(self.of, Mapping):  # plain data, as options() gives it
-            given = dict(self.of)
-            object.__setattr__(self, "of", ENCODINGS[given.pop("name")](**given))
-        if self.bins < 3 or self.fixed < 0 or (self.growth is not None and self.growth <= 1):
+            object.__setattr__(self, "of", _described(self.of))
+        if self.bins < 3 or self.fixed < 0 or (self.growth is not None and not 1 < self.growth < np.inf):
             raise EncodingError(
                 f"encoding {self.name!r} needs 3 bins or more, 0 fixed ones or more, and a growth above 1, or None; "
                 f"given are {self.bins} bins, {self.fixed} fixed and growth {self.growth}"
@@ -111,3 +110,13 @@ def _upper(values: Numbers, edges: Numbers) -> Numbers:
     edges = np.append(edges, UNREACHABLE).astype(np.float32)
     upper: Numbers = edges[np.searchsorted(edges, values.astype(np.float32), side="left")].astype(np.float64)
     return upper
+
+
+def _described(given: Mapping[str, Any]) -> Encoding:
+    options = dict(given)
+    try:
+        return ENCODINGS[options.pop("name")](**options)
+    except (KeyError, TypeError) as error:
+        raise EncodingError(
+            f"encoding 'binned' is given {given!r}; the encoding that it bins is a mapping with its 'name' and options"
+        ) from error

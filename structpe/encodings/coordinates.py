@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._coordinates import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, flags, narrow
+from structpe.encodings.base import Encoded, Encoding, check_key, flags, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -157,6 +157,7 @@ class Points(Encoding, name="points"):
 
     def __post_init__(self) -> None:
         _check_axes(self, self.axes)
+        check_key(self, self.key)
 
     def one(self, structure: Structure) -> Encoded:
         places = places_in_space(self, structure, self.key, self.axes)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding, check_key, narrow
 from structpe.structure import Structure
 
 __all__ = ["Euclidean"]
+
+_FAR = 1e30  # models read distances in float32, squared
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Euclidean(Encoding, name="euclidean"):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
+        check_key(self, self.key)
 
     def fit(self, structures: Sequence[Structure]) -> Euclidean:
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
@@ -47,6 +50,8 @@ class Euclidean(Encoding, name="euclidean"):
         places = self._places(structure)
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
         labels = np.array([numbers.get(label, 0) for label in structure.nodes])
+        if (farthest := np.abs(places).max(initial=0)) > _FAR:
+            raise self.error(structure, f"feature {self.key!r} reaches to {farthest:g}; give it in larger units")
         apart = np.sqrt(((places[:, None] - places[None, :]) ** 2).sum(axis=-1))
         distances, which = np.unique(apart, return_inverse=True)
         # One number per triple, its digits the three: sorting numbers is faster than sorting rows.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_key
 from structpe.structure import Structure
 
 __all__ = ["Feature"]
@@ -30,6 +30,9 @@ class Feature(Encoding, name="feature"):
 
     key: str = "feature"
     missing: int | None = None
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
 
     def one(self, structure: Structure) -> Encoded:
         if self.key in structure.features:

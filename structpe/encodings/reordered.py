@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._units import places_by
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_key
 from structpe.structure import Structure
 
 __all__ = ["Reordered"]
@@ -30,6 +30,9 @@ class Reordered(Encoding, name="reordered"):
     arity = 1
 
     key: str = "reordered"
+
+    def __post_init__(self) -> None:
+        check_key(self, self.key)
 
     def one(self, structure: Structure) -> Encoded:
         given = structure.features.get(self.key, structure.order)

@@ -174,6 +174,8 @@ class PositionModel(nn.Module, ABC):
 
     def __add__(self, other: PositionModel) -> Sum:
         """Both at once."""
+        if not isinstance(other, PositionModel):
+            return NotImplemented
         each = [part for model in (self, other) for part in (model.models if isinstance(model, Sum) else [model])]
         return Sum(self.dims, [part for part in each if isinstance(part, PositionModel)])
 
@@ -266,13 +268,18 @@ class Sum(PositionModel):
         models: the summands; none means no position information at all.
 
     Raises:
-        PositionError: two of them bring an attention of their own, or one does and another changes what is projected.
+        PositionError: one was built for other sizes; two of them bring an attention of their own, or one does and
+            another changes what is projected.
     """
 
     def __init__(self, dims: Dims, models: Sequence[PositionModel]) -> None:
         super().__init__(dims, tuple(dict.fromkeys(e for model in models for e in model.encodings)))
         self.models = nn.ModuleList(models)
         parts = list(_parts(models))
+        if other := [model for model in parts if model.dims != dims]:
+            raise PositionError(
+                f"{other[0].name} was built for {other[0].dims}, the sum is for {dims}; build both for one Transformer"
+            )
         if len(blocks := [model.name for model in parts if model.own_attention]) > 1:
             raise PositionError(f"{' and '.join(blocks)} each bring an attention of their own; only one of a sum may")
         if blocks and (lost := [model.name for model in parts if type(model).sources is not PositionModel.sources]):

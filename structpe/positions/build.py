@@ -36,6 +36,8 @@ def build(config: Config, dims: Dims) -> PositionModel:
     Raises:
         PositionError: there is no such model, encoding or option, or an option is of another type.
     """
+    if not isinstance(dims, Dims):
+        raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
     if isinstance(config, Sequence) and not isinstance(config, str):
         return Sum(dims, [build(each, dims) for each in config])
     name, given = _named(config, "a position model", "a list of these")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +16,15 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["UNREACHABLE", "contexts"]
 
+MOST = 1 << 15
+"""The most nodes of the whole graph: the matrix of intimacy takes 8 GiB then."""
+
 UNREACHABLE = 99
 """What the feature ``hop`` says of a node that no path joins with the target."""
 
 
 def contexts(
-    structure: Structure, k: int = 5, targets: Iterable[int] | None = None, restart: float = 0.15
+    structure: Structure, k: int = 5, targets: Sequence[int] | None = None, restart: float = 0.15
 ) -> Iterator[Structure]:
     """For each target its k most intimate nodes, nearest first, behind the target (Zhang et al. 2020, section 3.1).
 
@@ -40,9 +44,10 @@ def contexts(
         restart: c.
 
     Raises:
-        StructureError: units already split, k below 1, a target that is no node, or c not between 0 and 1.
+        StructureError: units already split, more than 2^15 nodes, k below 1, a target that is no node, or c not between
+            0 and 1.
     """
-    chosen = range(structure.size) if targets is None else [int(target) for target in targets]
+    chosen = range(structure.size) if targets is None else targets
     _check(structure, k, chosen, restart)
     there, graph = _joined(structure)
     scale = np.maximum(there.sum(axis=1), 1) ** -0.5
@@ -84,13 +89,24 @@ def _joined(structure: Structure) -> tuple[NDArray[np.bool_], csr_array]:
     return there, csr_array(there)
 
 
-def _check(structure: Structure, k: int, targets: Iterable[int], restart: float) -> None:
+def _is_whole(given: Any) -> bool:
+    """Whether it is a list of whole numbers, which a type hint alone does not see to."""
+    return isinstance(given, (Sequence, np.ndarray)) and all(isinstance(each, (int, np.integer)) for each in given)
+
+
+def _check(structure: Structure, k: int, targets: Sequence[int], restart: float) -> None:
     if structure.units is not None:
         raise structure.error("the nodes are split into units already; take contexts first, then split")
-    if k < 1 or not 0 < restart < 1:
+    if structure.size > MOST:
+        raise structure.error(
+            f"contexts of {structure.size} nodes need a matrix of as many rows and columns; {MOST} nodes at most"
+        )
+    if not _is_whole([k]) or k < 1 or not 0 < restart < 1:
         raise StructureError(
             f"contexts of {k} nodes with restart {restart} cannot be taken; give 1 node or more, and a probability "
             f"between 0 and 1"
         )
+    if not _is_whole(targets):
+        raise StructureError(f"targets are a list of numbers of nodes; given is {targets!r}")
     if wrong := [target for target in targets if not 0 <= target < structure.size]:
         raise structure.error(f"target {wrong[0]} is no node; the {structure.size} nodes are 0..{structure.size - 1}")

@@ -35,6 +35,8 @@ def grid(shape: Sequence[int], labels: Sequence[str] | None = None, name: str = 
     Raises:
         StructureError: no axis, an axis shorter than 1, more than 2^20 nodes, or another number of labels.
     """
+    if not _is_whole(shape):
+        raise StructureError(f"the shape of a grid is a list of whole numbers, such as (4, 6); given is {shape!r}")
     if not len(shape) or min(shape) < 1 or math.prod(shape) > MOST:
         raise StructureError(
             f"a grid of shape {tuple(shape)} cannot be made; give one axis or more, each 1 or longer, and {MOST} nodes "
@@ -95,6 +97,11 @@ def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
     places = places.astype(np.result_type(places.dtype, np.int8))  # a copy, which can be negative
     places[0] = -1
     return replace(led, features={**led.features, "coordinates": places})
+
+
+def _is_whole(given: Any) -> bool:
+    """Whether it is a list of whole numbers, which a type hint alone does not see to."""
+    return isinstance(given, Sequence) and all(isinstance(each, (int, np.integer)) for each in given)
 
 
 def _line(length: int) -> Structure:

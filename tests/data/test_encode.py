@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import structpe
+from structpe.data.encode import encode
+from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
 from structpe.errors import EncodingError
+from structpe.structure import Structure, path
 
 SENTENCE = structpe.path(["a", "b"])
 
@@ -27,3 +32,17 @@ SENTENCE = structpe.path(["a", "b"])
 def test_wrong_arguments_are_named(structures: Any, encodings: Any, text: str) -> None:
     with pytest.raises(EncodingError, match=re.escape(text)):
         structpe.encode(structures, encodings)
+
+
+def featured(values: list[Any]) -> Structure:
+    return replace(path(["x"] * len(values)), features={"feature": np.array(values)})
+
+
+def test_features_of_different_types_keep_their_values() -> None:
+    given = encode([featured([1, 2]), featured([0.5, 0.25])], [Feature()])
+    assert given[Feature()].tolist() == [[1, 2], [0.5, 0.25]]
+
+
+def test_features_of_different_shapes_are_no_batch() -> None:
+    with pytest.raises(EncodingError, match=r"'feature' gives units \(\) and \(2,\) numbers; structures of one batch"):
+        encode([featured([1, 2]), featured([[1, 2], [3, 4]])], [Feature()])

@@ -12,11 +12,13 @@ from structpe.data.encode import encode, join
 from structpe.data.packing import fill, graphs_of, pack
 from structpe.encodings.distance import Distance
 from structpe.encodings.expander import Expander
+from structpe.encodings.neighbours import Neighbours
 from structpe.encodings.order import Order
 from structpe.errors import EncodingError
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Dims
+from structpe.structure import path
 from tests.strategies import trees
 
 DIMS = Dims(16, 2, 2)
@@ -59,3 +61,12 @@ def test_every_structure_has_a_place_and_no_row_overflows(sizes: list[int]) -> N
 def test_a_structure_larger_than_a_row_is_refused() -> None:
     with pytest.raises(EncodingError, match="a structure has 21 units, a row has room for 20; give more room"):
         fill([3, 21], room=20)
+
+
+def test_what_cannot_be_packed() -> None:
+    with pytest.raises(EncodingError, match="there is nothing to pack"):
+        pack([])
+    with pytest.raises(EncodingError, match="of units, of pairs and of listed pairs do not share a row"):
+        pack([Order().one(path("ab")), Neighbours().one(path("ab"))])
+    with pytest.raises(EncodingError, match="there is no row; give the sizes"):
+        graphs_of([])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structpe.encodings import ENCODINGS, GridOffset, Points
+from structpe.encodings import ENCODINGS, Binned, Euclidean, GridOffset, Points
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from structpe.transforms import grid
@@ -96,3 +96,22 @@ def test_offsets_that_int64_cannot_number() -> None:
 def test_points_that_float32_cannot_hold() -> None:
     with pytest.raises(EncodingError, match="feature 'coordinates' reaches to 1e\\+300, float32 does not"):
         Points().one(spread([0.0, -1e300]))
+
+
+@pytest.mark.parametrize("name", ["euclidean", "feature", "points", "reordered"])
+def test_a_feature_of_edges_is_none_of_nodes(name: str) -> None:
+    with pytest.raises(
+        EncodingError, match=f"'{name}': features that begin with 'edge_', as 'edge_x' does, are of edg"
+    ):
+        ENCODINGS[name](key="edge_x")
+
+
+def test_distances_that_float32_cannot_hold() -> None:
+    with pytest.raises(EncodingError, match="feature 'coordinates' reaches to 1e\\+300; give it in larger units"):
+        Euclidean().one(spread([0.0, 1e300]))
+
+
+@pytest.mark.parametrize("of", [{"limit": 3}, {"name": "distance", "limt": 3}])
+def test_what_is_binned_is_described_in_full(of: Any) -> None:
+    with pytest.raises(EncodingError, match=r"encoding 'binned' is given {.*}; the encoding that it bins is a mapping"):
+        Binned(of=of)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from structpe.errors import PositionError
-from structpe.positions import Dims, Site, Sum
+from structpe.positions import Dims, Site, Sum, build
 from tests.positions.cases import DIMS, TREES, Around, causal, encoded, labelled_path, made, noise, present
 
 SOME = ["alibi", "dwivedi", "graformer-survey", "rotary", "shaw", "sinusoidal", "spr", "t5", "tpe"]
@@ -68,3 +68,13 @@ def test_what_an_attention_of_its_own_would_not_hear_is_refused(nested: bool) ->
         Sum(DIMS, [Sum(DIMS, [block]) if nested else block, queries])
     with pytest.raises(PositionError, match="deberta-v2 and deberta-v2 each bring an attention of their own"):
         Sum(DIMS, [Sum(DIMS, [block]) if nested else block, made("deberta-v2")])
+
+
+def test_models_of_one_sum_are_for_one_transformer() -> None:
+    small, large = Dims(8, 2, 3), Dims(16, 2, 3)
+    with pytest.raises(PositionError, match=r"t5 was built for Dims\(width=16, .*, the sum is for Dims\(width=8, "):
+        _ = build("sinusoidal", small) + build("t5", large)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        _ = build("sinusoidal", small) + 3  # type: ignore[operator]
+    with pytest.raises(PositionError, match=r"sizes are Dims\(width, heads, layers\); given is 16"):
+        build("t5", 16)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,3 +111,11 @@ def test_products_that_are_refused() -> None:
     long = path(["x"] * 2000)
     with pytest.raises(StructureError, match="the product of 2000 and 2000 nodes is too large"):
         product(long, long)
+
+
+@pytest.mark.parametrize("shape", [5, None, "33", (2.5, 2)])
+def test_a_shape_is_whole_numbers(shape: Any) -> None:
+    with pytest.raises(
+        StructureError, match=r"the shape of a grid is a list of whole numbers, such as \(4, 6\); given"
+    ):
+        grid(shape)

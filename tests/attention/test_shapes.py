@@ -1,0 +1,68 @@
+"""Terms that do not fit queries and keys are refused in the words of terms, whatever the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from structpe.attention import attend
+from structpe.errors import StructPEError
+from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
+
+B, H, N, D = 2, 2, 4, 8
+Q = torch.randn(B, H, N, D)
+SOME = Pairs(torch.tensor([0, 0, 1]), torch.tensor([0, 1, 2]), torch.tensor([0, 1, 3]))
+THREE = torch.tensor([0, 1, 2])
+
+
+def lookup(*row: int, n: int = N, m: int = N) -> Lookup:
+    return Lookup(torch.randn(3, *row), THREE[None], torch.zeros(1, n, m, dtype=torch.int64))
+
+
+def mixing(c: int, m: int) -> Projection:
+    return Projection(torch.ones(1, 1, c, m), torch.ones(1, 1, c, m))
+
+
+def forced(value: Any, **fields: Any) -> Any:
+    """The value with fields that the types of the tests, which users do not have, would refuse."""
+    for name, given in fields.items():
+        object.__setattr__(value, name, given)
+    return value
+
+
+FLOATS = forced(Terms(), mask=(torch.ones(1, 1, 1, N),))
+SHORT = Terms(pairs=(forced(replace(SOME), query=torch.tensor([0, 1])),))
+UNLIKE = Terms(projection=forced(mixing(3, N), values=torch.ones(1, 1, 2, N)))
+WRONG = [
+    (Terms(bias=(torch.zeros(B, H, 5, N),)), r"bias has shape \(2, 2, 5, 4\); .* \(2 or 1, 2 or 1, 4 or 1, 4 or 1\)"),
+    (Terms(bias=(lookup(3),)), r"the table of a bias has shape \(3,\); for these .* must be \(2 or 1\)"),
+    (Terms(gate=(lookup(H, m=5),)), r"the index of a gate has shape \(1, 4, 5\); .* \(2 or 1, 4 or 1, 4 or 1\)"),
+    (Terms(key=(lookup(H, 7),)), r"the table of a key has shape \(2, 7\); .* must be \(2 or 1, 8 or 1\)"),
+    (Terms(value=(lookup(5, D),)), r"the table of a value has shape \(5, 8\); .* must be \(2 or 1, any\)"),
+    (Terms(mask=(torch.ones(1, 1, 5, N, dtype=torch.bool),)), r"mask has shape \(1, 1, 5, 4\)"),
+    (FLOATS, "a mask is of booleans, this one is of torch.float32; give mask > 0"),
+    (Terms(factors=(Factor(torch.ones(1, H, 5, 2), torch.ones(1, H, N, 2)),)), "the left of a factor has shape"),
+    (SHORT, r"pairs has shape \(2,\); .* must be \(3\)"),
+    (Terms(bias=(Listed(torch.ones(3, 5), THREE, SOME),), pairs=(SOME,)), r"the table of a bias has shape \(5,\)"),
+    (Terms(bias=(Listed(torch.ones(3, H), THREE[:2], SOME),), pairs=(SOME,)), r"the index of a bias .* \(2,\)"),
+    (Terms(projection=mixing(3, 5)), r"projection has shape \(1, 1, 3, 5\); .* 3 or 1, 4 or 1\)"),
+    (UNLIKE, r"projection has shape \(1, 1, 2, 4\)"),
+]
+
+
+@pytest.mark.parametrize(("terms", "message"), WRONG)
+def test_terms_of_another_shape(terms: Terms, message: str) -> None:
+    for kernel in ("auto", "dense"):
+        with pytest.raises(StructPEError, match=message):
+            attend(Q, Q, Q, terms, kernel)
+
+
+def test_maps_may_change_the_width() -> None:
+    def double(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.cat([q, q], dim=-1), torch.cat([k, k], dim=-1)
+
+    assert attend(Q, Q, Q, Terms(maps=(double,), key=(lookup(H, 2 * D),))).shape == Q.shape
