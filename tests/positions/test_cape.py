@@ -108,7 +108,7 @@ def test_places_may_be_centred() -> None:
 @pytest.mark.parametrize("options", [{"shift": -1.0}, {"local": -0.1}, {"scaling": 0.9}])
 def test_impossible_augmentations_are_refused(options: dict[str, float]) -> None:
     for cls in (CAPE, CAPE2D):
-        with pytest.raises(PositionError, match="give 0 or more|shifts of 0 or more and a scaling of 1 or more"):
+        with pytest.raises(PositionError, match=r"give 0 or more|shifts of 0 or more and a scaling of 1 or more"):
             cls(Dims(8, 2, 1), **options)
 
 

@@ -314,7 +314,7 @@ def test_segments_that_are_none_are_refused(name: str) -> None:
         ask([0, -1, 1])
     with pytest.raises(PositionError, match="needs an integer per unit, the number of its segment"):
         ask([0.0, 0.5, 1.0])
-    with pytest.raises(PositionError, match="'segments' of position model .* is 0; give 1 or more"):
+    with pytest.raises(PositionError, match=r"'segments' of position model .* is 0; give 1 or more"):
         MODELS[name](DIMS, segments=0)  # type: ignore[call-arg]
 
 

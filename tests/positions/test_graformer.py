@@ -91,7 +91,7 @@ def test_no_step_by_step() -> None:
 
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0)])
 def test_ranges_below_one_are_refused(sizes: tuple[int, int]) -> None:
-    with pytest.raises(PositionError, match="'(reach|within)' of position model 'graformer' is 0; give 1 or more"):
+    with pytest.raises(PositionError, match=r"'(reach|within)' of position model 'graformer' is 0; give 1 or more"):
         Graformer(Dims(4, 2, 1), reach=sizes[0], within=sizes[1])
 
 
