@@ -79,7 +79,7 @@ def test_waves_start_as_nearness() -> None:
 
 @pytest.mark.parametrize("wrong", [{"axes": 0}, {"features": 5}, {"hidden": 0}, {"gamma": 0.0}])
 def test_sizes_that_are_none(wrong: dict[str, float]) -> None:
-    with pytest.raises(PositionError, match=r"give 1 or more|an even number of features and a gamma above 0; given are"):
+    with pytest.raises(PositionError, match=r"give 1 or more|an even number of features and a gamma above 0; given"):
         Continuous(Dims(8, 2, 1), **wrong)
 
 
