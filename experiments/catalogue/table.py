@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 from tasks import TASKS, Shakespeare
+from train import configs
 
 from structpe.positions import MODELS
 
@@ -88,9 +89,12 @@ def not_applied(found: Results) -> str:
         for model, runs in found[task].items():
             if "why not" in runs[0]:
                 reasons[task][runs[0]["why not"]].append(model)
-    lines = ["An empty cell means that the model does not apply, or takes too long:", ""]
+    lines = ["An empty cell means that the model does not apply, takes too long, or has not been run:", ""]
     for task, of_task in reasons.items():
         lines += [f"- {task}: {', '.join(sorted(models))}: {why}" for why, models in of_task.items()]
+    for name, each in TASKS.items():
+        if left := [model for model in configs(each) if model not in found[name]]:
+            lines.append(f"- {name}: {', '.join(left)}: not run yet")
     return "\n".join(lines)
 
 
