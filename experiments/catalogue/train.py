@@ -33,7 +33,8 @@ LONGEST, FIRST = 60, 20
 def configs(task: type[Task]) -> dict[str, Any]:
     """Every model of the registry with its defaults; without a reading order, offsets become graph distances.
 
-    Those that scale rotary positions are told the length of the texts that they are trained on.
+    Those that scale rotary positions are told the length of the texts that they are trained on, and tree positions take
+    a tree of any branching as a binary one.
     """
     found: dict[str, Any] = {NONE: []}
     for name, model in MODELS.items():
@@ -41,6 +42,8 @@ def configs(task: type[Task]) -> dict[str, Any]:
         default = options.get("encoding")
         if task.causal and "trained" in options:
             found[name] = {"name": name, "trained": task.length}
+        elif name in ("tpe", "tpe-onehot") and not task.causal:  # nodes have more children than it has branches
+            found[name] = {"name": name, "encoding": {"name": "branch-path", "depth": 32, "width": 2, "binary": True}}
         elif not task.ordered and isinstance(default, Encoding) and default == ENCODINGS["offset"]():
             found[f"{name} on distance"] = {"name": name, "encoding": "undirected-distance"}
         elif model.spec.structure not in (("tree", "graph", "grid") if task.causal else ("grid",)):
