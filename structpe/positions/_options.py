@@ -14,8 +14,8 @@ __all__ = ["check_numbers"]
 _LARGEST = 1e30
 """Float32 ends at 3.4e38, and numbers are squared and summed."""
 
-_LARGEST_WHOLE = (1 << 63) - 1
-"""PyTorch counts in 64 bits."""
+_LARGEST_SIZE, _LARGEST_SEED = (1 << 31) - 1, (1 << 63) - 1
+"""More rows, layers, ... no memory holds; PyTorch's seeds have 64 bits."""
 
 
 def check_numbers(model: str, parameters: Mapping[str, Parameter], given: Mapping[str, Any]) -> None:
@@ -45,8 +45,9 @@ def _problem(option: str, default: Any, value: Any) -> str:
         return next(filter(None, (_of_real(each) for each in _numbers(value))), "")
     if not _is_number(value):
         return ""
-    if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
-        return f"give {_LARGEST_WHOLE} at most"
+    most = _LARGEST_SEED if option == "seed" else _LARGEST_SIZE
+    if isinstance(value, int) and value > most:
+        return f"give {most} at most"
     if problem := _of_real(value):
         return problem
     if option == "base" and value <= 1:

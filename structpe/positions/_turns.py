@@ -110,6 +110,13 @@ def check_longer(model: str, **factors: float) -> None:
             raise PositionError(f"position model {model!r} takes a {name} of 1 or more; given is {factor}")
 
 
+def check_above_zero(model: str, **numbers: float) -> None:
+    """Raise a :class:`PositionError` if one of the numbers, by which something is divided, is 0 or less."""
+    for name, number in numbers.items():
+        if number <= 0:
+            raise PositionError(f"position model {model!r} takes a {name} above 0; given is {number}")
+
+
 def length_of(model: str, given: float | None, usual: float) -> float:
     """How many times longer turned queries and keys become: what is given, or what is usual.
 

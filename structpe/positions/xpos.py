@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions._rows import numbers, of_arity
 from structpe.positions._sinusoids import frequencies
-from structpe.positions._turns import Turns, check_even, turns
+from structpe.positions._turns import Turns, check_above_zero, check_even, turns
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -43,6 +43,7 @@ class XPos(PositionModel, name="xpos"):
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fading: float = 512.0) -> None:
         check_even(self.name, dims)
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        check_above_zero(self.name, fading=fading)
         self.base, self.fading = base, fading
 
     def prepare(self, positions: Positions) -> Turns:

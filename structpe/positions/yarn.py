@@ -9,7 +9,7 @@ from structpe.encodings.order import Order
 from structpe.positions._ramps import ramp
 from structpe.positions._rows import of_arity
 from structpe.positions._sinusoids import frequencies
-from structpe.positions._turns import Turns, check_even, check_longer, length_of, turns
+from structpe.positions._turns import Turns, check_above_zero, check_even, check_longer, length_of, turns
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
@@ -63,6 +63,7 @@ class YaRN(PositionModel, name="yarn"):
     ) -> None:
         check_even(self.name, dims)
         check_longer(self.name, scale=scale, trained=trained)
+        check_above_zero(self.name, fast=fast, slow=slow)
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
         self.base, self.scale, self.trained, self.fast, self.slow = base, scale, trained, fast, slow
         self.truncate = truncate
