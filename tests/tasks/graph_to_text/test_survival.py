@@ -21,6 +21,7 @@ from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.train import train
 from tests.tasks.graph_to_text.tiny import changed, tiny
+from tests.tasks.graph_to_text.trial import is_trial
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,8 +55,9 @@ def whole(config: GraphToTextConfig, folder: Path) -> None:
     collate = Preparer.collate
 
     def told(self: Preparer, examples: Sequence[Example]) -> Batch:
-        with (folder / "ids-0.txt").open("a") as file:
-            print(*(example.id for example in examples), file=file)
+        if not is_trial():
+            with (folder / "ids-0.txt").open("a") as file:
+                print(*(example.id for example in examples), file=file)
         return collate(self, examples)
 
     with pytest.MonkeyPatch.context() as patch:
