@@ -18,8 +18,9 @@ BELOW: dict[str, set[str]] = {
     "positions": {"encodings", "feature_maps", "terms"},
     "citing": {"positions"},
     "data": {"positions", "readers", "transforms"},
+    "benchmarks": {"data"},
     "nn": {"attention", "data"},
-    "tasks": {"nn", "citing"},
+    "tasks": {"nn", "citing", "benchmarks"},
     "cli": {"tasks"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
@@ -27,8 +28,8 @@ FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "safetensors
 # A subclass of Lightning's classes needs them when it is defined. Only what trains imports these modules.
 FOREIGN_IN = {"structpe.tasks.training": {"lightning"}}
 # Folders in which one file is one member of a registry, and the files there that are for all of them.
-REGISTRIES = ("attention", "cli", "encodings", "positions")
-SHARED = {"base", "build", "main"}
+REGISTRIES = ("attention", "benchmarks", "cli", "encodings", "positions")
+SHARED = {"base", "build", "main", "metrics"}
 
 MODULES = modules()
 

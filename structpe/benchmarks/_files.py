@@ -1,0 +1,43 @@
+"""Files of benchmarks, read without unpickling anything."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import ReadError
+
+__all__ = ["arrays", "needed"]
+
+
+def needed(file: Path) -> Path:
+    """The file itself.
+
+    Raises:
+        ReadError: it is not there.
+    """
+    if not file.is_file():
+        raise ReadError(f"there is no file {file.name} in {file.parent}; give the folder that holds it")
+    return file
+
+
+def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
+    """Arrays of an ``.npz`` file.
+
+    Raises:
+        ReadError: the file is missing or damaged, lacks an array, or holds pickled objects.
+    """
+    try:
+        with np.load(needed(file), allow_pickle=False) as content:
+            if lacking := [name for name in names if name not in content.files]:
+                known = ", ".join(content.files)
+                raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
+            return [content[name] for name in names]
+    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+        raise ReadError(f"no file of arrays ({' '.join(str(error).split())}); bring back the original").at(
+            str(file)
+        ) from None

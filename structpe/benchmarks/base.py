@@ -1,0 +1,182 @@
+"""A benchmark: graphs, what is to be predicted of them, the official splits, and the official metric.
+
+A file of this package holds one family of them. Its functions are entered by :func:`benchmark`, and from then on have a
+name in studies, in the docs and in the tests. They read local files; what must be fetched first is said by an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.benchmarks.metrics import METRICS, Metric
+from structpe.data.features import Features
+from structpe.errors import ConfigError, ReadError
+from structpe.registry import Registry
+from structpe.structure import Ids, Structure
+
+__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Objective", "Split", "benchmark", "load"]
+
+
+class Split(NamedTuple):
+    """Numbers of graphs, or of nodes where there is one graph, to train on, to select by, and to report."""
+
+    train: Ids
+    valid: Ids
+    test: Ids
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is to be predicted, and how a prediction is scored.
+
+    Args:
+        level: of each graph, or of each node of the one graph.
+        kind: ``numbers`` (regression, mean absolute error), ``class`` (one of ``outputs``, cross entropy), ``labels``
+            (``outputs`` yes-or-no questions, binary cross entropy; NaN where the answer is not known), or ``tokens``
+            (a sequence of up to ``length`` of ``outputs`` categories, one head for each place).
+        outputs: how many numbers, classes, labels, or categories of tokens.
+        metric: name of the official metric, in :data:`structpe.benchmarks.metrics.METRICS`.
+        length: of ``tokens``.
+    """
+
+    level: Literal["graph", "node"]
+    kind: Literal["numbers", "class", "labels", "tokens"]
+    outputs: int
+    metric: str
+    length: int = 1
+
+    @property
+    def measure(self) -> Metric:
+        """The official metric."""
+        return METRICS[self.metric]
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Graphs with targets and splits.
+
+    Node features are the feature ``x`` of each structure, edge features ``edge_x``; both have one row per node or
+    edge. An undirected edge is stored once.
+
+    Args:
+        name: how tables call it; a data set that is not the official one says so here.
+        graphs: g structures; one where nodes are predicted.
+        targets: of g graphs, or of n nodes: (., outputs) float for ``numbers`` and ``labels``, (.,) integers for
+            ``class``, -1 where unknown, (., length) integers for ``tokens``.
+        splits: the official ones; several where the protocol takes the mean over them.
+        nodes: what ``x`` is; None where nodes have no features.
+        edges: what ``edge_x`` is.
+        objective: what is to be predicted.
+        note: what must be said beside its numbers.
+
+    Raises:
+        ConfigError: features, targets or splits do not fit the graphs.
+    """
+
+    name: str
+    graphs: Sequence[Structure]
+    targets: NDArray[Any]
+    splits: tuple[Split, ...]
+    nodes: Features
+    edges: Features
+    objective: Objective
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the whole once, so that no training fails in the middle of an epoch."""
+        single = self.objective.level == "node"
+        if single and len(self.graphs) != 1:
+            raise self.error(f"nodes are predicted of one graph; there are {len(self.graphs)}")
+        count = self.graphs[0].size if single else len(self.graphs)
+        if len(self.targets) != count:
+            raise self.error(f"there are {len(self.targets)} targets for {count} {self.objective.level}s")
+        if not self.splits:
+            raise self.error("there is no split; give one at least")
+        for split in self.splits:
+            for part, numbers in zip(Split._fields, split, strict=True):
+                if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
+                    raise self.error(
+                        f"the {part} split names {numbers.max()}; {self.objective.level}s are 0..{count - 1}"
+                    )
+        self._check_features()
+
+    def _check_features(self) -> None:
+        for what, key, features in (("node", "x", self.nodes), ("edge", "edge_x", self.edges)):
+            if features is None:
+                continue
+            values = [graph.features.get(key) for graph in self.graphs]
+            if (lacking := next((i for i, v in enumerate(values) if v is None), None)) is not None:
+                raise self.error(f"graph {lacking} has no {what} features {key!r}")
+            try:
+                features.check(np.concatenate([v for v in values if v is not None]), f"the {what} features")
+            except ConfigError as error:
+                raise error.at(self.name) from None
+
+    def error(self, message: str) -> ConfigError:
+        """An error that names this benchmark."""
+        return ConfigError(message).at(self.name)
+
+
+@dataclass(frozen=True)
+class Loader:
+    """How a benchmark is read.
+
+    Attributes:
+        name: its name in the registry.
+        doc: what it is, in one line.
+        load: (folder, **options) -> the benchmark; ``folder`` holds its files.
+    """
+
+    name: str
+    doc: str
+    load: Callable[..., Benchmark]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of what may be given beside the folder."""
+        return tuple(inspect.signature(self.load).parameters)[1:]
+
+
+BENCHMARKS: Registry[Loader] = Registry("structpe.benchmarks", "benchmark", ConfigError)
+"""Every benchmark by its name."""
+
+L = TypeVar("L", bound=Callable[..., Benchmark])
+
+
+def benchmark(name: str) -> Callable[[L], L]:
+    """Enter a function (folder, **options) -> Benchmark into the registry; its docstring is its doc."""
+
+    def enter(load: L) -> L:
+        doc = (inspect.getdoc(load) or "").partition("\n")[0]
+        BENCHMARKS.add(name, Loader(name, doc, load))
+        return load
+
+    return enter
+
+
+def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
+    """Read a benchmark.
+
+    Args:
+        name: one of :data:`BENCHMARKS`.
+        folder: where its files are.
+        options: of the benchmark.
+
+    Raises:
+        ConfigError: there is no such benchmark or option.
+        ReadError: the folder or a file in it is missing or damaged.
+    """
+    loader, folder = BENCHMARKS[name], Path(folder)
+    if wrong := [option for option in options if option not in loader.options]:
+        known = ", ".join(loader.options) or "none"
+        raise ConfigError(f"benchmark {name!r} has no option {wrong[0]!r}; its options: {known}")
+    if not folder.is_dir():
+        raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
+    return loader.load(folder, **options)
