@@ -1,0 +1,125 @@
+"""Citation graphs: the subjects of papers, from their words and what they cite (Yang et al. 2016; Sen et al. 2008)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.benchmarks._files import needed
+from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
+from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
+from structpe.data.features import Numbers
+from structpe.errors import ReadError
+from structpe.structure import Ids, Structure
+
+__all__ = ["citeseer", "cora", "pubmed"]
+
+VALID = 500
+
+
+@benchmark("cora")
+def cora(folder: Path, normalise: bool = True) -> Benchmark:
+    """Cora: seven subjects of 2,708 papers; the public split of 140, 500 and 1,000.
+
+    Files: ``ind.cora.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
+
+    Args:
+        folder: where the files are.
+        normalise: whether the features of a paper are divided by their sum, as is usual.
+    """
+    return _planetoid(folder, "cora", "Cora", normalise)
+
+
+@benchmark("citeseer")
+def citeseer(folder: Path, normalise: bool = True) -> Benchmark:
+    """CiteSeer: six subjects of 3,327 papers; the public split of 120, 500 and 1,000.
+
+    Of 15 papers neither words nor subject are known: their features are 0, and they are in no part of the split.
+
+    Files: ``ind.citeseer.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
+
+    Args:
+        folder: where the files are.
+        normalise: whether the features of a paper are divided by their sum, as is usual.
+    """
+    return _planetoid(folder, "citeseer", "CiteSeer", normalise)
+
+
+@benchmark("pubmed")
+def pubmed(folder: Path, normalise: bool = True) -> Benchmark:
+    """PubMed: three subjects of 19,717 papers; the public split of 60, 500 and 1,000.
+
+    Files: ``ind.pubmed.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
+
+    Args:
+        folder: where the files are.
+        normalise: whether the features of a paper are divided by their sum, as is usual.
+    """
+    return _planetoid(folder, "pubmed", "PubMed", normalise)
+
+
+def _planetoid(folder: Path, name: str, title: str, normalise: bool) -> Benchmark:
+    file = {part: folder / f"ind.{name}.{part}" for part in ("allx", "ally", "tx", "ty", "y", "graph", "test.index")}
+    edges, size = _edges(file["graph"])
+    tested = _numbers(file["test.index"], size)
+    words, tested_words = (pickled_matrix(file[part]).toarray().astype(np.float32) for part in ("allx", "tx"))
+    features = _placed(words, tested_words, tested, size, file["tx"])
+    classes = _placed(pickled_array(file["ally"]), pickled_array(file["ty"]), tested, size, file["ty"])
+    trained = len(pickled_array(file["y"]))
+    if normalise:
+        sums = features.sum(axis=1, keepdims=True)
+        features = features / np.where(sums, sums, 1)
+    valid = np.arange(trained, trained + VALID)
+    return Benchmark(
+        name=title,
+        graphs=[Structure(("",) * size, edges, directed=False, features={"x": features}, name=title)],
+        targets=np.where(classes.any(axis=1), classes.argmax(axis=1), -1),
+        splits=(Split(np.arange(trained), valid, np.sort(tested)),),
+        nodes=Numbers(features.shape[1]),
+        edges=None,
+        objective=Objective("node", "class", classes.shape[1], "accuracy"),
+        note="the public split" + ("; features of a paper are divided by their sum" if normalise else ""),
+    )
+
+
+def _edges(file: Path) -> tuple[Ids, int]:
+    """Each citation once, and the number of papers; the files have some of them twice, and papers that cite themselves.
+
+    Raises:
+        ReadError: papers are not numbered 0, 1, 2 and so on.
+    """
+    lists = pickled_lists(file)
+    size = len(lists)
+    cited = [other for others in lists.values() for other in others]
+    if not size or set(lists) != set(range(size)) or min(cited, default=0) < 0 or max(cited, default=0) >= size:
+        raise ReadError(f"{size} papers are not numbered 0..{size - 1}; bring back the original").at(str(file))
+    citing = np.repeat(list(lists), [len(others) for others in lists.values()])
+    pairs = np.sort(np.stack([citing, np.array(cited, dtype=np.int64)], axis=1), axis=1)
+    return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0), size
+
+
+def _numbers(file: Path, size: int) -> Ids:
+    try:
+        numbers = np.array([int(text) for text in needed(file).read_text(encoding="utf-8").split()], dtype=np.int64)
+    except ValueError:
+        raise ReadError("a number of a paper in each line is needed; bring back the original").at(str(file)) from None
+    if not len(numbers) or len(np.unique(numbers)) < len(numbers) or numbers.min() < 0 or numbers.max() >= size:
+        raise ReadError(f"numbers of papers from 0..{size - 1}, each once, are needed; bring back the original").at(
+            str(file)
+        )
+    return numbers
+
+
+def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, file: Path) -> NDArray[Any]:
+    """(size, k): rows of the first papers, then those of the tested by their numbers, 0 for papers without a row."""
+    if tested.shape != (len(numbers), first.shape[1]) or len(first) > numbers.min():
+        raise ReadError(
+            f"rows of shape {tested.shape} after {first.shape} do not fit {len(numbers)} tested papers from number "
+            f"{numbers.min()} on; bring back the original"
+        ).at(str(file))
+    rows = np.zeros((size, first.shape[1]), dtype=first.dtype)
+    rows[: len(first)], rows[numbers] = first, tested
+    return rows
