@@ -6,40 +6,53 @@ import csv
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from structpe.errors import MissingExtra, ReadError
+from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, atom_features, bond_features
 from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
-__all__ = ["molecule", "smiles"]
+__all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "molecule", "parsed", "smiles"]
+
+Kind = Literal["none", "ogb"]
 
 
-def molecule(smiles: str, name: str = "") -> Structure:
+def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool = True) -> Structure:
     """A molecule: a node per heavy atom, labelled by its symbol, an undirected edge per bond, by its type.
 
     Bond types are ``single``, ``double``, ``triple`` and ``aromatic`` (and RDKit's rarer ones); hydrogens are left
     implicit unless SMILES writes them as atoms of their own. There is no reading order and no root.
 
+    Args:
+        smiles: the text.
+        name: where it comes from, for error messages.
+        features: ``ogb`` adds the features of the Open Graph Benchmark: ``x`` (n, 9) and ``edge_x`` (e, 3), integers
+            of :data:`ATOM_CATEGORIES` and :data:`BOND_CATEGORIES`.
+        strict: whether a valence that RDKit does not permit is an error; see :func:`parsed`.
+
     Raises:
-        ReadError: the text is no SMILES, or no molecule by the rules of valence.
+        ReadError: the text is no SMILES, no molecule by the rules of valence, or ``features`` are unknown.
     """
-    parsed = _parsed(smiles)
-    edges = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in parsed.GetBonds()]
+    if features not in ("none", "ogb"):
+        raise ReadError(f"there are no features {features!r} of molecules; known: 'none', 'ogb'")
+    found = parsed(smiles, strict)
+    edges = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in found.GetBonds()]
     return Structure(
-        tuple(atom.GetSymbol() for atom in parsed.GetAtoms()),
+        tuple(atom.GetSymbol() for atom in found.GetAtoms()),
         np.array(edges, dtype=np.int64).reshape(-1, 2),
-        tuple(str(bond.GetBondType()).lower() for bond in parsed.GetBonds()),
+        tuple(bond.GetBondType().name.lower() for bond in found.GetBonds()),
         directed=False,
+        features={"x": atom_features(found), "edge_x": bond_features(found)} if features == "ogb" else {},
         name=name,
     )
 
 
 @reader("smiles", ".csv .smi .smiles")
-def smiles(path: Path, column: str = "smiles") -> Iterator[Outcome]:
+def smiles(path: Path, column: str = "smiles", features: Kind = "none") -> Iterator[Outcome]:
     """SMILES: a column of a CSV file with a header, or in other files a SMILES per line and after a blank its name.
 
     The other columns become ``metadata``, and so does the SMILES.
@@ -47,11 +60,12 @@ def smiles(path: Path, column: str = "smiles") -> Iterator[Outcome]:
     Args:
         path: a CSV file, by its suffix ``.csv``, or a list.
         column: the column of the CSV file that holds the SMILES.
+        features: of atoms and bonds, as in :func:`molecule`.
     """
-    return _table(path, column) if path.suffix == ".csv" else _list(path)
+    return _table(path, column, features) if path.suffix == ".csv" else _list(path, features)
 
 
-def _table(path: Path, column: str) -> Iterator[Outcome]:
+def _table(path: Path, column: str, features: Kind) -> Iterator[Outcome]:
     rows = _rows(csv.reader((line + "\n" for _, line in lines(path)), strict=True))
     _, header = next(rows, (1, []))
     if not header:
@@ -60,13 +74,13 @@ def _table(path: Path, column: str) -> Iterator[Outcome]:
         known = ", ".join(map(shown, header))
         raise ReadError(f"there is no column {column!r}; give column=, one of: {known}").at("line 1")
     for number, (line, row) in enumerate(rows, 1):
-        yield attempt(partial(_row, header, row, column, number, path.name), line=line)
+        yield attempt(partial(_row, header, row, column, number, path.name, features), line=line)
 
 
-def _list(path: Path) -> Iterator[Outcome]:
+def _list(path: Path, features: Kind) -> Iterator[Outcome]:
     for number, (line, text) in enumerate(((n, t.strip()) for n, t in lines(path) if t.strip()), 1):
         smiles, name = (*text.split(None, 1), "")[:2]
-        yield attempt(partial(_item, smiles, name or str(number), {}, path.name), name, line)
+        yield attempt(partial(_item, smiles, name or str(number), {}, path.name, features), name, line)
 
 
 def _rows(rows: Any) -> Iterator[tuple[int, list[str]]]:
@@ -82,18 +96,29 @@ def _rows(rows: Any) -> Iterator[tuple[int, list[str]]]:
             yield line, row
 
 
-def _row(header: list[str], row: list[str], column: str, number: int, file: str) -> Item:
+def _row(header: list[str], row: list[str], column: str, number: int, file: str, features: Kind) -> Item:
     if len(row) != len(header):
         raise ReadError(f"the row has {len(row)} cells, the header {len(header)}; quote cells that hold commas")
     cells = dict(zip(header, row, strict=True))
-    return _item(cells[column].strip(), cells.get("id", str(number)), cells, file)
+    return _item(cells[column].strip(), cells.get("id", str(number)), cells, file, features)
 
 
-def _item(smiles: str, id: str, metadata: Mapping[str, str], file: str) -> Item:
-    return Item(molecule(smiles, f"{file}:{id}"), id=id, metadata={"smiles": smiles, **metadata})
+def _item(smiles: str, id: str, metadata: Mapping[str, str], file: str, features: Kind) -> Item:
+    return Item(molecule(smiles, f"{file}:{id}", features), id=id, metadata={"smiles": smiles, **metadata})
 
 
-def _parsed(smiles: str) -> Any:
+def parsed(smiles: str, strict: bool = True) -> Any:
+    """A SMILES as a molecule of RDKit.
+
+    Args:
+        smiles: the text.
+        strict: whether a valence that RDKit does not permit is an error. RDKit has narrowed what it permits of boron
+            and metals over the years, so that molecules of older data sets are among these. Everything else that
+            RDKit does to a molecule (rings, aromaticity, hybridization, stereo, hydrogens) is done to them too.
+
+    Raises:
+        ReadError: the text is no SMILES, or no molecule.
+    """
     try:
         from rdkit import Chem, rdBase
     except ImportError:
@@ -102,11 +127,25 @@ def _parsed(smiles: str) -> Any:
         raise ReadError("the SMILES is empty; give one, or remove the line")
     # What RDKit would print is said in the error instead.
     quiet = rdBase.BlockLogs()
-    parsed: Any = Chem.MolFromSmiles(smiles)
-    draft: Any = Chem.MolFromSmiles(smiles, sanitize=False) if parsed is None else None
-    problems = [] if draft is None else [problem.Message() for problem in Chem.DetectChemistryProblems(draft)]
+    found: Any = Chem.MolFromSmiles(smiles)
+    draft: Any = Chem.MolFromSmiles(smiles, sanitize=False) if found is None else None
+    problems = [] if draft is None else list(Chem.DetectChemistryProblems(draft))
+    if problems and not strict and all(problem.GetType() == "AtomValenceException" for problem in problems):
+        found = _with_any_valence(draft)
     del quiet
-    if parsed is not None:
-        return parsed
-    reason = problems[0] if problems else "it does not follow the grammar"
+    if found is not None:
+        return found
+    reason = problems[0].Message() if problems else "it does not follow the grammar"
     raise ReadError(f"{shown(smiles)} is not a molecule that RDKit can read: {reason}; correct or remove it")
+
+
+def _with_any_valence(draft: Any) -> Any:
+    """What ``MolFromSmiles`` does after parsing, without the check of valences."""
+    from rdkit import Chem
+
+    draft.UpdatePropertyCache(strict=False)
+    Chem.SanitizeMol(draft, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
+    found: Any = Chem.RemoveHs(draft, sanitize=False)
+    found.UpdatePropertyCache(strict=False)  # the hydrogens that were removed are implicit ones now
+    Chem.AssignStereochemistry(found, cleanIt=True, force=True)
+    return found

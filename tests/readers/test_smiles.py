@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from rdkit import Chem
 
 from structpe.errors import ReadError
 from structpe.readers import read
-from structpe.readers.smiles import molecule
+from structpe.readers._ogb_features import atom_features, bond_features
+from structpe.readers.smiles import _with_any_valence, molecule
 from tests.corpora import SAMPLES, corpus
 
 
@@ -65,3 +67,48 @@ def test_real_molecules():
     assert len(read(corpus("molecules/moleculenet/esol.csv"))) == 1128
     reading = read(corpus("molecules/moleculenet/bbbp.csv"), on_error="skip")
     assert reading.report().startswith("skipped 11 of 2050 items:")
+
+
+def test_features_of_the_open_graph_benchmark():
+    structure = molecule("Cl[C@H](/C=C/C)Br", features="ogb")
+    # Carbon, turning counterclockwise, 4 neighbours with hydrogens, charge 0, 1 hydrogen, no radical, SP3, open chain.
+    assert structure.features["x"][1].tolist() == [5, 2, 4, 5, 1, 0, 2, 0, 0]
+    assert structure.features["edge_x"][2].tolist() == [1, 2, 0]
+    assert structure.relations[2] == "double"
+    # Carbon of an aromatic ring; bonds of it are conjugated.
+    benzene = molecule("c1ccccc1", features="ogb")
+    assert benzene.features["x"].tolist() == [[5, 0, 3, 5, 1, 0, 1, 1, 1]] * 6
+    assert benzene.features["edge_x"].tolist() == [[3, 0, 1]] * 6
+    # An atom of no element, charges beyond 5 and no bond at all fall into the last categories.
+    assert molecule("*", features="ogb").features["x"][0].tolist() == [118, 0, 0, 5, 0, 0, 5, 0, 0]
+    assert molecule("[U+6]", features="ogb").features["x"][0, [0, 3]].tolist() == [91, 11]
+    assert molecule("[Ar]", features="ogb").features["edge_x"].shape == (0, 3)
+
+
+def test_a_table_may_be_read_with_features(write):
+    (item,) = read(write("a.csv", "smiles\nCO\n"), features="ogb")
+    assert item.structure.features["x"].tolist() == [[5, 0, 4, 5, 3, 0, 2, 0, 0], [7, 0, 2, 5, 1, 0, 2, 0, 0]]
+    with pytest.raises(ReadError, match="there are no features 'ecfp' of molecules; known: 'none', 'ogb'"):
+        read(write("a.csv", "smiles\nCO\n"), features="ecfp")
+
+
+def test_a_valence_that_rdkit_does_not_permit_may_be_kept():
+    text = "Cc1ccc([B-2]2(c3ccc(C)cc3)=NCCO2)cc1"
+    with pytest.raises(ReadError, match="Explicit valence for atom # 5 B, 5, is greater than permitted"):
+        molecule(text)
+    structure = molecule(text, features="ogb", strict=False)
+    assert structure.relations.count("aromatic") == 12
+    assert structure.features["x"][5].tolist() == [4, 0, 4, 3, 0, 0, 2, 0, 1]
+    with pytest.raises(ReadError, match="does not follow the grammar"):
+        molecule("C(C", strict=False)
+    with pytest.raises(ReadError, match="Can't kekulize"):
+        molecule("c1cccc1", strict=False)
+
+
+@pytest.mark.parametrize("text", ["[2H]C([H])(O)/C=C/[C@@H](F)Cl", "c1ccc2[nH]ccc2c1.[Na+]", "C[N+](=O)[O-]", "[H][H]"])
+def test_keeping_any_valence_changes_nothing_else(text):
+    exact = molecule(text, features="ogb")
+    kept = _with_any_valence(Chem.MolFromSmiles(text, sanitize=False))
+    assert exact.nodes == tuple(atom.GetSymbol() for atom in kept.GetAtoms())
+    assert exact.features["x"].tolist() == atom_features(kept).tolist()
+    assert exact.features["edge_x"].tolist() == bond_features(kept).tolist()

@@ -1,0 +1,68 @@
+"""Features of atoms and bonds as the Open Graph Benchmark has them (Hu et al. 2020), from RDKit alone.
+
+The columns of an atom: atomic number, chirality, degree with hydrogens, formal charge, hydrogens, radical electrons,
+hybridization, whether aromatic, whether in a ring. Of a bond: type, stereo, whether conjugated. All but the last of
+the whole numbers, and the names, have a last category for anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structpe.errors import ReadError
+from structpe.structure import Ids
+
+__all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "atom_features", "bond_features"]
+
+ATOM_CATEGORIES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
+"""Number of categories of each column of an atom."""
+
+BOND_CATEGORIES = (5, 6, 2)
+"""Number of categories of each column of a bond."""
+
+CHIRALITY = {"CHI_UNSPECIFIED": 0, "CHI_TETRAHEDRAL_CW": 1, "CHI_TETRAHEDRAL_CCW": 2, "CHI_OTHER": 3}
+HYBRIDIZATION = {"SP": 0, "SP2": 1, "SP3": 2, "SP3D": 3, "SP3D2": 4}
+BONDS = {"SINGLE": 0, "DOUBLE": 1, "TRIPLE": 2, "AROMATIC": 3}
+STEREO = {"STEREONONE": 0, "STEREOZ": 1, "STEREOE": 2, "STEREOCIS": 3, "STEREOTRANS": 4, "STEREOANY": 5}
+
+
+def atom_features(molecule: Any) -> Ids:
+    """(n, 9) categories of the atoms of an RDKit molecule."""
+    return np.array([_atom(atom) for atom in molecule.GetAtoms()], dtype=np.int64).reshape(-1, len(ATOM_CATEGORIES))
+
+
+def bond_features(molecule: Any) -> Ids:
+    """(e, 3) categories of the bonds of an RDKit molecule.
+
+    Raises:
+        ReadError: a bond has a stereo that OGB has no category for (an atropisomer).
+    """
+    return np.array([_bond(bond) for bond in molecule.GetBonds()], dtype=np.int64).reshape(-1, len(BOND_CATEGORIES))
+
+
+def _atom(atom: Any) -> tuple[int, ...]:
+    return (
+        _within(atom.GetAtomicNum(), 1, 118),
+        CHIRALITY.get(atom.GetChiralTag().name, 4),
+        _within(atom.GetTotalDegree(), 0, 10),
+        _within(atom.GetFormalCharge(), -5, 5),
+        _within(atom.GetTotalNumHs(), 0, 8),
+        _within(atom.GetNumRadicalElectrons(), 0, 4),
+        HYBRIDIZATION.get(atom.GetHybridization().name, 5),
+        int(atom.GetIsAromatic()),
+        int(atom.IsInRing()),
+    )
+
+
+def _bond(bond: Any) -> tuple[int, ...]:
+    stereo = bond.GetStereo().name
+    if stereo not in STEREO:
+        raise ReadError(f"a bond has the stereo {stereo}, which is not among OGB's categories: {', '.join(STEREO)}")
+    return BONDS.get(bond.GetBondType().name, 4), STEREO[stereo], int(bond.GetIsConjugated())
+
+
+def _within(number: int, low: int, high: int) -> int:
+    """Its place in low..high, or one past the last for any other number."""
+    return number - low if low <= number <= high else high - low + 1
