@@ -133,6 +133,8 @@ class Spec:
     note: str = ""
 
 
+SITES = ("inputs", "layer", "sources", "terms")
+
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
 """Every position model by its name."""
 
@@ -202,6 +204,11 @@ class PositionModel(nn.Module, ABC):
         """What changes in the attention of the layer of this site."""
         del prepared, site
         return Terms()
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """At which of ``inputs``, ``layer``, ``sources`` and ``terms`` it has something to say."""
+        return frozenset(site for site in SITES if getattr(type(self), site) is not getattr(PositionModel, site))
 
     @property
     def own_attention(self) -> bool:
@@ -282,7 +289,7 @@ class Sum(PositionModel):
             )
         if len(blocks := [model.name for model in parts if model.own_attention]) > 1:
             raise PositionError(f"{' and '.join(blocks)} each bring an attention of their own; only one of a sum may")
-        if blocks and (lost := [model.name for model in parts if type(model).sources is not PositionModel.sources]):
+        if blocks and (lost := [model.name for model in parts if "sources" in model.sites]):
             raise PositionError(
                 f"{blocks[0]} brings an attention of its own, which does not ask what queries, keys and values are "
                 f"made of, so that {' and '.join(lost)} would not be heard; leave one of them out"
@@ -308,6 +315,11 @@ class Sum(PositionModel):
 
     def terms(self, prepared: list[Any], site: Site) -> Terms:
         return sum((m.terms(p, site) for m, p in zip(self._each(), prepared, strict=True)), Terms())
+
+    @property
+    def sites(self) -> frozenset[str]:
+        """At which one of the summands has something to say."""
+        return frozenset().union(*(model.sites for model in self._each()))
 
     @property
     def own_attention(self) -> bool:

@@ -1,0 +1,111 @@
+"""Edges as message passing reads them: grouped by target, and by source for the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from structpe.structure import Ids, Structure
+
+__all__ = ["Directions", "Neighbours"]
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The edges of one structure, each walked both ways, grouped by target.
+
+    Attributes:
+        source: (E,) where a message comes from.
+        target: (E,) where it goes, never decreasing.
+        edge: (E,) number of the edge in the structure.
+        against: (E,) whether it goes against the edge's direction; never so in an undirected structure.
+        by_source: (E,) the permutation that groups messages by source.
+    """
+
+    source: Ids
+    target: Ids
+    edge: Ids
+    against: np.ndarray
+    by_source: Ids
+
+    @classmethod
+    def of(cls, structure: Structure) -> Directions:
+        """A self-loop carries one message where the structure is undirected, and one each way otherwise."""
+        edges, numbers = structure.edges, np.arange(len(structure.edges))
+        back = numbers if structure.directed else numbers[edges[:, 0] != edges[:, 1]]
+        source = np.concatenate([edges[:, 0], edges[back, 1]])
+        target = np.concatenate([edges[:, 1], edges[back, 0]])
+        edge = np.concatenate([numbers, back])
+        against = np.arange(len(edge)) >= (len(numbers) if structure.directed else len(edge))
+        order = np.lexsort((source, target))
+        source, target = source[order], target[order]
+        return cls(source, target, edge[order], against[order], np.argsort(source, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The messages of a batch of N nodes, over all its graphs; grouped by target.
+
+    Attributes:
+        source: (E,) node that a message comes from.
+        target: (E,) node that it goes to, never decreasing.
+        starts: (N + 1,) the messages to node i are starts[i]..starts[i + 1] - 1.
+        by_source: (E,) the permutation that groups messages by source.
+        source_starts: (N + 1,) likewise in that order.
+        target_by_source: (E,) ``target[by_source]``, which every gradient asks for.
+    """
+
+    source: Int[Tensor, "E"]
+    target: Int[Tensor, "E"]
+    starts: Int[Tensor, "N1"]
+    by_source: Int[Tensor, "E"]
+    source_starts: Int[Tensor, "N1"]
+    target_by_source: Int[Tensor, "E"]
+
+    @classmethod
+    def join(cls, each: Sequence[Directions], sizes: Sequence[int]) -> Neighbours:
+        """Those of several graphs, whose nodes follow one another."""
+        nodes = np.cumsum([0, *sizes])
+        messages = np.cumsum([0, *(len(d.source) for d in each)])
+        source = np.concatenate([d.source + first for d, first in zip(each, nodes, strict=False)])
+        target = np.concatenate([d.target + first for d, first in zip(each, nodes, strict=False)])
+        by_source = np.concatenate([d.by_source + first for d, first in zip(each, messages, strict=False)])
+        arrays = (source, target, _starts(target, nodes[-1]), by_source, _starts(source, nodes[-1]), target[by_source])
+        return cls(*map(torch.from_numpy, arrays))
+
+    @property
+    def count(self) -> int:
+        """N, the number of nodes."""
+        return len(self.starts) - 1
+
+    @cached_property
+    def degrees(self) -> Int[Tensor, "N"]:
+        """How many messages come to each node."""
+        return self.starts.diff()
+
+    @cached_property
+    def inverse_degrees(self) -> Float[Tensor, "N"]:
+        """1 / D_i, D_i = 1 + the messages to node i."""
+        return 1.0 / (1 + self.degrees)
+
+    @cached_property
+    def symmetric_weights(self) -> Float[Tensor, "E"]:
+        """1 / sqrt(D_i D_j) of each message j -> i."""
+        root = self.inverse_degrees.sqrt()
+        return root[self.source] * root[self.target]
+
+    def to(self, device: torch.device) -> Neighbours:
+        """The same on another device."""
+        return Neighbours(*(getattr(self, field.name).to(device) for field in fields(self)))
+
+
+def _starts(nodes: Ids, count: int) -> Ids:
+    starts = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(nodes, minlength=count), out=starts[1:])
+    return starts

@@ -1,0 +1,31 @@
+"""Graph convolution (Kipf & Welling 2017)."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from structpe.data.neighbours import Neighbours
+from structpe.nn.convolutions.base import Convolution
+from structpe.nn.messages import spread
+
+__all__ = ["GCN"]
+
+
+class GCN(Convolution, name="gcn"):
+    """x_i' = W (x_i / D_i + sum_j x_j / sqrt(D_i D_j)) + b,  D_i = 1 + number of messages to i.
+
+    Kipf & Welling 2017, equation 2; each node is a neighbour of its own. Edge features are not read.
+
+    Args:
+        width: d.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.linear = nn.Linear(width, width)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
+        own = near.inverse_degrees.to(x.dtype)[:, None]
+        return self.linear(spread(x, near, near.symmetric_weights) + own * x), edges

@@ -1,0 +1,34 @@
+"""Graph isomorphism network with edge features (Hu et al. 2020)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.data.neighbours import Neighbours
+from structpe.nn.convolutions.base import Convolution
+from structpe.nn.messages import along, received
+
+__all__ = ["GINE"]
+
+
+class GINE(Convolution, name="gine"):
+    """x_i' = MLP((1 + e) x_i + sum_j relu(x_j + e_ji)),  MLP = Linear, rectifier, Linear; e is learned, 0 at first.
+
+    Hu et al. 2020, section 5 (as in the code of OGB).
+
+    Args:
+        width: d.
+    """
+
+    reads_edges = True
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
+        self.own = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
+        assert edges is not None
+        messages = (along(x, near) + edges).relu()
+        return self.mlp((1 + self.own) * x + received(messages, near)), edges

@@ -1,0 +1,109 @@
+"""Attention over the graphs of a batch: projections of all nodes at once, scores bucket by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structpe.attention import attend
+from structpe.data.graphs import Bucket, GraphBatch
+from structpe.nn.attention import Attention
+from structpe.positions.base import Dims, PositionModel, Site, Sources
+from structpe.terms import Terms
+
+__all__ = ["Asking", "GraphAttention"]
+
+
+class Asking:
+    """A position model asked about a batch, for one forward pass.
+
+    Args:
+        position: the model.
+        batch: made for the layout that the model needs.
+    """
+
+    def __init__(self, position: PositionModel, batch: GraphBatch) -> None:
+        self.position, self.buckets = position, batch.buckets
+        self.asked: Sequence[Bucket] = batch.buckets if batch.whole is None else (batch.whole,)
+        self.prepared: list[Any] = [position.prepare(bucket.positions) for bucket in self.asked]
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """The nodes (N, d) as the first layer shall see them."""
+        return self._each(x, "inputs", self.position.inputs)
+
+    def layer(self, x: Tensor, site: Site) -> Tensor:
+        """The hidden vectors (N, d) as the layer of this site shall see them."""
+        return self._each(x, "layer", lambda rows, prepared: self.position.layer(rows, prepared, site))
+
+    def terms(self, number: int, site: Site) -> Terms:
+        """What acts on attention in a bucket: what the position model says there, and the mask of padding."""
+        said = self.position.terms(self.prepared[number], site) if self.asked is self.buckets else Terms()
+        present = self.buckets[number].present
+        return said if present is None else said + Terms(mask=(present[:, None, None, :],))
+
+    def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
+        if site not in self.position.sites:
+            return x
+        parts = torch.split(x, [bucket.count for bucket in self.asked])
+        each = zip(self.asked, parts, self.prepared, strict=True)
+        return _joined([bucket.flat(answer(bucket.rows(part), prepared)) for bucket, part, prepared in each])
+
+
+class GraphAttention(nn.Module):
+    """Each node attends to all nodes of its graph.
+
+    Args:
+        dims: sizes.
+        kernel: attention kernel, or ``auto``.
+        dropout: probability with which an attention weight is dropped in training.
+        position: the position model, which may bring an attention of its own.
+    """
+
+    def __init__(self, dims: Dims, kernel: str, dropout: float, position: PositionModel) -> None:
+        super().__init__()
+        self.attention = None if position.own_attention else Attention(dims, kernel, dropout)
+        self.apart = "sources" in position.sites  # what is projected differs from bucket to bucket
+
+    def forward(self, x: Tensor, asking: Asking, site: Site) -> Tensor:
+        """(N, d) to (N, d)."""
+        counts = [bucket.count for bucket in asking.buckets]
+        if self.attention is None or self.apart:
+            each = enumerate(zip(asking.buckets, torch.split(x, counts), strict=True))
+            return _joined([bucket.flat(self._whole(bucket.rows(p), asking, i, site)) for i, (bucket, p) in each])
+        queries = torch.split(self.attention.query(x), counts)
+        context = torch.split(self.attention.key_value(x), counts)
+        mixed = [
+            bucket.flat(self._scores(bucket.rows(query), bucket.rows(seen), asking.terms(i, site)))
+            for i, (bucket, query, seen) in enumerate(zip(asking.buckets, queries, context, strict=True))
+        ]
+        out: Tensor = self.attention.out(_joined(mixed))
+        return out
+
+    def _scores(self, query: Tensor, seen: Tensor, terms: Terms) -> Tensor:
+        """(b, n, d) projected queries and (b, n, 2 d) keys and values to what is mixed, (b, n, d)."""
+        assert self.attention is not None
+        a = self.attention
+        q, k, v = (_heads(x, a.heads) for x in (query, *seen.chunk(2, dim=-1)))
+        mixed: Tensor = attend(q, k, v, terms, a.kernel, a.dropout if self.training else 0.0)
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _whole(self, x: Tensor, asking: Asking, number: int, site: Site) -> Tensor:
+        position, prepared, terms = asking.position, asking.prepared[number], asking.terms(number, site)
+        if self.attention is None:
+            attended, asking.prepared[number] = position.attend(x, prepared, site, terms)
+            return attended
+        sources = position.sources(Sources(x, x, x), prepared, site)
+        keys, values = self.attention.project(sources.key, sources.value)
+        out: Tensor = self.attention(sources.query, keys, values, terms)
+        return out
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    return x.view(*x.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
