@@ -62,5 +62,5 @@ def _molecules(file: Path, most: int | None = None) -> tuple[list[Structure], ND
 def _molecule(name: str, atoms: NDArray[Any], edges: NDArray[Any], bonds: NDArray[Any]) -> Structure:
     once = edges[:, 0] < edges[:, 1]
     features = {"x": atoms.reshape(-1, 1).astype(np.int64), "edge_x": bonds[once].reshape(-1, 1).astype(np.int64)}
-    labels = tuple(map(str, atoms.reshape(-1)))
-    return Structure(labels, edges[once], directed=False, features=features, name=name)
+    labels, relations = (tuple(map(str, of.reshape(-1))) for of in (atoms, bonds[once]))
+    return Structure(labels, edges[once], relations, directed=False, features=features, name=name)

@@ -146,11 +146,15 @@ def _override(cls: type, data: dict[str, Any], override: str) -> None:
 def _built(cls: type[T], parsed: Mapping[str, Any]) -> T:
     """The dataclass, and those in it, of values that were checked."""
     hints = get_type_hints(cls)
-    values = {
-        name: _built(hints[name], value) if isinstance(hints[name], type) and is_dataclass(hints[name]) else value
-        for name, value in parsed.items()
-    }
-    return cls(**values)
+    return cls(**{name: _value(hints[name], value) for name, value in parsed.items()})
+
+
+def _value(hint: Any, value: Any) -> Any:
+    """A value of a field, which may be a dataclass itself, or a list of such."""
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _built(hint, value)
+    inner = get_args(hint)[0] if get_origin(hint) is list else None
+    return [_value(inner, each) for each in value] if isinstance(inner, type) and is_dataclass(inner) else value
 
 
 def _check_keys(cls: type, data: Any, where: str = "") -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from structpe.data.prepare import PrepareConfig
+from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
 __all__ = ["DataConfig", "GraphToTextConfig", "load_config"]
+
+METRICS = ("loss", "bleu", "chrf")
+"""What may decide which model is best: the cross entropy per unit, BLEU, or chrF++, of the validation split."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class GraphToTextConfig:
     search: SearchConfig = field(default_factory=SearchConfig)
     out: str = "runs/graph-to-text"
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.training.metric not in METRICS:
+            known = ", ".join(map(repr, METRICS))
+            raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> GraphToTextConfig:

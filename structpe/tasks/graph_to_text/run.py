@@ -16,27 +16,26 @@ result.json            how training ended; there is none before
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from structpe.data.prepare import AFRESH, Preparer
-from structpe.errors import ConfigError, StoreError, StructPEError, undamaged
+from structpe.errors import StoreError, StructPEError, undamaged
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions.base import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
-from structpe.tasks.config import differences, save
+from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 from structpe.tasks.positions import fitted
-from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training import folder as folders
 from structpe.tasks.training.files import whole_file
+from structpe.tasks.training.folder import check_devices, clear
 
-__all__ = ["alone", "begin", "check", "clear", "fit", "learned", "load", "model", "restore", "same"]
+__all__ = ["begin", "check", "fit", "load", "model", "restore", "same"]
 
 FILES = ("result.json", "config.yaml", "positions.json", "prepare.json", "tokenizer.json", "model.safetensors",
          "metrics.csv")  # fmt: skip
@@ -56,7 +55,7 @@ def check(config: GraphToTextConfig) -> None:
         for side, position in (("encoder", config.encoder_position), ("decoder", config.decoder_position))
     )
     EncoderDecoder(config.model, 8, encoder, decoder)
-    _check_devices(config.training)
+    check_devices(config.training)
 
 
 def _built(position: Any, dims: Dims, key: str) -> PositionModel:
@@ -66,34 +65,6 @@ def _built(position: Any, dims: Dims, key: str) -> PositionModel:
         raise error.at(key) from None
 
 
-def _check_devices(training: TrainingConfig) -> None:
-    seen, asked = torch.accelerator.device_count(), training.devices
-    if training.accelerator != "cpu" and seen < asked and (seen or training.accelerator == "gpu"):
-        raise ConfigError(
-            f"training.devices is {asked} and training.accelerator {training.accelerator!r}, but PyTorch sees {seen} "
-            f"GPUs here; ask for no more than these, or set training.accelerator to cpu"
-        )
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Keep the folder to this process; the lock goes when the process does, however it ends.
-
-    Raises:
-        ConfigError: another process is training in it, or it is a file.
-    """
-    from filelock import FileLock, Timeout
-
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}, where the run is to be, is a file; choose a folder (out)")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / ".lock", timeout=0):
-            yield
-    except Timeout:
-        raise ConfigError(f"another process is training in {folder}; wait for it, or choose another folder") from None
-
-
 def same(folder: Path, config: GraphToTextConfig) -> None:
     """See to it that the run in the folder is one of this configuration.
 
@@ -101,36 +72,16 @@ def same(folder: Path, config: GraphToTextConfig) -> None:
         ConfigError: it is one of another.
         StoreError: it is not known of which.
     """
-    written = folder / "config.yaml"
-    if not written.exists():
-        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {AFRESH}")
-    if other := [key for key in differences(load_config(written), config) if key not in FREE]:
-        raise ConfigError(
-            f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
-            f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
-        )
-
-
-def learned(folder: Path) -> bool:
-    """Whether the folder holds anything that training made. Before that there is nothing to go on with, or to lose."""
-    return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
+    folders.same(folder, config, load_config, FREE)
 
 
 def begin(folder: Path, config: GraphToTextConfig, preparer: Preparer, positions: dict[str, Any]) -> None:
     """Remove what the folder holds of an earlier run, and write down all that a new one follows from."""
-    clear(folder)
+    clear(folder, FILES)
     preparer.save(folder)
     text = json.dumps(positions, indent=2, ensure_ascii=False)
     whole_file(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
     whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
-
-
-def clear(folder: Path) -> None:
-    """Remove a run, and nothing else that may lie in the folder."""
-    for file in FILES:
-        (folder / file).unlink(missing_ok=True)
-    for inner in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / inner, ignore_errors=True)
 
 
 def fit(config: GraphToTextConfig, items: Sequence[Item]) -> tuple[Preparer, dict[str, Any]]:

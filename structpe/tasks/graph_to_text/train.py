@@ -18,6 +18,7 @@ from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.source import read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.folder import alone, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 
@@ -45,8 +46,8 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     """
     run.check(config)
     folder = Path(config.out)
-    with run.alone(folder):
-        fresh = fresh or not run.learned(folder)
+    with alone(folder):
+        fresh = fresh or not learned(folder)
         if not fresh:
             run.same(folder, config)
             if (result := Result.load(folder)) is not None:

@@ -20,6 +20,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.files import whole_file
 from structpe.tasks.training.learner import Learner
+from structpe.tasks.training.task import Task
 
 __all__ = ["Checkpoints", "Metrics", "Seeds", "Validation", "save_weights"]
 
@@ -99,7 +100,7 @@ class Validation(Callback):
     Args:
         weights: file for the weights of the best model; without a validation split, of the last.
         every: steps between validations.
-        metric: what decides; of ``loss`` less is better, of anything else more.
+        metric: what decides.
         patience: validations without a better model before training stops; 0 never stops it.
         say: where a line for a person goes.
     """
@@ -134,7 +135,7 @@ class Validation(Callback):
         scores = self._scores(trainer, module)
         if scores:
             _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
-        better = not scores or not self.best or self._value(scores) < self._value(self.best)
+        better = not scores or not self.best or self._better(scores[self.metric], module.task)
         self.waited = 0 if better else self.waited + 1
         if better:
             self.best, self.best_step = scores, step
@@ -145,8 +146,9 @@ class Validation(Callback):
             self.say(f"step {step}  on the validation split: {told}" + ("  (best so far)" if better else ""))
         trainer.should_stop = trainer.should_stop or self.stops
 
-    def _value(self, scores: dict[str, float]) -> float:
-        return scores[self.metric] if self.metric == "loss" else -scores[self.metric]
+    def _better(self, score: float, task: Task) -> bool:
+        least = self.metric in task.less_is_better
+        return score < self.best[self.metric] if least else score > self.best[self.metric]
 
     def _scores(self, trainer: Trainer, module: Learner) -> dict[str, float]:
         module.model.eval()

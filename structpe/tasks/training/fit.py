@@ -15,6 +15,7 @@ from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.callbacks import Checkpoints, Metrics, Seeds, Validation
 from structpe.tasks.training.checkpoint_io import Folders
 from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.cost import Cost
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.logs import CsvLog
 from structpe.tasks.training.progress import on_terminal, say
@@ -82,6 +83,7 @@ def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool) 
     callbacks = [
         Quiet(),
         Seeds(config.seed),
+        Cost(),
         Metrics(config.log_every, per_epoch, None if bar else say),
         Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
@@ -96,4 +98,5 @@ def _result(folder: Path, config: TrainingConfig) -> Result:
     state = checkpoint.load(last)
     validation = state["callbacks"]["Validation"]
     steps = state["global_step"]
-    return Result(steps, validation["best_step"], validation["best"], steps < config.steps)
+    early = steps < config.steps
+    return Result(steps, validation["best_step"], validation["best"], early, **state["callbacks"].get("Cost", {}))

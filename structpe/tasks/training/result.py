@@ -23,12 +23,18 @@ class Result:
         best_step: after which of them the model was best.
         best: its scores on the validation split; empty without a split, where the last model is kept.
         stopped_early: whether training stopped because the model got no better.
+        step_seconds: median time of a step: forward, backward, update; without making the batch.
+        seconds: time that training took in all, validations included; of all processes that worked on it.
+        peak_bytes: most memory that the process, or the GPU, had in use; of the last process that worked on it.
     """
 
     steps: int
     best_step: int
     best: dict[str, float]
     stopped_early: bool
+    step_seconds: float = 0.0
+    seconds: float = 0.0
+    peak_bytes: int = 0
 
     def __str__(self) -> str:
         scores = "  ".join(f"{name} {score:.4g}" for name, score in self.best.items())

@@ -20,9 +20,11 @@ class Task(ABC):
 
     Attributes:
         model: what is trained.
+        less_is_better: the scores of which that is so; of all others more is.
     """
 
     model: nn.Module
+    less_is_better: frozenset[str] = frozenset({"loss"})
 
     @abstractmethod
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:

@@ -18,7 +18,7 @@ from structpe.tasks.config import make, to_dict
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
-from structpe.tasks.graph_to_text.run import alone, load
+from structpe.tasks.graph_to_text.run import load
 from structpe.tasks.graph_to_text.train import train
 from tests.tasks.graph_to_text.tiny import changed, tiny
 

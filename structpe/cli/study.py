@@ -1,0 +1,59 @@
+"""``structpe study``: compare models and positions on benchmarks."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from structpe.cli.base import Command, UsageError
+from structpe.errors import StructPEError
+
+__all__ = ["Study"]
+
+
+class Study(Command, name="study"):
+    """Compare models and positions on benchmarks.
+
+    CONFIG is a YAML file that names data, models, positions and seeds; every combination is a run. Runs that are
+    finished are not run again, interrupted ones go on where they stopped. At the end there is a table of them all, as
+    table.md and table.csv in the study's folder, and learning curves. Any value of CONFIG can be given here too:
+    --KEY VALUE, with dots between the levels; a VALUE is YAML.
+    """
+
+    example = (
+        "structpe study examples/study.yaml\n"
+        "structpe study examples/study.yaml --jobs 2 --only 'molecules/gps/*' --training.steps 500\n"
+        "structpe study examples/study.yaml --table"
+    )
+    overrides = True
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.usage = "structpe study CONFIG [--jobs N] [--threads N] [--only PATTERN ...] [--table] [--KEY VALUE ...]"
+        parser.add_argument("config", metavar="CONFIG", help="a YAML file")
+        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)")
+        parser.add_argument("--threads", type=int, metavar="N", help="threads of each (default: the cores, shared out)")
+        parser.add_argument(
+            "--only",
+            action="append",
+            default=[],
+            metavar="PATTERN",
+            help="runs such as 'zinc/*/rwse/seed-0'; repeatable",
+        )
+        parser.add_argument("--table", action="store_true", help="run nothing, write the table of what there is")
+        parser.add_argument("--fresh", action="store_true", help="run again what is finished")
+
+    def run(self, given: Namespace) -> None:
+        from structpe.cli.train import as_overrides
+        from structpe.tasks.prediction.report import report
+        from structpe.tasks.prediction.runs import run_all
+        from structpe.tasks.prediction.study import load_study
+
+        for name in ("jobs", "threads"):
+            if (number := getattr(given, name)) is not None and number < 1:
+                raise UsageError(f"--{name} is {number}; give 1 or more")
+        study = load_study(given.config, as_overrides(given.overrides))
+        keys = study.keys(given.only)
+        failed = [] if given.table else run_all(study, keys, given.jobs, given.threads, given.fresh)
+        print(report(study, keys))
+        if failed:
+            told = "; ".join(f"{each.key}: {each.message}" for each in failed)
+            raise StructPEError(f"{len(failed)} of {len(keys)} runs failed: {told}")

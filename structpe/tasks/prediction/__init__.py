@@ -1,0 +1,1 @@
+"""Predicting properties of graphs and nodes: benchmarks, and studies that compare models on them."""

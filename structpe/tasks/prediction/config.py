@@ -1,0 +1,106 @@
+"""The configuration of one training on a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from structpe.errors import ConfigError
+from structpe.nn.graph_layers import GraphModelConfig
+from structpe.tasks import config as configurations
+from structpe.tasks.training.config import TrainingConfig
+
+__all__ = ["BenchmarkConfig", "PredictionConfig", "PredictionTraining", "SamplingConfig", "load_config"]
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """What is learned.
+
+    Args:
+        name: of the benchmark.
+        folder: where its files are.
+        options: of the benchmark.
+    """
+
+    name: str
+    folder: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How a graph whose nodes are predicted is trained on.
+
+    Args:
+        kind: ``full``: all of it in every step; ``neighbours``: some training nodes, and of their neighbours, and the
+            neighbours of these, as many as ``fanouts`` says; ``partition``: some of its ``parts``.
+        fanouts: neighbours drawn of each node at each distance.
+        parts: parts that the graph is cut into, of like size and with few edges between them.
+    """
+
+    kind: Literal["full", "neighbours", "partition"] = "full"
+    fanouts: list[int] = field(default_factory=lambda: [10, 10])
+    parts: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.fanouts or min(self.fanouts) < 1:
+            raise ConfigError(f"sampling.fanouts is {self.fanouts}; give a number, 1 or more, for each distance")
+        if self.parts < 1:
+            raise ConfigError(f"sampling.parts is {self.parts}; it must be 1 or more")
+
+
+@dataclass(frozen=True)
+class PredictionTraining(TrainingConfig):
+    """How a model of graphs is trained; as :class:`TrainingConfig`, with defaults for benchmarks.
+
+    The best model is the one whose official metric is best on the validation split.
+    """
+
+    steps: int = 10_000
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    warmup: int = 100
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
+    weight_decay: float = 1e-5
+    smoothing: float = 0.0
+    metric: str = "official"
+    patience: int = 0
+    accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+
+
+@dataclass(frozen=True)
+class PredictionConfig:
+    """Everything that a training on a benchmark follows from.
+
+    Args:
+        data: the benchmark.
+        split: number of the official split, from 0; null for the seed's, counted anew when all are used.
+        model: sizes and options.
+        position: a name, a mapping with ``name`` and options, or a list of these, whose sum is taken; an empty list for
+            no position information.
+        sampling: how a large graph is trained on.
+        training: how the model is trained.
+        out: folder of the run.
+        name: what the run is called in tables.
+    """
+
+    data: BenchmarkConfig
+    split: int | None = None
+    model: GraphModelConfig = field(default_factory=GraphModelConfig)
+    position: Any = field(default_factory=list)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    training: PredictionTraining = field(default_factory=PredictionTraining)
+    out: str = "runs/prediction"
+    name: str = ""
+
+
+def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> PredictionConfig:
+    """The configuration of a YAML file, with overrides such as ``training.steps=100``.
+
+    Raises:
+        ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
+    """
+    return configurations.load(PredictionConfig, path, overrides)

@@ -1,0 +1,97 @@
+"""A benchmark made ready for a model: encoded once, then kept on disk for all runs of a study."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+from structpe.benchmarks import Benchmark
+from structpe.data import store
+from structpe.data.graphs import GraphExample
+from structpe.encodings.base import Encoded, Encoding
+from structpe.structure import Structure
+from structpe.tasks.training.files import whole_file
+
+__all__ = ["Encodings", "digest", "encode", "examples"]
+
+
+@dataclass(frozen=True, eq=False)
+class Encodings:
+    """What encodings say of the graphs of a benchmark.
+
+    Attributes:
+        values: per encoding, of each graph.
+        seconds: what it took to compute them, when that was done.
+    """
+
+    values: Mapping[Encoding, Sequence[Encoded]]
+    seconds: float
+
+    def of(self, graph: int) -> dict[Encoding, Encoded]:
+        """Of one graph."""
+        return {encoding: each[graph] for encoding, each in self.values.items()}
+
+
+def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path) -> Encodings:
+    """What encodings say of graphs, from disk where it was computed before; computed and stored otherwise.
+
+    Each encoding has a store of its own, named by what it and the graphs are. Of several processes that ask, one
+    computes and the others wait. A killed one is gone on with.
+
+    Raises:
+        EncodingError: a graph lacks what an encoding needs.
+        StoreError: a store is damaged.
+    """
+    content = digest(graphs)
+    values, seconds = {}, 0.0
+    for encoding in dict.fromkeys(encodings):
+        told = hashlib.sha256(f"{content} {encoding!r}".encode()).hexdigest()[:16]
+        stored, took = _stored(folder / f"{encoding.name}-{told}", graphs, encoding)
+        values[encoding] = [row[encoding] for row in stored]
+        seconds += took
+    return Encodings(values, seconds)
+
+
+def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tuple[store.Store, float]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    clock = path.with_name(f"{path.name}.seconds.json")
+    with FileLock(path.with_name(f"{path.name}.lock")):
+        if not path.exists():
+            before = _seconds(clock)  # of a process that was killed over it
+            began = time.perf_counter()
+
+            def progress(done: int) -> None:
+                del done
+                took = json.dumps(before + time.perf_counter() - began)
+                whole_file(clock, lambda hidden: hidden.write_text(took, encoding="utf-8"))
+
+            store.write(path, graphs, [encoding], progress)
+    return store.load(path, [encoding]), _seconds(clock)
+
+
+def _seconds(clock: Path) -> float:
+    return float(json.loads(clock.read_text(encoding="utf-8"))) if clock.exists() else 0.0
+
+
+def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[GraphExample]:
+    """The graphs of these numbers, ready for batches."""
+    return [GraphExample.of(benchmark.graphs[i], encodings.of(i), np.asarray(benchmark.targets[i])) for i in numbers]
+
+
+def digest(graphs: Sequence[Structure]) -> str:
+    """Tells apart lists of graphs: all that encodings may look at."""
+    told = hashlib.sha256()
+    for graph in graphs:
+        told.update(repr((graph.size, graph.directed, graph.root, graph.relations[:1])).encode())
+        told.update(graph.edges.tobytes())
+        for values in graph.features.values():
+            told.update(np.ascontiguousarray(values).tobytes())
+        told.update(hashlib.sha256("\0".join((*graph.nodes, *graph.relations)).encode()).digest())
+    return told.hexdigest()

@@ -1,0 +1,147 @@
+"""The tables and pictures of a study."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from structpe.benchmarks.metrics import METRICS
+from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
+from structpe.tasks.prediction.train import Outcome
+from structpe.tasks.training.files import whole_file
+
+__all__ = ["Row", "report", "rows"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of a model with a position on some data, seeds together. Times and memory are medians.
+
+    Attributes:
+        data, model, position: names of the study.
+        metric: name of the official metric.
+        seeds: how many runs are finished.
+        test, deviation: mean and sample deviation of the official metric on the test split; None without runs, or with
+            one run.
+        valid: mean on the validation split.
+        parameters: of the model.
+        encoding_seconds: to encode all graphs.
+        step_ms: of a training step.
+        minutes: of a training, validations included.
+        peak_mib: most memory of the process.
+        commit, versions, device: of the newest run.
+    """
+
+    data: str
+    model: str
+    position: str
+    metric: str
+    seeds: int
+    test: float | None
+    deviation: float | None
+    valid: float | None
+    parameters: int | None
+    encoding_seconds: float | None
+    step_ms: float | None
+    minutes: float | None
+    peak_mib: float | None
+    commit: str
+    versions: str
+    device: str
+
+
+def report(study: StudyConfig, keys: Sequence[Key]) -> str:
+    """Write ``table.md``, ``table.csv`` and the curves into the folder of the study; the table as Markdown."""
+    from structpe.tasks.prediction.curves import draw
+
+    table = rows(study, keys)
+    folder = Path(study.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = markdown(table, study.published)
+    whole_file(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    whole_file(folder / "table.csv", lambda hidden: _write(table, hidden))
+    draw(study, keys)
+    return text
+
+
+def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
+    """A row for each model with each position on each data, finished or not."""
+    return [
+        _row(names, [done for key in seeds if (done := Outcome.load(study.folder(key))) is not None])
+        for names, seeds in by_row(keys).items()
+    ]
+
+
+def _row(names: tuple[str, str, str], done: Sequence[Outcome]) -> Row:
+    if not done:
+        return Row(*names, "", 0, None, None, None, None, None, None, None, None, "", "", "")
+    tests = [run.test for run in done]
+    newest = max((run.versions for run in done), key=lambda versions: versions["day"])
+    return Row(
+        *names,
+        metric=done[0].metric,
+        seeds=len(done),
+        test=statistics.fmean(tests),
+        deviation=statistics.stdev(tests) if len(tests) > 1 else None,
+        valid=statistics.fmean(run.valid for run in done),
+        parameters=done[0].parameters,
+        encoding_seconds=statistics.median(run.encoding_seconds for run in done),
+        step_ms=1e3 * statistics.median(run.training.step_seconds for run in done),
+        minutes=statistics.median(run.training.seconds for run in done) / 60,
+        peak_mib=statistics.median(run.training.peak_bytes for run in done) / 2**20,
+        commit=newest["commit"],
+        versions=", ".join(f"{name} {newest[name]}" for name in ("structpe", "torch", "python")),
+        device=f"{newest['device']}, {newest['threads']} threads",
+    )
+
+
+HEADER = ("model", "position", "seeds", "test", "valid", "parameters", "encoding s", "step ms", "minutes", "peak MiB")
+
+
+def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
+    """A table per data set, the best first, published numbers below ours; and what they were measured with."""
+    return "\n".join(
+        line for data in dict.fromkeys(row.data for row in table) for line in _section(data, table, published)
+    )
+
+
+def _section(data: str, table: Sequence[Row], published: Sequence[Published]) -> list[str]:
+    mine = [row for row in table if row.data == data]
+    metric = next((METRICS[row.metric] for row in mine if row.metric), None)
+    sign = -1 if metric is None or not metric.less_is_better else 1
+    mine.sort(key=lambda row: float("inf") if row.test is None else sign * row.test)
+    head = f"### {data}" if metric is None else f"### {data}: {metric.name}, {'less' if sign > 0 else 'more'} is better"
+    lines = [head, "", f"| {' | '.join(HEADER)} |", "|---|---|" + "---:|" * (len(HEADER) - 2)]
+    lines += [f"| {' | '.join(_cells(row))} |" for row in mine]
+    for theirs in published:
+        if theirs.data == data:
+            test = _with_deviation(theirs.value, theirs.deviation)
+            lines.append(f"| {theirs.name} | {theirs.source} (published) | | {test} |" + " |" * (len(HEADER) - 4))
+    measured = {f"commit {row.commit or 'unknown'}; {row.versions}; {row.device}" for row in mine if row.seeds}
+    return [*lines, "", *(f"Measured with {each}." for each in sorted(measured)), ""]
+
+
+def _cells(row: Row) -> list[str]:
+    numbers = [
+        "-" if row.test is None else _with_deviation(row.test, row.deviation),
+        *("-" if value is None else f"{value:{form}}" for value, form in (
+            (row.valid, ".4g"), (row.parameters, ","), (row.encoding_seconds, ".1f"), (row.step_ms, ".1f"),
+            (row.minutes, ".1f"), (row.peak_mib, ".0f"),
+        )),
+    ]  # fmt: skip
+    return [row.model, row.position, str(row.seeds), *numbers]
+
+
+def _with_deviation(mean: float, deviation: float | None) -> str:
+    return f"{mean:.4g}" if deviation is None else f"{mean:.4g} ± {deviation:.2g}"
+
+
+def _write(table: Sequence[Row], path: Path) -> None:
+    names = [field.name for field in fields(Row)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([getattr(row, name) for name in names] for row in table)

@@ -1,0 +1,167 @@
+"""A study: data x model x position x seeds, each a run of its own, interrupted and gone on with at any time."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from structpe.errors import ConfigError
+from structpe.tasks import config as configurations
+from structpe.tasks.prediction.config import PredictionConfig
+
+__all__ = ["Key", "Published", "StudyConfig", "by_row", "load_study"]
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number that others have published, which a table shows beside ours.
+
+    Args:
+        data: which of the study's data it belongs to.
+        name: of their model.
+        value: of the test split.
+        source: where it stands.
+        deviation: over their seeds; null where none is given.
+    """
+
+    data: str
+    name: str
+    value: float
+    source: str
+    deviation: float | None = None
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """Which run of a study: names of its data, model and position, and the seed."""
+
+    data: str
+    model: str
+    position: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.data}/{self.model}/{self.position}/seed-{self.seed}"
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What is compared. Every run is one data set, one model, one position and one seed.
+
+    A run with seed s is trained and scored on the official split number s, counted anew when all are used: the mean
+    over ten seeds of a benchmark with ten splits is the mean over its splits.
+
+    Args:
+        data: by name: ``name`` of a benchmark, its ``folder`` and ``options``; and what else of a run's configuration
+            shall differ from the study's: ``model``, ``training``, ``sampling``.
+        models: by name: sizes and options of the model; ``training`` and ``sampling`` in it likewise.
+        positions: by name: a position model, a mapping with ``name`` and options, or a list of these.
+        rows: pairs of model and position to run; null for each model with each position.
+        seeds: of the runs.
+        training: how models are trained.
+        sampling: how a large graph is trained on.
+        published: numbers of others for the table.
+        root: folder that the folders of ``data`` are in.
+        out: folder of the study.
+    """
+
+    data: dict[str, dict[str, Any]]
+    models: dict[str, dict[str, Any]]
+    positions: dict[str, Any] = field(default_factory=lambda: {"none": []})
+    rows: list[list[str]] | None = None
+    seeds: list[int] = field(default_factory=lambda: [0])
+    training: dict[str, Any] = field(default_factory=dict)
+    sampling: dict[str, Any] = field(default_factory=dict)
+    published: list[Published] = field(default_factory=list)
+    root: str = "."
+    out: str = "runs/study"
+
+    def __post_init__(self) -> None:
+        for what in ("data", "models", "positions", "seeds"):
+            if not getattr(self, what):
+                raise ConfigError(f"{what} is empty; a study needs one at least")
+        for what in ("data", "models", "positions"):
+            if wrong := [name for name in getattr(self, what) if not name or set(name) & set("/\\*?[] ")]:
+                raise ConfigError(f"{what}: {wrong[0]!r} names a folder; leave out blanks, slashes and *?[]")
+        for row in self.rows or []:
+            self._check_row(row)
+        for each in self.published:
+            if each.data not in self.data:
+                raise ConfigError(f"published: {each.name} is of data {each.data!r}; known are {', '.join(self.data)}")
+
+    def _check_row(self, row: list[str]) -> None:
+        if len(row) != 2 or row[0] not in self.models or row[1] not in self.positions:
+            raise ConfigError(
+                f"rows: {row} is no pair of a model ({', '.join(self.models)}) and a position "
+                f"({', '.join(self.positions)})"
+            )
+
+    def keys(self, only: Sequence[str] = ()) -> list[Key]:
+        """All runs, seed by seed, so that a study that is not finished has all its rows early.
+
+        Args:
+            only: patterns such as ``zinc/*/rwse/*``; a run that none matches is left out.
+
+        Raises:
+            ConfigError: no run matches.
+        """
+        pairs = self.rows or [[model, position] for model in self.models for position in self.positions]
+        keys = [
+            Key(data, model, position, seed) for seed in self.seeds for data in self.data for model, position in pairs
+        ]
+        kept = [key for key in keys if not only or any(fnmatch.fnmatch(str(key), pattern) for pattern in only)]
+        if not kept:
+            raise ConfigError(f"no run matches {' or '.join(only)}; runs are called such as {keys[0]}")
+        return kept
+
+    def folder(self, key: Key) -> Path:
+        """Where a run lies."""
+        return Path(self.out) / str(key)
+
+    def run(self, key: Key) -> PredictionConfig:
+        """The configuration of a run.
+
+        Raises:
+            ConfigError: a key is unknown, or a value of another type.
+        """
+        data, model = dict(self.data[key.data]), dict(self.models[key.model])
+        merged: dict[str, dict[str, Any]] = {"model": dict(data.pop("model", {}))}
+        for part, mine in (("training", self.training), ("sampling", self.sampling)):
+            merged[part] = {**mine, **data.pop(part, {}), **model.pop(part, {})}
+        merged["model"] = {**model, **merged["model"]}
+        training = {**merged["training"], "seed": key.seed}
+        try:
+            return configurations.make(
+                PredictionConfig,
+                {
+                    "data": data | {"folder": str(Path(self.root) / str(data.get("folder", "")))},
+                    "model": merged["model"],
+                    "position": self.positions[key.position],
+                    "sampling": merged["sampling"],
+                    "training": training,
+                    "out": str(self.folder(key)),
+                    "name": str(key),
+                },
+            )
+        except ConfigError as error:
+            raise error.at(str(key)) from None
+
+
+def load_study(path: str | Path, overrides: Sequence[str] = ()) -> StudyConfig:
+    """The study of a YAML file, with overrides such as ``training.steps=100``.
+
+    Raises:
+        ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
+    """
+    return configurations.load(StudyConfig, path, overrides)
+
+
+def by_row(keys: Sequence[Key]) -> dict[tuple[str, str, str], list[Key]]:
+    """Runs that differ in their seed only, under what they have in common."""
+    rows: dict[tuple[str, str, str], list[Key]] = {}
+    for key in keys:
+        rows.setdefault((key.data, key.model, key.position), []).append(key)
+    return rows

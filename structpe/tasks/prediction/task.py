@@ -1,0 +1,138 @@
+"""Prediction as a task: the loss of a batch, the official metric on a split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.benchmarks import Objective
+from structpe.data.graphs import GraphBatch, GraphExample, Layout, collate
+from structpe.nn.graph_model import GraphModel
+from structpe.tasks.training.task import Gather, Task
+
+__all__ = ["Collate", "Prediction"]
+
+ROOM = 20_000
+"""Nodes of a batch that is only scored, at most, unless one graph has more."""
+
+
+class Collate:
+    """Makes batches; of the same single graph once, as it may be large and come in every step.
+
+    Args:
+        layout: what the model needs.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self._last: tuple[GraphExample, GraphBatch] | None = None
+
+    def __call__(self, examples: Sequence[GraphExample]) -> GraphBatch:
+        if len(examples) > 1:
+            return collate(examples, self.layout)
+        if self._last is None or self._last[0] is not examples[0]:
+            self._last = examples[0], collate(examples, self.layout)
+        return self._last[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Predictions and targets of a share of a split, in the order of their numbers, and the sum of losses."""
+
+    numbers: list[int]
+    predictions: list[NDArray[Any]]
+    targets: list[NDArray[Any]]
+    loss: float
+    count: int
+
+
+class Prediction(Task):
+    """Absolute error for numbers, cross entropy for classes, labels and tokens; the official metric beside it.
+
+    Args:
+        model: what is trained.
+        objective: what is predicted.
+        dev: the validation split.
+        collate: makes batches.
+    """
+
+    def __init__(self, model: GraphModel, objective: Objective, dev: Sequence[GraphExample], collate: Collate) -> None:
+        self.model: GraphModel = model
+        self.objective, self.dev, self.collate = objective, dev, collate
+        if objective.measure.less_is_better:
+            self.less_is_better = self.less_is_better | {objective.metric}
+
+    def loss(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        return loss(self.model(batch), batch.target, self.objective)
+
+    def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
+        return self.scores(self.dev, device, share, shares, gather)
+
+    def scores(
+        self, examples: Sequence[GraphExample], device: torch.device, share: int, shares: int, gather: Gather
+    ) -> dict[str, float]:
+        """Loss and official metric of a split; see :meth:`Task.validate`."""
+        if not len(examples):
+            return {}
+        found: list[Scored] = gather(self._score(examples, range(share, len(examples), shares), device))
+        at = {n: (p, t) for s in found for n, p, t in zip(s.numbers, s.predictions, s.targets, strict=True)}
+        predictions, targets = (np.concatenate([at[n][part] for n in sorted(at)]) for part in (0, 1))
+        total, count = sum(s.loss for s in found), sum(s.count for s in found)
+        return {"loss": total / count, self.objective.metric: self.objective.measure.of(predictions, targets)}
+
+    def _score(self, examples: Sequence[GraphExample], mine: Sequence[int], device: torch.device) -> Scored:
+        scored = Scored([], [], [], 0.0, 0)
+        for numbers in by_room([examples[i].size for i in mine]):
+            batch = self.collate([examples[mine[k]] for k in numbers]).to(device)
+            predicted = self.model(batch)
+            total, count = loss(predicted, batch.target, self.objective)
+            scored = Scored(
+                [*scored.numbers, *_in_order(batch, [mine[k] for k in numbers])],
+                [*scored.predictions, *_each(predicted, batch)],
+                [*scored.targets, *_each(batch.target, batch)],
+                scored.loss + float(total),
+                scored.count + int(count),
+            )
+        return scored
+
+
+def loss(predicted: Tensor, target: Tensor, objective: Objective) -> tuple[Tensor, Tensor]:
+    """The sum of losses over all targets that are known, and their number."""
+    if objective.kind == "numbers":
+        return (predicted - target).abs().sum(), predicted.new_tensor(target.numel())
+    if objective.kind == "labels":
+        known = ~target.isnan()
+        each = functional.binary_cross_entropy_with_logits(
+            predicted[known], target[known].to(predicted.dtype), reduction="sum"
+        )
+        return each, known.sum()
+    classes = predicted.reshape(-1, objective.outputs)
+    total = functional.cross_entropy(classes, target.reshape(-1), ignore_index=-1, reduction="sum")
+    return total, (target >= 0).sum()
+
+
+def by_room(sizes: Sequence[int]) -> list[list[int]]:
+    """Which graphs are scored together: of like size, and not more nodes than there is room for."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(sizes)), key=lambda i: sizes[i]):
+        if not batches or (len(batches[-1]) + 1) * sizes[i] > ROOM:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+def _in_order(batch: GraphBatch, numbers: Sequence[int]) -> list[int]:
+    return [numbers[i] for i in batch.order.tolist()]
+
+
+def _each(values: Tensor, batch: GraphBatch) -> list[NDArray[Any]]:
+    """Per graph, an array with a row for each of its targets."""
+    array = values.detach().float().cpu().numpy() if values.is_floating_point() else values.cpu().numpy()
+    return [array] if batch.counted is not None else [array[i : i + 1] for i in range(len(array))]

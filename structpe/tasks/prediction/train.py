@@ -1,0 +1,253 @@
+"""Train a model on a benchmark, or go on with a training that was interrupted; then score the best model once.
+
+The folder of a run:
+
+=====================  ==================================================================================
+config.yaml            the configuration, every key
+position.json          the position model, with what its encodings learned of the training graphs
+model.safetensors      weights of the best model
+checkpoints/           what training goes on from; removed when it has ended
+metrics.csv            step, metric, value
+tensorboard/           the same for TensorBoard
+result.json            scores on validation and test split, sizes, times, versions; there is none before
+=====================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from structpe.benchmarks import Benchmark, Split, load
+from structpe.data.graphs import GraphExample
+from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
+from structpe.nn.graph_model import GraphModel
+from structpe.positions.build import build
+from structpe.tasks.config import save
+from structpe.tasks.positions import fitted
+from structpe.tasks.prediction.config import PredictionConfig, load_config
+from structpe.tasks.prediction.examples import Encodings, digest, encode, examples
+from structpe.tasks.prediction.task import Collate, Prediction
+from structpe.tasks.prediction.versions import versions
+from structpe.tasks.training import folder as folders
+from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.files import whole_file
+from structpe.tasks.training.folder import alone, check_devices, clear, learned
+from structpe.tasks.training.progress import say
+from structpe.tasks.training.result import Result
+
+__all__ = ["Outcome", "train"]
+
+FILES = ("result.json", "config.yaml", "position.json", "model.safetensors", "metrics.csv")
+FREE = ("out", "name", "data.folder", "training.workers")
+"""Keys that may change when a run goes on, as nothing in training follows from them."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        metric: name of the official metric.
+        valid: its value on the validation split, of the best model.
+        test: its value on the test split, of the same model, computed once.
+        parameters: of the model, all that are trained.
+        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
+        training: how the training went.
+        versions: of the software, the commit and the machine.
+    """
+
+    metric: str
+    valid: float
+    test: float
+    parameters: int
+    encoding_seconds: float
+    training: Result
+    versions: dict[str, str]
+
+    def save(self, folder: Path) -> None:
+        """Write it; from then on the run is finished."""
+        text = json.dumps(asdict(self), indent=2)
+        whole_file(folder / "result.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+
+    @classmethod
+    def load(cls, folder: Path) -> Outcome | None:
+        """Of a finished run; None where training has not ended."""
+        file = folder / "result.json"
+        if not file.exists():
+            return None
+        with undamaged(file, "remove it, and the run is scored again"):
+            content = json.loads(file.read_text(encoding="utf-8"))
+            return cls(**content | {"training": Result(**content["training"])})
+
+    def __str__(self) -> str:
+        return f"{self.metric} {self.test:.4g} on the test split, {self.valid:.4g} on the validation split"
+
+
+def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None = None) -> Outcome:
+    """Train to the end. A run that was killed goes on from its newest checkpoint, and ends as if it had not been.
+
+    Args:
+        config: everything that the run follows from.
+        fresh: remove what the folder holds of an earlier run, and begin anew.
+        encodings: folder where encoded graphs are kept for other runs; by default beside the run's own folder.
+
+    Raises:
+        ConfigError: the folder holds a run of another configuration, another process trains in it, or the model does
+            not suit the benchmark.
+        PositionError: there is no such position model.
+        EncodingError: a graph lacks what an encoding needs.
+        ReadError: a file of the benchmark is missing or bad.
+        MissingExtra: Lightning is not installed.
+    """
+    check(config)
+    folder = Path(config.out)
+    with alone(folder):
+        fresh = fresh or not learned(folder)
+        if not fresh:
+            folders.same(folder, config, load_config, FREE)
+            if (done := Outcome.load(folder)) is not None:
+                say(f"{folder}: this run is finished: {done}")
+                return done
+        return _train(folder, config, fresh, encodings or folder.parent / "encodings")
+
+
+def check(config: PredictionConfig) -> None:
+    """See to it that model, position and devices make sense, before any data is read.
+
+    Raises:
+        PositionError, ConfigError: they do not.
+    """
+    position = _named(config, "position", lambda: build(config.position, config.model.dims))
+    _named(config, "model", lambda: GraphModel(config.model, position, None, None, 1))
+    check_devices(config.training)
+
+
+def _named(config: PredictionConfig, key: str, make: Any) -> Any:
+    try:
+        return make()
+    except StructPEError as error:
+        raise error.at(*([config.name] if config.name else []), key) from None
+
+
+def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> Outcome:
+    benchmark = load(config.data.name, config.data.folder, **config.data.options)
+    split = _split(config, benchmark)
+    position = _position(folder, config, benchmark, split, fresh)
+    torch.manual_seed(config.training.seed)
+    model = _model(config, benchmark, position)
+    encodings = encode(benchmark.graphs, model.position.encodings, cache)
+    parts = _parts(benchmark, split, encodings)
+    task = Prediction(model, benchmark.objective, parts["valid"], Collate(model.layout))
+    if fresh:
+        _begin(folder, config, position)
+    _tell(benchmark, parts, model, encodings)
+    result = _fit(folder, config, task, parts["train"], digest(benchmark.graphs))
+    outcome = _score(folder, config, task, parts, encodings, result)
+    outcome.save(folder)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    say(f"{folder}: finished: {outcome}")
+    return outcome
+
+
+def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
+    count = len(benchmark.splits)
+    number = config.training.seed % count if config.split is None else config.split
+    if not 0 <= number < count:
+        raise ConfigError(f"split is {number}; {benchmark.name} has {count}, counted from 0")
+    return benchmark.splits[number]
+
+
+def _position(folder: Path, config: PredictionConfig, benchmark: Benchmark, split: Split, fresh: bool) -> Any:
+    """The description of the position model, with what its encodings learn of the training graphs."""
+    if fresh:
+        single = benchmark.objective.level == "node"
+        seen = [0] if single else split.train
+        return fitted(config.position, config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
+    with undamaged(folder / "position.json", "train afresh"):
+        return json.loads((folder / "position.json").read_text(encoding="utf-8"))
+
+
+def _model(config: PredictionConfig, benchmark: Benchmark, position: Any) -> GraphModel:
+    outputs = benchmark.objective.outputs * benchmark.objective.length
+    built = build(position, config.model.dims)
+    return GraphModel(config.model, built, benchmark.nodes, benchmark.edges, outputs)
+
+
+def _parts(benchmark: Benchmark, split: Split, encodings: Encodings) -> dict[str, list[GraphExample]]:
+    """The three parts of a split as examples."""
+    parts = split._asdict()
+    if benchmark.objective.level == "graph":
+        return {part: examples(benchmark, numbers.tolist(), encodings) for part, numbers in parts.items()}
+    whole = GraphExample.of(benchmark.graphs[0], encodings.of(0), benchmark.targets)
+    return {part: [replace(whole, counted=np.isin(np.arange(whole.size), numbers))] for part, numbers in parts.items()}
+
+
+def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
+    clear(folder, FILES)
+    text = json.dumps(position, indent=2, ensure_ascii=False)
+    whole_file(folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+
+
+def _fit(folder: Path, config: PredictionConfig, task: Prediction, seen: list[GraphExample], content: str) -> Result:
+    try:
+        from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
+    except ModuleNotFoundError as missing:
+        raise MissingExtra(str(missing.name), "bench") from missing
+    training = config.training
+    if training.metric == "official":
+        training = replace(training, metric=task.objective.metric)
+    elif training.metric not in ("loss", task.objective.metric):
+        raise ConfigError(
+            f"training.metric takes 'official', 'loss' or {task.objective.metric!r}; given is {training.metric!r}"
+        )
+    sizes = np.array([example.size for example in seen])
+    plan = Plan(sizes, training.batch_size, training.seed, training.devices, content)
+    count = training.steps * training.accumulate
+    return fit(task, Batches(seen, plan, task.collate, count, workers=training.workers), training, folder)
+
+
+def _score(
+    folder: Path,
+    config: PredictionConfig,
+    task: Prediction,
+    parts: dict[str, list[GraphExample]],
+    encodings: Encodings,
+    result: Result,
+) -> Outcome:
+    """The best model on the test split, which nothing before has looked at."""
+    from safetensors.torch import load_file
+
+    task.model.load_state_dict(load_file(folder / "model.safetensors"))
+    task.model.eval()
+    device = next(task.model.parameters()).device
+    with torch.no_grad():
+        scores = task.scores(parts["test"], device, 0, 1, lambda mine: [mine])
+    metric = task.objective.metric
+    return Outcome(
+        metric=metric,
+        valid=result.best[metric],
+        test=scores[metric],
+        parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
+        encoding_seconds=encodings.seconds,
+        training=result,
+        versions=versions(),
+    )
+
+
+def _tell(benchmark: Benchmark, parts: dict[str, list[GraphExample]], model: GraphModel, encodings: Encodings) -> None:
+    parameters = sum(p.numel() for p in model.parameters())
+    counts = ", ".join(
+        f"{len(part)} to {verb}" for part, verb in zip(parts.values(), ("train", "select", "report"), strict=True)
+    )
+    single = benchmark.objective.level == "node"
+    say(f"{benchmark.name}: {benchmark.graphs[0] if single else counts}; {parameters:,} parameters")
+    if encodings.seconds:
+        say(f"encoded in {encodings.seconds:.1f} s")

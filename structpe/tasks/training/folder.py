@@ -1,0 +1,89 @@
+"""The folder of a run: kept to one process, of one configuration, and emptied of nothing but the run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from structpe.data.prepare import AFRESH
+from structpe.errors import ConfigError, StoreError
+from structpe.tasks.config import differences
+from structpe.tasks.training.config import TrainingConfig
+
+__all__ = ["alone", "check_devices", "clear", "learned", "same"]
+
+C = TypeVar("C")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep the folder to this process; the lock goes when the process does, however it ends.
+
+    Raises:
+        ConfigError: another process is training in it, or it is a file.
+    """
+    from filelock import FileLock, Timeout
+
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}, where the run is to be, is a file; choose a folder (out)")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise ConfigError(f"another process is training in {folder}; wait for it, or choose another folder") from None
+
+
+def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:
+    """See to it that the run in the folder is one of this configuration.
+
+    Args:
+        folder: of the run.
+        config: the configuration that is asked for.
+        load: reads the one that was written.
+        free: keys that may change when a run goes on, as nothing in training follows from them.
+
+    Raises:
+        ConfigError: it is one of another.
+        StoreError: it is not known of which.
+    """
+    written = folder / "config.yaml"
+    if not written.exists():
+        raise StoreError(f"{folder} holds what a training has made, but no config.yaml; {AFRESH}")
+    if other := [key for key in differences(load(written), config) if key not in free]:
+        raise ConfigError(
+            f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
+            f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
+        )
+
+
+def learned(folder: Path) -> bool:
+    """Whether the folder holds anything that training made. Before that there is nothing to go on with, or to lose."""
+    return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
+
+
+def clear(folder: Path, files: Sequence[str]) -> None:
+    """Remove a run, its files by their names, and nothing else that may lie in the folder."""
+    for file in files:
+        (folder / file).unlink(missing_ok=True)
+    for inner in ("checkpoints", "tensorboard"):
+        shutil.rmtree(folder / inner, ignore_errors=True)
+
+
+def check_devices(training: TrainingConfig) -> None:
+    """See to it that there are as many GPUs as are asked for.
+
+    Raises:
+        ConfigError: there are fewer.
+    """
+    seen, asked = torch.accelerator.device_count(), training.devices
+    if training.accelerator != "cpu" and seen < asked and (seen or training.accelerator == "gpu"):
+        raise ConfigError(
+            f"training.devices is {asked} and training.accelerator {training.accelerator!r}, but PyTorch sees {seen} "
+            f"GPUs here; ask for no more than these, or set training.accelerator to cpu"
+        )
