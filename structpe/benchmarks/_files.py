@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import ReadError
+from structpe.readers import _text
 
-__all__ = ["arrays", "needed"]
+__all__ = ["arrays", "lines", "needed"]
 
 
 def needed(file: Path) -> Path:
@@ -41,3 +43,15 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
         raise ReadError(f"no file of arrays ({' '.join(str(error).split())}); bring back the original").at(
             str(file)
         ) from None
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text, numbered from 1.
+
+    Raises:
+        ReadError: the file is missing, or a line is not UTF-8.
+    """
+    try:
+        yield from _text.lines(needed(file))
+    except ReadError as error:
+        raise error.at(str(file)) if error.places else error from None

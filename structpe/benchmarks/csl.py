@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.benchmarks._files import needed
+from structpe.benchmarks._files import lines
 from structpe.benchmarks._relabelling import relabelled
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.errors import ReadError
@@ -79,7 +79,7 @@ def _folds(folder: Path) -> tuple[Split, ...]:
 
 def _lines(file: Path) -> list[Ids]:
     folds = []
-    for number, line in enumerate(needed(file).read_text(encoding="utf-8").split(), 1):
+    for number, line in lines(file):
         try:
             folds.append(np.array([int(text) for text in line.split(",")], dtype=np.int64))
         except ValueError:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.benchmarks._files import needed
+from structpe.benchmarks._files import lines
 from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Numbers
@@ -103,7 +103,7 @@ def _edges(file: Path) -> tuple[Ids, int]:
 
 def _numbers(file: Path, size: int) -> Ids:
     try:
-        numbers = np.array([int(text) for text in needed(file).read_text(encoding="utf-8").split()], dtype=np.int64)
+        numbers = np.array([int(text) for _, line in lines(file) for text in line.split()], dtype=np.int64)
     except ValueError:
         raise ReadError("a number of a paper in each line is needed; bring back the original").at(str(file)) from None
     if not len(numbers) or len(np.unique(numbers)) < len(numbers) or numbers.min() < 0 or numbers.max() >= size:

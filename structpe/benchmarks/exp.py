@@ -1,0 +1,80 @@
+"""EXP: formulas as graphs, which no refinement of Weisfeiler and Lehman tells apart (Abboud et al. 2021)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.benchmarks._files import arrays
+from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
+from structpe.data.features import Categories
+from structpe.errors import ReadError
+from structpe.structure import Ids, Structure
+
+__all__ = ["exp"]
+
+FOLDS = 10
+
+
+@benchmark("exp")
+def exp(folder: Path) -> Benchmark:
+    """EXP: whether a formula can be satisfied; 600 pairs of graphs, one of each class, that look alike; ten folds.
+
+    Nodes are of two kinds, literals and clauses. The folds are those of the authors' code: fold k tests the k-th tenth
+    of the graphs in their order, selects by the k-th tenth of the others, and trains by the rest. A pair is never
+    shared out, as neighbouring numbers are one pair and every tenth has an even length.
+
+    File: ``EXP_GRAPHSAT.npz``; ``x`` (kinds of all nodes), ``edge_index`` (2, e; each edge both ways), ``y``,
+    ``n_nodes``, ``n_edges``.
+    """
+    file = folder / "EXP_GRAPHSAT.npz"
+    x, index, y, n_nodes, n_edges = arrays(file, "x", "edge_index", "y", "n_nodes", "n_edges")
+    if not len(y) == len(n_nodes) == len(n_edges):
+        counts = f"{len(y)} classes, {len(n_nodes)} numbers of nodes and {len(n_edges)} numbers of edges"
+        raise ReadError(f"{counts} do not fit; bring back the original").at(str(file))
+    nodes, edges = (np.cumsum([0, *counts.tolist()]) for counts in (n_nodes, n_edges))
+    if problem := _problem(y, (len(x), nodes[-1]), (index.shape[-1], edges[-1])):
+        raise ReadError(f"{problem}; bring back the original").at(str(file))
+    graphs = [
+        _graph(f"{file.name}:{i}", x[nodes[i] : nodes[i + 1]], index.T[edges[i] : edges[i + 1]]) for i in range(len(y))
+    ]
+    return Benchmark(
+        name="EXP",
+        graphs=graphs,
+        targets=y.astype(np.int64),
+        splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
+        nodes=Categories((2,)),
+        edges=None,
+        objective=Objective("graph", "class", 2, "accuracy"),
+        note="mean over the ten folds of the authors' code; the two graphs of a pair are always in the same part",
+    )
+
+
+def _graph(name: str, kinds: NDArray[Any], edges: NDArray[Any]) -> Structure:
+    once = edges[edges[:, 0] < edges[:, 1]].astype(np.int64)
+    features = {"x": kinds.astype(np.int64)[:, None]}
+    return Structure(tuple(map(str, kinds.tolist())), once, directed=False, features=features, name=name)
+
+
+def _fold(count: int, k: int) -> Split:
+    numbers, tenth = np.arange(count), count // FOLDS
+    test = numbers[k * tenth : (k + 1) * tenth]
+    others: Ids = np.setdiff1d(numbers, test)
+    tenth = len(others) // FOLDS
+    valid = others[k * tenth : (k + 1) * tenth]
+    return Split(np.setdiff1d(others, valid), valid, test)
+
+
+def _problem(y: NDArray[Any], nodes: tuple[int, int], edges: tuple[int, int]) -> str:
+    """What is wrong with the arrays; the empty string where nothing is."""
+    for what, (given, promised) in (("nodes", nodes), ("edges", edges)):
+        if given != promised:
+            return f"there are {given} {what}, but the graphs have {promised} in all"
+    if len(y) < 2 * FOLDS or len(y) % 2 or (y[::2] + y[1::2] != 1).any():
+        return f"the {len(y)} classes are not those of {FOLDS} or more pairs, one graph of each class in each"
+    if len(y) // FOLDS % 2 or (len(y) - len(y) // FOLDS) // FOLDS % 2:
+        return f"{len(y)} graphs cannot be shared out into ten folds of whole pairs"
+    return ""

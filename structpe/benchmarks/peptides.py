@@ -1,0 +1,88 @@
+"""Peptides-func: what peptides do in a body, ten functions each present or not (Dwivedi et al. 2022)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from structpe.benchmarks._files import arrays, needed
+from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
+from structpe.data.features import Categories
+from structpe.errors import ReadError, StructPEError
+from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
+from structpe.structure import Structure
+
+__all__ = ["peptides_func"]
+
+TABLE, SPLITS = "peptide_multi_class_dataset.csv.gz", "splits.npz"
+LABELS = 10
+
+
+@benchmark("peptides-func")
+def peptides_func(folder: Path) -> Benchmark:
+    """Peptides-func of the Long Range Graph Benchmark: ten functions of 15,535 peptides; its split.
+
+    Atoms and bonds have the features of the Open Graph Benchmark. Reading takes a minute.
+
+    Files: ``peptide_multi_class_dataset.csv.gz`` (columns ``smiles`` and ``labels``), and ``splits.npz`` with the
+    numbers of peptides ``train``, ``val``, ``test``.
+    """
+    table = folder / TABLE
+    graphs: list[Structure] = []
+    targets: list[list[int]] = []
+    for line, row in _rows(table):
+        try:
+            targets.append(_labels(row["labels"]))
+            graphs.append(molecule(row["smiles"], f"{TABLE}:{len(graphs)}", features="ogb"))
+        except StructPEError as error:
+            raise error.at(str(table), f"line {line}") from None
+    return Benchmark(
+        name="Peptides-func",
+        graphs=graphs,
+        targets=np.array(targets, dtype=np.float32),
+        splits=(_split(folder / SPLITS, len(graphs)),),
+        nodes=Categories(ATOM_CATEGORIES),
+        edges=Categories(BOND_CATEGORIES),
+        objective=Objective("graph", "labels", LABELS, "ap"),
+        note="the published split",
+    )
+
+
+def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        with gzip.open(needed(file), "rt", encoding="utf-8", newline="") as text:
+            rows = csv.DictReader(text, strict=True)
+            if lacking := [name for name in ("smiles", "labels") if name not in (rows.fieldnames or ())]:
+                known = ", ".join(map(repr, rows.fieldnames or ())) or "none"
+                raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(str(file))
+            for row in rows:
+                if None in row or None in row.values():
+                    raise ReadError("the row has another number of cells than the header").at(
+                        str(file), f"line {rows.line_num}"
+                    )
+                yield rows.line_num, row
+    except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as error:
+        raise ReadError(f"no compressed table ({error}); bring back the original").at(str(file)) from None
+
+
+def _labels(text: str) -> list[int]:
+    try:
+        labels = json.loads(text)
+    except json.JSONDecodeError:
+        labels = None
+    if not isinstance(labels, list) or len(labels) != LABELS or any(label not in (0, 1) for label in labels):
+        raise ReadError(f"the labels are {text!r}; a list of {LABELS} numbers 0 or 1 is needed")
+    return labels
+
+
+def _split(file: Path, count: int) -> Split:
+    split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in arrays(file, "train", "val", "test")))
+    if not np.array_equal(np.sort(np.concatenate(split)), np.arange(count)):
+        raise ReadError(f"the split does not share out the peptides 0..{count - 1}, each once").at(str(file))
+    return split
