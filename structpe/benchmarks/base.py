@@ -69,7 +69,8 @@ class Benchmark:
         name: how tables call it; a data set that is not the official one says so here.
         graphs: g structures; one where nodes are predicted.
         targets: of g graphs, or of n nodes: (., outputs) float for ``numbers`` and ``labels``, (.,) integers for
-            ``class``, -1 where unknown, (., length) integers for ``tokens``.
+            ``class``, -1 where unknown, (., length + m) integers for ``tokens``: the first ``length`` are learned, the
+            others read by the metric only.
         splits: the official ones; several where the protocol takes the mean over them.
         nodes: what ``x`` is; None where nodes have no features.
         edges: what ``edge_x`` is.

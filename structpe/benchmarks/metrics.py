@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from structpe.errors import ConfigError, MissingExtra
 from structpe.registry import unknown
 
-__all__ = ["METRICS", "Metric"]
+__all__ = ["END", "METRICS", "UNKNOWN", "Metric"]
 
 Array = NDArray[Any]
 
@@ -38,8 +38,8 @@ def mae(prediction: Array, target: Array) -> float:
 
 
 def rmse(prediction: Array, target: Array) -> float:
-    """Root of the mean squared error, over all numbers."""
-    return float(np.sqrt(((prediction - target) ** 2).mean()))
+    """Root of the mean squared error, mean over what is predicted; unknown numbers (NaN) do not count."""
+    return float(np.sqrt(np.nanmean((prediction - target) ** 2, axis=0)).mean())
 
 
 def accuracy(prediction: Array, target: Array) -> float:
@@ -56,6 +56,27 @@ def rocauc(prediction: Array, target: Array) -> float:
 def average_precision(prediction: Array, target: Array) -> float:
     """Average precision, mean over labels that have both answers; unknown answers (NaN) do not count."""
     return _mean_over_labels("average_precision_score", prediction, target)
+
+
+END, UNKNOWN = 0, 1
+"""The categories of tokens that are no words: nothing follows; a word outside the vocabulary, which is never right."""
+
+
+def f1(prediction: Array, target: Array) -> float:
+    """F1 of the words of a sequence as a set, mean over items.
+
+    Args:
+        prediction: (items, length, outputs) scores, or (items, length) the categories that have the highest.
+        target: (items, length + m); the words to be found follow the ``length`` categories that are learned. Each is
+            there once; a word outside the vocabulary is a number below -1, and -1 is no word.
+    """
+    picked = prediction if prediction.ndim == 2 else prediction.argmax(axis=-1)
+    before = np.cumprod(picked != END, axis=1).astype(bool)
+    scores = []
+    for words, spoken, wanted in zip(picked, before, target[:, picked.shape[1] :], strict=True):
+        found, right = set(words[spoken].tolist()), set(wanted[wanted != -1].tolist())
+        scores.append(2 * len(found & right) / max(1, len(found) + len(right)))
+    return float(np.mean(scores))
 
 
 def _mean_over_labels(name: str, prediction: Array, target: Array) -> float:
@@ -84,5 +105,6 @@ METRICS = _Metrics(
     accuracy=Metric("accuracy", False, accuracy),
     rocauc=Metric("ROC-AUC", False, rocauc),
     ap=Metric("AP", False, average_precision),
+    f1=Metric("F1", False, f1),
 )
 """Every metric by the name that an :class:`~structpe.benchmarks.base.Objective` has for it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -11,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 
 from structpe.errors import MissingExtra, ReadError
-from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, atom_features, bond_features
+from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
 from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
-__all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "molecule", "parsed", "smiles"]
+__all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "SYMBOLS", "molecule", "parsed", "smiles"]
 
 Kind = Literal["none", "ogb"]
+Made = Callable[[str, str], Structure]
 
 
 def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool = True) -> Structure:
@@ -40,19 +41,19 @@ def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool 
     if features not in ("none", "ogb"):
         raise ReadError(f"there are no features {features!r} of molecules; known: 'none', 'ogb'")
     found = parsed(smiles, strict)
-    edges = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in found.GetBonds()]
+    atoms, bonds = list(found.GetAtoms()), list(found.GetBonds())  # once: RDKit makes new objects each time
     return Structure(
-        tuple(atom.GetSymbol() for atom in found.GetAtoms()),
-        np.array(edges, dtype=np.int64).reshape(-1, 2),
-        tuple(bond.GetBondType().name.lower() for bond in found.GetBonds()),
+        tuple(atom.GetSymbol() for atom in atoms),
+        np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2),
+        tuple(bond.GetBondType().name.lower() for bond in bonds),
         directed=False,
-        features={"x": atom_features(found), "edge_x": bond_features(found)} if features == "ogb" else {},
+        features={"x": atom_features(atoms), "edge_x": bond_features(bonds)} if features == "ogb" else {},
         name=name,
     )
 
 
 @reader("smiles", ".csv .smi .smiles")
-def smiles(path: Path, column: str = "smiles", features: Kind = "none") -> Iterator[Outcome]:
+def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: bool = True) -> Iterator[Outcome]:
     """SMILES: a column of a CSV file with a header, or in other files a SMILES per line and after a blank its name.
 
     The other columns become ``metadata``, and so does the SMILES.
@@ -61,11 +62,13 @@ def smiles(path: Path, column: str = "smiles", features: Kind = "none") -> Itera
         path: a CSV file, by its suffix ``.csv``, or a list.
         column: the column of the CSV file that holds the SMILES.
         features: of atoms and bonds, as in :func:`molecule`.
+        strict: whether a valence that RDKit does not permit is an error, as in :func:`molecule`.
     """
-    return _table(path, column, features) if path.suffix == ".csv" else _list(path, features)
+    made = partial(molecule, features=features, strict=strict)
+    return _table(path, column, made) if path.suffix == ".csv" else _list(path, made)
 
 
-def _table(path: Path, column: str, features: Kind) -> Iterator[Outcome]:
+def _table(path: Path, column: str, made: Made) -> Iterator[Outcome]:
     rows = _rows(csv.reader((line + "\n" for _, line in lines(path)), strict=True))
     _, header = next(rows, (1, []))
     if not header:
@@ -74,13 +77,13 @@ def _table(path: Path, column: str, features: Kind) -> Iterator[Outcome]:
         known = ", ".join(map(shown, header))
         raise ReadError(f"there is no column {column!r}; give column=, one of: {known}").at("line 1")
     for number, (line, row) in enumerate(rows, 1):
-        yield attempt(partial(_row, header, row, column, number, path.name, features), line=line)
+        yield attempt(partial(_row, header, row, column, number, path.name, made), line=line)
 
 
-def _list(path: Path, features: Kind) -> Iterator[Outcome]:
+def _list(path: Path, made: Made) -> Iterator[Outcome]:
     for number, (line, text) in enumerate(((n, t.strip()) for n, t in lines(path) if t.strip()), 1):
         smiles, name = (*text.split(None, 1), "")[:2]
-        yield attempt(partial(_item, smiles, name or str(number), {}, path.name, features), name, line)
+        yield attempt(partial(_item, smiles, name or str(number), {}, path.name, made), name, line)
 
 
 def _rows(rows: Any) -> Iterator[tuple[int, list[str]]]:
@@ -96,15 +99,15 @@ def _rows(rows: Any) -> Iterator[tuple[int, list[str]]]:
             yield line, row
 
 
-def _row(header: list[str], row: list[str], column: str, number: int, file: str, features: Kind) -> Item:
+def _row(header: list[str], row: list[str], column: str, number: int, file: str, made: Made) -> Item:
     if len(row) != len(header):
         raise ReadError(f"the row has {len(row)} cells, the header {len(header)}; quote cells that hold commas")
     cells = dict(zip(header, row, strict=True))
-    return _item(cells[column].strip(), cells.get("id", str(number)), cells, file, features)
+    return _item(cells[column].strip(), cells.get("id", str(number)), cells, file, made)
 
 
-def _item(smiles: str, id: str, metadata: Mapping[str, str], file: str, features: Kind) -> Item:
-    return Item(molecule(smiles, f"{file}:{id}", features), id=id, metadata={"smiles": smiles, **metadata})
+def _item(smiles: str, id: str, metadata: Mapping[str, str], file: str, made: Made) -> Item:
+    return Item(made(smiles, f"{file}:{id}"), id=id, metadata={"smiles": smiles, **metadata})
 
 
 def parsed(smiles: str, strict: bool = True) -> Any:

@@ -1,0 +1,45 @@
+"""Splits of molecules by scaffold (Bemis and Murcko 1996), as MoleculeNet makes them (Wu et al. 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from structpe.benchmarks.base import Split
+from structpe.errors import MissingExtra
+from structpe.readers.smiles import parsed
+
+__all__ = ["scaffold_split"]
+
+
+def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
+    """80, 10 and 10 percent of the molecules; those of one scaffold (rings and what joins them) stay together.
+
+    The scaffolds are taken by how many molecules they have, most first, of equals the one that comes last in the list.
+    Each goes to the training molecules if it fits there, else to the validation molecules, else to the test molecules.
+
+    Args:
+        smiles: the molecules.
+        strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
+    """
+    try:
+        from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
+    except ImportError:
+        raise MissingExtra("rdkit", "bench") from None
+    groups: dict[str, list[int]] = {}
+    for number, text in enumerate(smiles):
+        molecule = parsed(text, strict)
+        scaffold = MurckoScaffoldSmiles(mol=molecule, includeChirality=False)  # type: ignore[no-untyped-call]
+        groups.setdefault(scaffold, []).append(number)
+    train: list[int] = []
+    valid: list[int] = []
+    test: list[int] = []
+    for group in sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True):
+        if len(train) + len(group) <= 0.8 * len(smiles):
+            train += group
+        elif len(train) + len(valid) + len(group) <= 0.9 * len(smiles):
+            valid += group
+        else:
+            test += group
+    return Split(*(np.array(sorted(part), dtype=np.int64) for part in (train, valid, test)))
