@@ -38,6 +38,7 @@ class GraphModelConfig:
         residual: whether a layer of message passing alone adds to what it was given.
         dropout: probability with which what a part adds is dropped in training.
         attention_dropout: of attention weights.
+        input_dropout: of what the first layer is given.
         virtual_node: whether a node linked to all of its graph carries messages between layers (Gilmer et al. 2017).
         pooling: how a graph is read out: ``mean`` or ``sum`` over its nodes, or its ``root``.
         kernel: attention kernel, or auto.
@@ -54,6 +55,7 @@ class GraphModelConfig:
     residual: bool = True
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    input_dropout: float = 0.0
     virtual_node: bool = False
     pooling: Literal["mean", "sum", "root"] = "mean"
     kernel: str = "auto"
@@ -64,7 +66,7 @@ class GraphModelConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
-        for name in ("dropout", "attention_dropout"):
+        for name in ("dropout", "attention_dropout", "input_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
         if self.message_passing is not None:

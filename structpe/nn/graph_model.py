@@ -46,6 +46,7 @@ class GraphModel(nn.Module):
         convolution = None if config.message_passing is None else CONVOLUTIONS[config.message_passing]
         self.edges = FeatureEmbedding(edges, config.width) if convolution and convolution.reads_edges else None
         self.against = None if self.edges is None else nn.Parameter(torch.zeros(config.width))
+        self.dropout = nn.Dropout(config.input_dropout)
         self.layers = nn.ModuleList(layer_of(config, position) for _ in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
         self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
@@ -70,7 +71,7 @@ class GraphModel(nn.Module):
     def hidden(self, batch: GraphBatch) -> Float[Tensor, "N d"]:
         """Vectors of all nodes after the last layer."""
         asking = Asking(self.position, batch)
-        x = asking.inputs(self.nodes(batch.x, len(batch.graph)))
+        x = self.dropout(asking.inputs(self.nodes(batch.x, len(batch.graph))))
         edges = self._edges(batch)
         virtual = None if self.virtual is None else self.virtual.start(batch)
         for number, layer in enumerate(self.layers):
