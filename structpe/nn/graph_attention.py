@@ -60,11 +60,20 @@ class GraphAttention(nn.Module):
         kernel: attention kernel, or ``auto``.
         dropout: probability with which an attention weight is dropped in training.
         position: the position model, which may bring an attention of its own.
+        feature_map: what stands for the exponential of a score, so that attention is linear; None for the exponential.
     """
 
-    def __init__(self, dims: Dims, kernel: str, dropout: float, position: PositionModel) -> None:
+    def __init__(
+        self,
+        dims: Dims,
+        kernel: str,
+        dropout: float,
+        position: PositionModel,
+        feature_map: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         super().__init__()
         self.attention = None if position.own_attention else Attention(dims, kernel, dropout)
+        self.feature_map = feature_map
         self.apart = "sources" in position.sites  # what is projected differs from bucket to bucket
 
     def forward(self, x: Tensor, asking: Asking, site: Site) -> Tensor:
@@ -76,11 +85,15 @@ class GraphAttention(nn.Module):
         queries = torch.split(self.attention.query(x), counts)
         context = torch.split(self.attention.key_value(x), counts)
         mixed = [
-            bucket.flat(self._scores(bucket.rows(query), bucket.rows(seen), asking.terms(i, site)))
+            bucket.flat(self._scores(bucket.rows(query), bucket.rows(seen), self._terms(asking, i, site)))
             for i, (bucket, query, seen) in enumerate(zip(asking.buckets, queries, context, strict=True))
         ]
         out: Tensor = self.attention.out(_joined(mixed))
         return out
+
+    def _terms(self, asking: Asking, number: int, site: Site) -> Terms:
+        said = asking.terms(number, site)
+        return said if self.feature_map is None else said + Terms(feature_map=self.feature_map)
 
     def _scores(self, query: Tensor, seen: Tensor, terms: Terms) -> Tensor:
         """(b, n, d) projected queries and (b, n, 2 d) keys and values to what is mixed, (b, n, d)."""
@@ -91,7 +104,7 @@ class GraphAttention(nn.Module):
         return mixed.transpose(1, 2).flatten(2)
 
     def _whole(self, x: Tensor, asking: Asking, number: int, site: Site) -> Tensor:
-        position, prepared, terms = asking.position, asking.prepared[number], asking.terms(number, site)
+        position, prepared, terms = asking.position, asking.prepared[number], self._terms(asking, number, site)
         if self.attention is None:
             attended, asking.prepared[number] = position.attend(x, prepared, site, terms)
             return attended

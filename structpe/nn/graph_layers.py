@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from structpe.data.graphs import GraphBatch
 from structpe.errors import ConfigError
+from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_attention import Asking, GraphAttention
 from structpe.positions.base import Dims, PositionModel, Site
@@ -42,6 +44,10 @@ class GraphModelConfig:
         virtual_node: whether a node linked to all of its graph carries messages between layers (Gilmer et al. 2017).
         pooling: how a graph is read out: ``mean`` or ``sum`` over its nodes, or its ``root``.
         kernel: attention kernel, or auto.
+        feature_map: what stands for the exponential of a score. ``none``: nothing does. ``elu``: elu + 1 (Katharopoulos
+            et al. 2020), ``random``: 256 random features, FAVOR+ (Choromanski et al. 2021), fixed from the beginning:
+            with either, attention takes time and memory linear in the number of nodes, and position models may say
+            nothing of scores.
     """
 
     width: int = 64
@@ -59,6 +65,7 @@ class GraphModelConfig:
     virtual_node: bool = False
     pooling: Literal["mean", "sum", "root"] = "mean"
     kernel: str = "auto"
+    feature_map: Literal["none", "elu", "random"] = "none"
 
     def __post_init__(self) -> None:
         for name in ("width", "layers", "heads"):
@@ -130,7 +137,9 @@ class HybridLayer(GraphLayer):
     def __init__(self, config: GraphModelConfig, position: PositionModel) -> None:
         super().__init__()
         self.first = config.norm_first
-        self.attention = GraphAttention(config.dims, config.kernel, config.attention_dropout, position)
+        self.attention = GraphAttention(
+            config.dims, config.kernel, config.attention_dropout, position, feature_map_of(config, position)
+        )
         self.attention_norm = norm_of(config)
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
@@ -177,6 +186,22 @@ class MessageLayer(GraphLayer):
 def layer_of(config: GraphModelConfig, position: PositionModel) -> GraphLayer:
     """The layer that a configuration asks for."""
     return HybridLayer(config, position) if config.attention else MessageLayer(config)
+
+
+def feature_map_of(config: GraphModelConfig, position: PositionModel) -> Callable[[Tensor], Tensor] | None:
+    """What makes attention linear; None where nothing shall.
+
+    Raises:
+        ConfigError: the position model brings an attention of its own, which would not ask.
+    """
+    if config.feature_map == "none":
+        return None
+    if position.own_attention:
+        raise ConfigError(
+            f"feature_map is {config.feature_map!r}, but the position model brings an attention of its own, which has "
+            f"no use for it; set feature_map to none, or choose another position model"
+        )
+    return elu_plus_one if config.feature_map == "elu" else PositiveFeatures(config.dims.head)
 
 
 def norm_of(config: GraphModelConfig) -> nn.Module:
