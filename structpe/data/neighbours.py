@@ -26,6 +26,7 @@ class Directions:
         edge: (E,) number of the edge in the structure.
         against: (E,) whether it goes against the edge's direction; never so in an undirected structure.
         by_source: (E,) the permutation that groups messages by source.
+        degrees: (n,) of a sample: how many messages come to each node in the graph that it was drawn from.
     """
 
     source: Ids
@@ -33,6 +34,7 @@ class Directions:
     edge: Ids
     against: np.ndarray
     by_source: Ids
+    degrees: Ids | None = None
 
     @classmethod
     def of(cls, structure: Structure) -> Directions:
@@ -59,6 +61,8 @@ class Neighbours:
         by_source: (E,) the permutation that groups messages by source.
         source_starts: (N + 1,) likewise in that order.
         target_by_source: (E,) ``target[by_source]``, which every gradient asks for.
+        whole: (N,) how many messages come to each node in the graph of which these are a sample; None where they are
+            all.
     """
 
     source: Int[Tensor, "E"]
@@ -67,6 +71,7 @@ class Neighbours:
     by_source: Int[Tensor, "E"]
     source_starts: Int[Tensor, "N1"]
     target_by_source: Int[Tensor, "E"]
+    whole: Int[Tensor, "N"] | None = None
 
     @classmethod
     def join(cls, each: Sequence[Directions], sizes: Sequence[int]) -> Neighbours:
@@ -77,7 +82,9 @@ class Neighbours:
         target = np.concatenate([d.target + first for d, first in zip(each, nodes, strict=False)])
         by_source = np.concatenate([d.by_source + first for d, first in zip(each, messages, strict=False)])
         arrays = (source, target, _starts(target, nodes[-1]), by_source, _starts(source, nodes[-1]), target[by_source])
-        return cls(*map(torch.from_numpy, arrays))
+        drawn = [d.degrees for d in each if d.degrees is not None]
+        whole = torch.from_numpy(np.concatenate(drawn)) if drawn else None
+        return cls(*(torch.from_numpy(array) for array in arrays), whole=whole)
 
     @property
     def count(self) -> int:
@@ -91,18 +98,20 @@ class Neighbours:
 
     @cached_property
     def inverse_degrees(self) -> Float[Tensor, "N"]:
-        """1 / D_i, D_i = 1 + the messages to node i."""
-        return 1.0 / (1 + self.degrees)
+        """1 / D_i, D_i = 1 + the messages to node i; in the whole graph, where these are a sample."""
+        return 1.0 / (1 + (self.degrees if self.whole is None else self.whole))
 
     @cached_property
     def symmetric_weights(self) -> Float[Tensor, "E"]:
-        """1 / sqrt(D_i D_j) of each message j -> i."""
+        """1 / sqrt(D_i D_j) of each message j -> i; each of a sample stands for as many as it was drawn from."""
         root = self.inverse_degrees.sqrt()
-        return root[self.source] * root[self.target]
+        received = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
+        return root[self.source] * received[self.target]
 
     def to(self, device: torch.device) -> Neighbours:
         """The same on another device."""
-        return Neighbours(*(getattr(self, field.name).to(device) for field in fields(self)))
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return Neighbours(**{name: None if value is None else value.to(device) for name, value in values.items()})
 
 
 def _starts(nodes: Ids, count: int) -> Ids:
