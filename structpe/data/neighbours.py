@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -84,7 +85,8 @@ class Neighbours:
         arrays = (source, target, _starts(target, nodes[-1]), by_source, _starts(source, nodes[-1]), target[by_source])
         drawn = [d.degrees for d in each if d.degrees is not None]
         whole = torch.from_numpy(np.concatenate(drawn)) if drawn else None
-        return cls(*(torch.from_numpy(array) for array in arrays), whole=whole)
+        tensors: list[Any] = [*map(torch.from_numpy, arrays), whole]
+        return cls(*tensors)
 
     @property
     def count(self) -> int:
@@ -110,8 +112,8 @@ class Neighbours:
 
     def to(self, device: torch.device) -> Neighbours:
         """The same on another device."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Neighbours(**{name: None if value is None else value.to(device) for name, value in values.items()})
+        values: list[Any] = [getattr(self, field.name) for field in fields(self)]
+        return Neighbours(*(None if value is None else value.to(device) for value in values))
 
 
 def _starts(nodes: Ids, count: int) -> Ids:
