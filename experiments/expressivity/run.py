@@ -21,9 +21,11 @@ import networkx
 import numpy as np
 import scipy
 
+from structpe.transforms import renumbered
+
 sys.path.insert(0, str(Path(__file__).parent))
 
-from graphs import SETS, GraphSet, Missing, relabelled
+from graphs import SETS, GraphSet, Missing
 from views import VIEWS, View, differ
 
 PAGE = Path(__file__).parents[2] / "docs" / "expressivity.md"
@@ -56,7 +58,7 @@ def count(view: View, given: GraphSet) -> Count:
         numbers = sorted({i for pair in pairs for i in pair})
         graphs = [given.graphs[i] for i in numbers]
         rows = dict(zip(numbers, fitted.of(graphs), strict=True))
-        again = fitted.of([relabelled(graph, generator) for graph in graphs])
+        again = fitted.of([renumbered(graph, generator) for graph in graphs])
         copies += sum(differ(rows[i], other) for i, other in zip(numbers, again, strict=True))
         apart += sum(differ(rows[i], rows[j]) for i, j in pairs)
     return Count(apart, len(given.pairs), copies, len(given.graphs))

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from structpe.benchmarks._files import lines
-from structpe.benchmarks._relabelling import relabelled
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.errors import ReadError
 from structpe.structure import Ids, Structure
+from structpe.transforms.numbering import renumbered
 
 __all__ = ["SKIPS", "circle", "csl"]
 
@@ -37,7 +37,7 @@ def csl(folder: Path, loops: bool = False) -> Benchmark:
             tells nothing apart.
     """
     generator = np.random.default_rng(SEED)
-    graphs = [relabelled(circle(skip, loops), generator) for skip in SKIPS for _ in range(COPIES)]
+    graphs = [renumbered(circle(skip, loops), generator) for skip in SKIPS for _ in range(COPIES)]
     return Benchmark(
         name="CSL",
         graphs=graphs,

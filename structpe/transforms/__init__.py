@@ -5,7 +5,9 @@ from structpe.transforms.edge_tokens import edge_tokens
 from structpe.transforms.labels import with_readable_labels
 from structpe.transforms.levi import levi
 from structpe.transforms.linearise import linearise
+from structpe.transforms.numbering import renumbered
 from structpe.transforms.product import grid, product, with_class_token
+from structpe.transforms.subgraph import subgraph
 from structpe.transforms.units import split
 from structpe.transforms.virtual import with_virtual_node
 
@@ -16,7 +18,9 @@ __all__ = [
     "levi",
     "linearise",
     "product",
+    "renumbered",
     "split",
+    "subgraph",
     "with_class_token",
     "with_readable_labels",
     "with_virtual_node",

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 
 from structpe.benchmarks import load
-from structpe.benchmarks._relabelling import relabelled
-from structpe.errors import ReadError, StructureError
-from structpe.structure import Structure, path
+from structpe.errors import ReadError
 from tests.corpora import corpus
 
 # Five folds of 150 graphs: each tests two of every ten numbers in a row, validates by the next two.
@@ -87,21 +85,3 @@ def test_the_published_folds_have_each_class_alike():
     assert len(data.splits) == 5
     for split in data.splits:
         assert [np.bincount(data.targets[part]).tolist() for part in split] == [[9] * 10, [3] * 10, [3] * 10]
-
-
-def test_what_a_node_and_an_edge_have_goes_along_with_them():
-    features = {"x": np.array([10, 11, 12]), "edge_x": np.array([5, 6])}
-    graph = Structure(("a", "b", "c"), np.array([[0, 1], [1, 2]]), ("ab", "bc"), order=[0, 1, 2], features=features)
-    made = relabelled(graph, np.random.default_rng(3))
-    assert made.nodes != graph.nodes
-    for (source, target), relation, value in zip(made.edges, made.relations, made.features["edge_x"], strict=True):
-        assert relation == made.nodes[source] + made.nodes[target]
-        assert value == {"ab": 5, "bc": 6}[relation]
-    assert [made.features["x"][made.nodes.index(label)] for label in "abc"] == [10, 11, 12]
-    assert [made.order[made.nodes.index(label)] for label in "abc"] == [0, 1, 2]
-
-
-def test_units_are_not_numbered_anew():
-    graph = path(["a", "b"]).with_units(["a1", "a2", "b"], [0, 0, 1])
-    with pytest.raises(StructureError, match="a graph with units is not numbered anew; take its units away"):
-        relabelled(graph, np.random.default_rng(0))

@@ -8,10 +8,10 @@ import numpy as np
 
 from structpe.structure import Structure
 
-__all__ = ["relabelled"]
+__all__ = ["renumbered"]
 
 
-def relabelled(graph: Structure, generator: np.random.Generator) -> Structure:
+def renumbered(graph: Structure, generator: np.random.Generator) -> Structure:
     """The same graph with its nodes numbered otherwise and its edges in another order.
 
     Labels, relations, features, order and root go along. Of an undirected graph some edges are turned round too.
