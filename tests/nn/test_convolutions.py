@@ -1,0 +1,168 @@
+"""Each convolution is what its formula says: those of PyTorch Geometric, or plain loops over messages."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
+
+from structpe.data.neighbours import Directions, Neighbours
+from structpe.errors import ConfigError
+from structpe.nn.convolutions import CONVOLUTIONS, Convolution
+from structpe.nn.convolutions.gatedgcn import GatedGCN
+from structpe.structure import Structure
+
+WIDTH = 6
+GRAPH = Structure(("",) * 7, [[0, 1], [1, 2], [2, 0], [3, 1], [4, 5], [5, 4], [0, 3]])
+"""Directed, with an edge both ways and a lone node, 6."""
+NAMES = sorted(CONVOLUTIONS)
+
+
+def near(structure: Structure = GRAPH) -> Neighbours:
+    return Neighbours.join([Directions.of(structure)], [structure.size])
+
+
+def made(name: str) -> Convolution:
+    torch.manual_seed(1)
+    convolution = CONVOLUTIONS[name](WIDTH).double()
+    for parameter in convolution.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return convolution
+
+
+def vectors(there: Neighbours, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(there.count, WIDTH, generator=generator, dtype=torch.float64)
+    return x, torch.randn(len(there.source), WIDTH, generator=generator, dtype=torch.float64)
+
+
+def test_they_are_all_tested_here() -> None:
+    assert sorted([*PEERS, "gatedgcn"]) == NAMES
+
+
+def gcn(own: Convolution) -> nn.Module:
+    peer = GCNConv(WIDTH, WIDTH)
+    peer.lin.weight, peer.bias = own.linear.weight, own.linear.bias
+    return peer
+
+
+def gin(own: Convolution) -> nn.Module:
+    peer = GINConv(nn.Identity(), train_eps=True)
+    peer.nn, peer.eps.data = own.mlp, own.own.detach().view(1)
+    return peer
+
+
+def gine(own: Convolution) -> nn.Module:
+    peer = GINEConv(nn.Sequential(nn.Linear(WIDTH, WIDTH)), train_eps=True)
+    peer.nn, peer.eps.data = own.mlp, own.own.detach().view(1)
+    return peer
+
+
+def sage(own: Convolution) -> nn.Module:
+    peer = SAGEConv(WIDTH, WIDTH, aggr="mean")
+    peer.lin_l.weight, peer.lin_l.bias = own.neighbours.weight, own.own.bias
+    peer.lin_r.weight = own.own.weight
+    return peer
+
+
+def gatv2(own: Convolution) -> nn.Module:
+    peer = GATv2Conv(WIDTH, WIDTH, edge_dim=WIDTH).double()
+    peer.load_state_dict(own.convolution.state_dict())
+    return peer
+
+
+PEERS = {"gcn": gcn, "gin": gin, "gine": gine, "sage": sage, "gatv2": gatv2}
+
+
+@pytest.mark.parametrize("name", PEERS)
+def test_it_is_that_of_pytorch_geometric(name: str) -> None:
+    own, there = made(name), near()
+    peer = PEERS[name](own).double()
+    x, edges = (v.requires_grad_() for v in vectors(there))
+    inputs = [x, edges] if own.reads_edges else [x]
+    index = torch.stack([there.source, there.target])
+    out, _ = own(x, edges if own.reads_edges else None, there)
+    expected = peer(x, index, edge_attr=edges) if own.reads_edges else peer(x, index)
+    close = 1e-6 if name == "gcn" else 1e-12  # weights by degrees are in single precision
+    torch.testing.assert_close(out, expected, rtol=0, atol=close)
+    mine, theirs = (torch.autograd.grad(o.square().sum(), inputs) for o in (out, expected))
+    for a, b in zip(mine, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=100 * close)
+
+
+def test_gated_graph_convolution_is_that_of_loops() -> None:
+    own, there = made("gatedgcn"), near()
+    assert isinstance(own, GatedGCN)
+    x, edges = vectors(there)
+    out, updated = own(x, edges, there)
+    passed, of_source = (nn.Linear(WIDTH, WIDTH).double() for _ in range(2))
+    passed.weight.data, of_source.weight.data = own.of_source.weight.detach().chunk(2)
+    passed.bias.data, of_source.bias.data = own.of_source.bias.detach().chunk(2)
+    for i in range(there.count):
+        above, below = torch.zeros(WIDTH, dtype=torch.float64), torch.full((WIDTH,), 1e-6, dtype=torch.float64)
+        for e in range(len(there.source)):
+            if there.target[e] != i:
+                continue
+            j = there.source[e]
+            new = own.edge(edges[e]) + own.of_target(x[i]) + of_source(x[j])
+            torch.testing.assert_close(updated[e], new)
+            gate = 1 / (1 + (-new).exp())
+            above, below = above + gate * passed(x[j]), below + gate
+        torch.testing.assert_close(out[i], own.own(x[i]) + above / below)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbering_nodes_and_edges_otherwise_permutes_the_output(name: str) -> None:
+    own, there, directions = made(name), near(), Directions.of(GRAPH)
+    x, edges = vectors(there)
+    number, order = torch.randperm(GRAPH.size).numpy(), torch.randperm(len(GRAPH.edges)).numpy()
+    moved = Structure(GRAPH.nodes, number[GRAPH.edges][order])
+    new = Directions.of(moved)
+    was = {
+        (e, a): k for k, (e, a) in enumerate(zip(directions.edge.tolist(), directions.against.tolist(), strict=True))
+    }
+    same = [was[int(order[e]), a] for e, a in zip(new.edge.tolist(), new.against.tolist(), strict=True)]
+    other = torch.empty_like(x)
+    other[number] = x
+    out, of_edges = own(x, edges if own.reads_edges else None, there)
+    out_moved, of_edges_moved = own(other, edges[same] if own.reads_edges else None, near(moved))
+    torch.testing.assert_close(out_moved[number], out, rtol=0, atol=1e-12)
+    if of_edges is not None:
+        torch.testing.assert_close(of_edges_moved, of_edges[same], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lone_node_has_a_vector_that_only_it_decides(name: str) -> None:
+    own, there = made(name), near()
+    x, edges = vectors(there)
+    out, _ = own(x, edges if own.reads_edges else None, there)
+    alone = near(Structure(("",), []))
+    by_itself, _ = own(x[6:], edges[:0] if own.reads_edges else None, alone)
+    assert by_itself.isfinite().all()
+    torch.testing.assert_close(out[6:], by_itself, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_learns_and_what_is_read_has_a_gradient(name: str) -> None:
+    own, there = made(name), near()
+    x, edges = (v.requires_grad_() for v in vectors(there))
+    out, updated = own(x, edges if own.reads_edges else None, there)
+    assert (updated is not None and updated is not edges) == own.updates_edges
+    out.square().sum().backward()
+    assert not [name for name, p in own.named_parameters() if p.grad is None or not p.grad.any()]
+    assert x.grad is not None
+    assert (edges.grad is not None) == own.reads_edges
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_of_edges_matter_where_they_are_read(name: str) -> None:
+    own, there = made(name), near()
+    x, edges = vectors(there)
+    if own.reads_edges:
+        assert not torch.allclose(own(x, edges, there)[0], own(x, edges.flip(0), there)[0])
+
+
+def test_an_unknown_one_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match="gnn.*gatedgcn.*gin"):
+        CONVOLUTIONS["gnn"]

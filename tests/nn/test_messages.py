@@ -1,0 +1,121 @@
+"""Sums over neighbours are those of plain loops, and so are their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from torch import Tensor
+
+from structpe.data.neighbours import Directions, Neighbours
+from structpe.nn.messages import along, at_target, received, spread
+from structpe.structure import Structure
+from tests.strategies import structures
+
+LOOPS = Structure(("",) * 4, [[0, 0], [0, 1], [1, 0], [2, 0], [2, 0]])
+"""A self-loop, an edge each way, two parallel ones, and a node without any."""
+
+
+def near(*each: Structure) -> Neighbours:
+    return Neighbours.join([Directions.of(s) for s in each], [s.size for s in each])
+
+
+def walked(*each: Structure) -> list[tuple[int, int]]:
+    """(source, target) of each message, by a loop over edges."""
+    messages, first = [], 0
+    for structure in each:
+        for s, t in structure.edges.tolist():
+            messages.append((first + s, first + t))
+            if structure.directed or s != t:
+                messages.append((first + t, first + s))
+        first += structure.size
+    return messages
+
+
+def rows(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+
+
+@settings(max_examples=40)
+@given(structures(units=False), structures(units=False))
+def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structure, other: Structure) -> None:
+    both = near(one, other)
+    messages = list(zip(both.source.tolist(), both.target.tolist(), strict=True))
+    assert sorted(messages) == sorted(walked(one, other))
+    assert both.count == one.size + other.size
+    for node in range(both.count):
+        coming = messages[both.starts[node] : both.starts[node + 1]]
+        going = both.by_source[both.source_starts[node] : both.source_starts[node + 1]].tolist()
+        assert all(target == node for _, target in coming)
+        assert all(messages[k][0] == node for k in going)
+    assert torch.equal(both.target_by_source, both.target[both.by_source])
+    assert sorted(both.by_source.tolist()) == list(range(len(messages)))
+
+
+@settings(max_examples=40)
+@given(structures(units=False))
+def test_sums_are_those_of_loops(structure: Structure) -> None:
+    there = near(structure)
+    messages = list(zip(there.source.tolist(), there.target.tolist(), strict=True))
+    x, m, w = rows(structure.size, 3), rows(len(messages), 3), torch.rand(len(messages), dtype=torch.float64)
+    plain, weighted, summed = torch.zeros(3, structure.size, 3, dtype=torch.float64)
+    for k, (source, target) in enumerate(messages):
+        plain[target] += x[source].detach()
+        weighted[target] += w[k] * x[source].detach()
+        summed[target] += m[k].detach()
+        assert torch.equal(along(x, there)[k], x[source])
+        assert torch.equal(at_target(x, there)[k], x[target])
+    torch.testing.assert_close(spread(x, there), plain)
+    torch.testing.assert_close(spread(x, there, w), weighted)
+    torch.testing.assert_close(received(m, there), summed)
+
+
+WAYS: dict[str, Callable[[Tensor, Neighbours], Tensor]] = {
+    "spread": spread,
+    "weighted": lambda x, there: spread(x, there, torch.linspace(0.5, 2, len(there.source), dtype=torch.float64)),
+    "along": along,
+    "at_target": at_target,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
+def test_gradients_are_those_of_finite_differences(way: str, structure: Structure) -> None:
+    there = near(structure, structure)
+    assert torch.autograd.gradcheck(lambda x: WAYS[way](x, there), rows(there.count, 2))
+
+
+@pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
+def test_gradients_of_messages_are_those_of_finite_differences(structure: Structure) -> None:
+    there = near(structure, structure)
+    assert torch.autograd.gradcheck(lambda m: received(m, there), rows(len(there.source), 2))
+
+
+def test_a_gradient_that_is_no_block_of_memory_is_summed_too() -> None:
+    there = near(LOOPS)
+    x = rows(4, 3)
+    spread(x, there).T.contiguous().T.sum().backward()
+    assert torch.equal(x.grad, torch.tensor([3.0 + 1 + 2, 2.0, 2.0, 0.0], dtype=torch.float64)[:, None].expand(4, 3))
+
+
+def test_edges_are_numbered_and_their_direction_is_told() -> None:
+    directions = Directions.of(LOOPS)
+    for source, target, edge, against in zip(
+        directions.source, directions.target, directions.edge, directions.against, strict=True
+    ):
+        expected = LOOPS.edges[edge][::-1] if against else LOOPS.edges[edge]
+        np.testing.assert_array_equal([source, target], expected)
+    assert directions.against.sum() == len(LOOPS.edges)
+    undirected = Directions.of(Structure(("",) * 3, [[0, 0], [0, 1]], directed=False))
+    assert not undirected.against.any()
+    assert undirected.edge.tolist() == [0, 1, 1]
+
+
+def test_weights_of_neighbours_count_messages_and_the_node_itself() -> None:
+    there = near(Structure(("",) * 3, [[0, 1], [1, 2]], directed=False))
+    assert there.degrees.tolist() == [1, 2, 1]
+    assert there.inverse_degrees.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
+    assert there.symmetric_weights.tolist() == pytest.approx([6**-0.5] * 4)
