@@ -8,8 +8,8 @@ threshold. The same is asked of copies of one graph alone: a model that tells th
 
 Wang and Zhang 2024, "Towards Better Evaluation of GNN Expressiveness with BREC Dataset", section 4 and their code.
 Their paper has Hotelling's T^2 = q T for q copies, and 72.34 is its threshold at 5 %: (q - 1) d / (q - d) times the
-95 % quantile of F(d, q - d), with d = 16. Their code, and so every published number, compares T itself with 72.34,
-which asks for 32 times as much. That is the default here, as ``by_code``.
+95 % quantile of F(d, q - d), with d = 16. Their scripts compare T itself with 72.34, which asks for
+32 times as much. That is the default here, as ``by_code``.
 """
 
 from __future__ import annotations
