@@ -164,5 +164,5 @@ def test_vectors_of_edges_matter_where_they_are_read(name: str) -> None:
 
 
 def test_an_unknown_one_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="gnn.*gatedgcn.*gin"):
+    with pytest.raises(ConfigError, match=r"gnn.*gatedgcn.*gin"):
         CONVOLUTIONS["gnn"]
