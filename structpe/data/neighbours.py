@@ -112,8 +112,9 @@ class Neighbours:
 
     def to(self, device: torch.device) -> Neighbours:
         """The same on another device."""
-        values: list[Any] = [getattr(self, field.name) for field in fields(self)]
-        return Neighbours(*(None if value is None else value.to(device) for value in values))
+        values = (getattr(self, field.name) for field in fields(self))
+        moved: list[Any] = [None if value is None else value.to(device) for value in values]
+        return Neighbours(*moved)
 
 
 def _starts(nodes: Ids, count: int) -> Ids:
