@@ -6,6 +6,8 @@ fact, the boundary that knows the file and the item adds them with :meth:`Struct
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,3 +99,40 @@ class MissingExtra(StructPEError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is needed for this and is not installed: pip install 'structpe[{extra}]'")
+
+
+REMEDIES = {
+    errno.EACCES: "; check its permissions",
+    errno.EPERM: "; check its permissions",
+    errno.EROFS: "; choose another place",
+    errno.EEXIST: "; remove it, or choose another name",
+    errno.EISDIR: "; give a file",
+    errno.ENOENT: "; check the path, and that its folder exists",
+    errno.ENOTDIR: "; check the path, one part of it is a file",
+    errno.ENOSPC: "; make room, then start the same command again",
+}
+DISK = re.compile(r"No space left on device")
+MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)
+
+
+def explained(error: BaseException, debug: str) -> str:
+    """One line for a person.
+
+    Args:
+        error: any; one that structpe has not raised on purpose is a disk or a memory that is full, or a fault of it.
+        debug: how to see where a fault arose.
+    """
+    if isinstance(error, StructPEError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror is not None:
+        place = "" if error.filename is None else f"{error.filename}: "
+        return f"{place}{error.strerror}{REMEDIES.get(error.errno or 0, '')}"
+    if found := DISK.search(str(error)):  # safetensors' errors are of a kind of their own
+        return f"{found[0]}{REMEDIES[errno.ENOSPC]}"
+    if isinstance(error, MemoryError) or MEMORY.search(str(error)):  # so are PyTorch's
+        return "there is not enough memory; make batches or the model smaller, or run less at a time"
+    if isinstance(error, UnicodeEncodeError):
+        letter = error.object[error.start]
+        return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
+    kind, told = type(error).__name__, " ".join(str(error).split())
+    return f"{kind}: {told}. This is a fault of structpe, please report it; {debug}"

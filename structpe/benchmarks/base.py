@@ -10,7 +10,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from structpe.errors import ConfigError, ReadError
 from structpe.registry import Registry
 from structpe.structure import Ids, Structure
 
-__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Objective", "Split", "benchmark", "load"]
+__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Objective", "Split", "benchmark", "find", "load"]
 
 
 class Split(NamedTuple):
@@ -162,6 +163,40 @@ def benchmark(name: str) -> Callable[[L], L]:
     return enter
 
 
+def find(name: str, folder: str | Path, **options: Any) -> Loader:
+    """The loader of a benchmark that can be asked for: it, its options and the folder are there. No file is read.
+
+    Raises:
+        ConfigError: there is no such benchmark or option, or an option is of another type.
+        ReadError: there is no such folder.
+    """
+    loader, folder = BENCHMARKS[name], Path(folder)
+    hints = get_type_hints(loader.load)
+    for option, value in options.items():
+        if option not in loader.options:
+            known = ", ".join(loader.options) or "none"
+            raise ConfigError(f"benchmark {name!r} has no option {option!r}; its options: {known}")
+        if not _fits(hints[option], value):
+            wanted = getattr(hints[option], "__name__", str(hints[option]))
+            raise ConfigError(f"option {option!r} of benchmark {name!r} takes {wanted}; given is {value!r}")
+    if not folder.is_dir():
+        raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
+    return loader
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a value from YAML is of a type: an int is a float too, a bool is neither."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(each, value) for each in get_args(hint))
+    if get_origin(hint) in (list, tuple):
+        return isinstance(value, (list, tuple)) and all(_fits(get_args(hint)[0], each) for each in value)
+    if isinstance(value, bool) or hint is bool:
+        return isinstance(value, bool) and hint is bool
+    return isinstance(value, (int, float)) if hint is float else isinstance(value, hint)
+
+
 def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
     """Read a benchmark.
 
@@ -171,13 +206,7 @@ def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
         options: of the benchmark.
 
     Raises:
-        ConfigError: there is no such benchmark or option.
+        ConfigError: there is no such benchmark or option, or an option is of another type.
         ReadError: the folder or a file in it is missing or damaged.
     """
-    loader, folder = BENCHMARKS[name], Path(folder)
-    if wrong := [option for option in options if option not in loader.options]:
-        known = ", ".join(loader.options) or "none"
-        raise ConfigError(f"benchmark {name!r} has no option {wrong[0]!r}; its options: {known}")
-    if not folder.is_dir():
-        raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
-    return loader.load(folder, **options)
+    return find(name, folder, **options).load(Path(folder), **options)

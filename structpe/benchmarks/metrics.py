@@ -33,8 +33,8 @@ class Metric:
 
 
 def mae(prediction: Array, target: Array) -> float:
-    """Mean absolute error, over all numbers."""
-    return float(np.abs(prediction - target).mean())
+    """Mean absolute error, over all numbers that are known (not NaN)."""
+    return float(np.nanmean(np.abs(prediction - target)))
 
 
 def rmse(prediction: Array, target: Array) -> float:

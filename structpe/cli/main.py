@@ -6,10 +6,8 @@ interrupted; 141 nobody reads the output any more.
 
 from __future__ import annotations
 
-import errno
 import inspect
 import os
-import re
 import sys
 from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from typing import NoReturn
 
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
-from structpe.errors import ConfigError, PositionError, StructPEError
+from structpe.errors import ConfigError, PositionError, explained
 from structpe.registry import unknown
 
 __all__ = ["main", "parser"]
@@ -25,18 +23,6 @@ __all__ = ["main", "parser"]
 SHELLS = ("bash", "zsh", "tcsh")
 FILES = ("CONFIG", "FILE", "FOLDER", "RUN")
 """The words in help that stand for a path."""
-
-REMEDIES = {
-    errno.EACCES: "; check its permissions",
-    errno.EPERM: "; check its permissions",
-    errno.EROFS: "; choose another place",
-    errno.EEXIST: "; remove it, or choose another name",
-    errno.EISDIR: "; give a file",
-    errno.ENOENT: "; check the path, and that its folder exists",
-    errno.ENOTDIR: "; check the path, one part of it is a file",
-    errno.ENOSPC: "; make room, then start the same command again",
-}
-DISK = re.compile(r"No space left on device")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -147,20 +133,8 @@ def _completion(shell: str) -> str:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """What to say of an error, and the exit code."""
-    if isinstance(error, (UsageError, ConfigError, PositionError)):
-        return str(error), 2
-    if isinstance(error, StructPEError):
-        return str(error), 1
-    if isinstance(error, OSError) and error.strerror is not None:
-        place = "" if error.filename is None else f"{error.filename}: "
-        return f"{place}{error.strerror}{REMEDIES.get(error.errno or 0, '')}", 1
-    if found := DISK.search(str(error)):  # safetensors' errors are of a kind of their own
-        return f"{found[0]}{REMEDIES[errno.ENOSPC]}", 1
-    if isinstance(error, UnicodeEncodeError):
-        letter = error.object[error.start]
-        return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8", 1
-    kind = type(error).__name__
-    return f"{kind}: {error}. This is a fault of structpe, please report it; add --debug to see where it arose", 1
+    wrong = isinstance(error, (UsageError, ConfigError, PositionError))
+    return explained(error, "add --debug to see where it arose"), 2 if wrong else 1
 
 
 def _say(message: str, code: int) -> int:

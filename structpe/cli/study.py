@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
+from structpe.cli._overrides import as_overrides
 from structpe.cli.base import Command, UsageError
 from structpe.errors import StructPEError
 
@@ -42,7 +43,6 @@ class Study(Command, name="study"):
         parser.add_argument("--fresh", action="store_true", help="run again what is finished")
 
     def run(self, given: Namespace) -> None:
-        from structpe.cli.train import as_overrides
         from structpe.tasks.prediction.report import report
         from structpe.tasks.prediction.runs import run_all
         from structpe.tasks.prediction.study import load_study

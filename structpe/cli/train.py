@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 
-from structpe.cli.base import Command, UsageError
+from structpe.cli._overrides import as_overrides
+from structpe.cli.base import Command
 
-__all__ = ["Train", "as_overrides"]
+__all__ = ["Train"]
 
 
 class Train(Command, name="train"):
@@ -33,22 +33,3 @@ class Train(Command, name="train"):
         from structpe.tasks.graph_to_text.train import train
 
         train(load_config(given.config, as_overrides(given.overrides)), fresh=given.fresh)
-
-
-def as_overrides(words: Sequence[str]) -> list[str]:
-    """``--key value`` and ``--key=value`` as ``key=value``.
-
-    Raises:
-        UsageError: a word is neither key nor value.
-    """
-    overrides, rest = [], list(words)
-    while rest:
-        key, equals, value = rest.pop(0).partition("=")
-        if not key.startswith("--"):
-            raise UsageError(f"{key + equals + value!r} is no option; write --key value, such as --training.steps 100")
-        if not equals:
-            if not rest or rest[0].startswith("--"):
-                raise UsageError(f"option {key!r} has no value; write {key} VALUE")
-            value = rest.pop(0)
-        overrides.append(f"{key.removeprefix('--')}={value}")
-    return overrides

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
 
 from structpe.benchmarks import Benchmark
 from structpe.data import store
@@ -60,11 +59,14 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
 
 
 def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tuple[store.Store, float]:
+    from filelock import FileLock
+
     path.parent.mkdir(parents=True, exist_ok=True)
     clock = path.with_name(f"{path.name}.seconds.json")
     with FileLock(path.with_name(f"{path.name}.lock")):
         if not path.exists():
-            before = _seconds(clock)  # of a process that was killed over it
+            # Of a process that was killed over it; where nothing of its work is left, neither is its time.
+            before = _seconds(clock) if path.with_name(f"{path.name}.tmp").exists() else 0.0
             began = time.perf_counter()
 
             def progress(done: int) -> None:

@@ -86,7 +86,7 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome]) -> Row:
         seeds=len(done),
         test=statistics.fmean(tests),
         deviation=statistics.stdev(tests) if len(tests) > 1 else None,
-        valid=statistics.fmean(run.valid for run in done),
+        valid=statistics.fmean(valid) if (valid := [run.valid for run in done if run.valid is not None]) else None,
         parameters=done[0].parameters,
         encoding_seconds=statistics.median(run.encoding_seconds for run in done),
         step_ms=1e3 * statistics.median(run.training.step_seconds for run in done),

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 
-from structpe.errors import StructPEError
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.study import Key, StudyConfig
-from structpe.tasks.prediction.train import Outcome, check, train
+from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
+from structpe.tasks.prediction.live import bars
+from structpe.tasks.prediction.study import Key, StudyConfig, by_row
+from structpe.tasks.prediction.train import Outcome, check, same, train
+from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
 
-__all__ = ["Failed", "run_all"]
-
-LOG = "log.txt"
-ERROR = "error.txt"
+__all__ = ["Failed", "checked", "run_all"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ def run_all(
     """Train whatever of these runs is not finished.
 
     Each run is in a process of its own, so that the memory measured is its own. What it says goes to ``log.txt`` in its
-    folder. Another process may work on the same study meanwhile: runs that it trains are passed over.
+    folder. Another process may work on the same study meanwhile: runs that it trains are passed over. When this process
+    ends, however it does, so do those that it has started; the same call goes on with their runs.
 
     Args:
         study: what is compared.
@@ -50,100 +52,99 @@ def run_all(
         fresh: train again what is finished.
 
     Raises:
-        ConfigError, PositionError: a run's configuration makes no sense; none is started then.
+        ConfigError, PositionError: a run's configuration makes no sense, or its folder holds a run of another one;
+            none is started then.
+        ReadError: a benchmark's folder is missing; none is started then.
     """
-    configs = {key: study.run(key) for key in keys}
-    for config in configs.values():
-        check(config)
+    configs = checked(study, keys, fresh)
     threads = threads or max(1, (os.cpu_count() or 1) // jobs)
     left = [key for key in keys if fresh or Outcome.load(study.folder(key)) is None]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
-    failed: list[Failed] = []
-    with _Crew(jobs) as crew:
-        for done, key in enumerate(left):
+    told = _Told(study, len(left), jobs)
+    with _ended_by_sigterm(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
+        for number, key in enumerate(left, 1):
             crew.wait_for_room()
-            say(f"[{done + 1}/{len(left)}] {key}")
-            crew.start(key, study.folder(key), (configs[key], fresh, threads, Path(study.out) / "encodings"))
-            failed += crew.failed()
-        crew.wait_for_all()
-        failed += crew.failed()
-    return failed
-
-
-class _Crew:
-    """Processes that train."""
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-        self._running: dict[Key, tuple[BaseProcess, Path]] = {}
-        self._failed: list[Failed] = []
-
-    def __enter__(self) -> _Crew:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for process, _ in self._running.values():
-            process.terminate()
-            process.join()
-
-    def start(self, key: Key, folder: Path, given: tuple[PredictionConfig, bool, int, Path]) -> None:
-        process = get_context("spawn").Process(target=_run, args=(folder, *given))
-        process.start()
-        self._running[key] = process, folder
-
-    def failed(self) -> list[Failed]:
-        """Those that have failed since the last call."""
-        failed, self._failed = self._failed, []
-        return failed
-
-    def wait_for_room(self) -> None:
-        self._wait(lambda: len(self._running) < self.jobs)
-
-    def wait_for_all(self) -> None:
-        self._wait(lambda: not self._running)
-
-    def _wait(self, enough: Callable[[], bool]) -> None:
-        self._collect()
-        while not enough():
-            time.sleep(0.1)
-            self._collect()
-
-    def _collect(self) -> None:
-        for key, (process, folder) in list(self._running.items()):
-            if process.is_alive():
+            if not fresh and Outcome.load(study.folder(key)) is not None:
+                told.ended(Ended(key, "elsewhere"))
                 continue
-            process.join()
-            del self._running[key]
-            outcome = Outcome.load(folder) if process.exitcode == 0 else None
-            if outcome is not None:
-                say(f"{key}: {outcome}")
-            else:
-                self._failed.append(Failed(key, _reason(folder, process.exitcode)))
-                say(f"{key}: failed: {self._failed[-1].message}")
+            say(f"[{number}/{len(left)}] {key}")
+            crew.start(key, _run, (study.folder(key), configs[key], fresh, threads, Path(study.out) / "encodings"))
+        crew.wait_for_all()
+    return told.failed
 
 
-def _reason(folder: Path, code: int | None) -> str:
-    if (folder / ERROR).exists():
-        return (folder / ERROR).read_text(encoding="utf-8").strip()
-    return f"its process ended with code {code}; a negative one is the signal that killed it, -9 often want of memory"
+def checked(study: StudyConfig, keys: Sequence[Key], fresh: bool = False) -> Mapping[Key, PredictionConfig]:
+    """The configurations of these runs; each makes sense, and is that of the run in its folder if there is one.
+
+    Args:
+        study: what is compared.
+        keys: the runs.
+        fresh: whether earlier runs do not matter.
+
+    Raises:
+        ConfigError, PositionError, ReadError: as in :func:`run_all`.
+    """
+    configs = {key: study.run(key) for key in keys}
+    for seeds in by_row(keys).values():
+        check(configs[seeds[0]])
+    for key, config in configs.items():
+        if not fresh and learned(study.folder(key)):
+            same(study.folder(key), config)
+    return configs
 
 
-def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path) -> None:
-    torch.set_num_threads(threads)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ERROR).unlink(missing_ok=True)
-    with _into(folder / LOG):
-        try:
-            train(config, fresh, encodings)
-        except StructPEError as error:
-            (folder / ERROR).write_text(f"{error}\n", encoding="utf-8")
-            sys.exit(1)
+class _Told:
+    """What a person is told of runs that end, and which of them failed."""
+
+    def __init__(self, study: StudyConfig, count: int, jobs: int) -> None:
+        self.study, self.left, self.jobs = study, count, jobs
+        self.failed: list[Failed] = []
+        self._began, self._trained = time.monotonic(), 0
+
+    def ended(self, run: Ended) -> None:
+        """One has ended."""
+        self.left -= 1
+        if run.kind == "busy":
+            say(f"{run.key}: passed over, another process trains it")
+        elif run.kind == "elsewhere":
+            say(f"{run.key}: passed over, another process has finished it")
+        elif run.kind == "done":
+            self._trained += 1
+            say(f"{run.key}: {Outcome.load(self.study.folder(run.key))}{self._rest()}")
+        else:
+            self.failed.append(Failed(run.key, run.message))
+            say(f"{run.key}: failed: {run.message}")
+
+    def _rest(self) -> str:
+        """How long it may take to the end, if the runs that are left take as long as those before."""
+        if not self.left:
+            return ""
+        minutes = (time.monotonic() - self._began) / 60 / self._trained * self.left
+        return f"; {self.left} runs left, about {max(1, round(minutes))} min"
 
 
 @contextlib.contextmanager
-def _into(log: Path) -> Iterator[None]:
-    """What is printed goes to a file; of what libraries print too."""
-    with log.open("a", encoding="utf-8", buffering=1) as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+def _ended_by_sigterm() -> Iterator[None]:
+    """The signal that asks a process to end lets it clean up, as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
         yield
+        return
+
+    def end(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(
+    folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection | None = None
+) -> None:
+    ends_with_its_parent()
+    spare = get_context("spawn").Pipe(duplex=False)
+    with reporting(folder, tell or spare[1]):
+        torch.set_num_threads(threads)
+        train(config, fresh, encodings)

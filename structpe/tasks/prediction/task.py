@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from structpe.benchmarks import Objective
 from structpe.data.graphs import GraphBatch, GraphExample, Layout, collate
+from structpe.errors import StructPEError
 from structpe.nn.graph_model import GraphModel
 from structpe.tasks.training.task import Gather, Task
 
@@ -84,8 +85,13 @@ class Prediction(Task):
         found: list[Scored] = gather(self._score(examples, range(share, len(examples), shares), device))
         at = {n: (p, t) for s in found for n, p, t in zip(s.numbers, s.predictions, s.targets, strict=True)}
         predictions, targets = (np.concatenate([at[n][part] for n in sorted(at)]) for part in (0, 1))
+        if not np.isfinite(predictions).all():
+            raise StructPEError(
+                "the model predicts numbers that are not finite: training has diverged; lower training.learning_rate, "
+                "or raise training.warmup"
+            )
         total, count = sum(s.loss for s in found), sum(s.count for s in found)
-        return {"loss": total / count, self.objective.metric: self.objective.measure.of(predictions, targets)}
+        return {"loss": total / max(1, count), self.objective.metric: self.objective.measure.of(predictions, targets)}
 
     def _score(self, examples: Sequence[GraphExample], mine: Sequence[int], device: torch.device) -> Scored:
         scored = Scored([], [], [], 0.0, 0)
@@ -106,7 +112,8 @@ class Prediction(Task):
 def loss(predicted: Tensor, target: Tensor, objective: Objective) -> tuple[Tensor, Tensor]:
     """The sum of losses over all targets that are known, and their number."""
     if objective.kind == "numbers":
-        return (predicted - target).abs().sum(), predicted.new_tensor(target.numel())
+        unknown = target.isnan()
+        return (predicted - target).masked_fill(unknown, 0.0).abs().sum(), (~unknown).sum()
     if objective.kind == "labels":
         known = ~target.isnan()
         each = functional.binary_cross_entropy_with_logits(

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from structpe.benchmarks import Benchmark, Split, load
+from structpe.benchmarks.base import find
 from structpe.data.graphs import GraphExample
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
 from structpe.nn.graph_model import GraphModel
@@ -38,11 +39,11 @@ from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.files import whole_file
-from structpe.tasks.training.folder import alone, check_devices, clear, learned
+from structpe.tasks.training.folder import alone, check_devices, clear, device_of, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 
-__all__ = ["Outcome", "train"]
+__all__ = ["Outcome", "check", "same", "train"]
 
 FILES = ("result.json", "config.yaml", "position.json", "model.safetensors", "metrics.csv")
 FREE = ("out", "name", "data.folder", "training.workers")
@@ -55,16 +56,18 @@ class Outcome:
 
     Attributes:
         metric: name of the official metric.
-        valid: its value on the validation split, of the best model.
+        valid: its value on the validation split, of the best model; None without a validation split, where the last
+            model is kept.
         test: its value on the test split, of the same model, computed once.
         parameters: of the model, all that are trained.
         encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
         training: how the training went.
-        versions: of the software, the commit and the machine.
+        versions: of the software, the commit and the machine; and what the data are called, with what must be said
+            beside the number.
     """
 
     metric: str
-    valid: float
+    valid: float | None
     test: float
     parameters: int
     encoding_seconds: float
@@ -87,7 +90,8 @@ class Outcome:
             return cls(**content | {"training": Result(**content["training"])})
 
     def __str__(self) -> str:
-        return f"{self.metric} {self.test:.4g} on the test split, {self.valid:.4g} on the validation split"
+        valid = "no validation split" if self.valid is None else f"{self.valid:.4g} on the validation split"
+        return f"{self.metric} {self.test:.4g} on the test split, {valid}"
 
 
 def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None = None) -> Outcome:
@@ -111,19 +115,31 @@ def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None 
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
-            folders.same(folder, config, load_config, FREE)
+            same(folder, config)
             if (done := Outcome.load(folder)) is not None:
                 say(f"{folder}: this run is finished: {done}")
                 return done
         return _train(folder, config, fresh, encodings or folder.parent / "encodings")
 
 
+def same(folder: Path, config: PredictionConfig) -> None:
+    """See to it that the run in a folder is one of this configuration.
+
+    Raises:
+        ConfigError: it is one of another; the keys that differ are named.
+        StoreError: it is not known of which.
+    """
+    folders.same(folder, config, load_config, FREE)
+
+
 def check(config: PredictionConfig) -> None:
-    """See to it that model, position and devices make sense, before any data is read.
+    """See to it that benchmark, model, position and devices make sense, before any data is read.
 
     Raises:
         PositionError, ConfigError: they do not.
+        ReadError: the folder of the benchmark is missing.
     """
+    _named(config, "data", lambda: find(config.data.name, config.data.folder, **config.data.options))
     position = _named(config, "position", lambda: build(config.position, config.model.dims))
     _named(config, "model", lambda: GraphModel(config.model, position, None, None, 1))
     check_devices(config.training)
@@ -149,7 +165,7 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
         _begin(folder, config, position)
     _tell(benchmark, parts, model, encodings)
     result = _fit(folder, config, task, parts["train"], digest(benchmark.graphs))
-    outcome = _score(folder, config, task, parts, encodings, result)
+    outcome = _score(folder, config, task, benchmark, parts["test"], encodings, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     say(f"{folder}: finished: {outcome}")
@@ -161,7 +177,13 @@ def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
     number = config.training.seed % count if config.split is None else config.split
     if not 0 <= number < count:
         raise ConfigError(f"split is {number}; {benchmark.name} has {count}, counted from 0")
-    return benchmark.splits[number]
+    split = benchmark.splits[number]
+    for part in ("train", "test"):
+        if not len(getattr(split, part)):
+            raise benchmark.error(f"split {number} has nothing in its {part} part; use another, or correct the files")
+    if config.training.patience and not len(split.valid):
+        raise benchmark.error("there is no validation split, which patience looks at; set training.patience to 0")
+    return split
 
 
 def _position(folder: Path, config: PredictionConfig, benchmark: Benchmark, split: Split, fresh: bool) -> Any:
@@ -218,7 +240,8 @@ def _score(
     folder: Path,
     config: PredictionConfig,
     task: Prediction,
-    parts: dict[str, list[GraphExample]],
+    benchmark: Benchmark,
+    test: list[GraphExample],
     encodings: Encodings,
     result: Result,
 ) -> Outcome:
@@ -226,19 +249,19 @@ def _score(
     from safetensors.torch import load_file
 
     task.model.load_state_dict(load_file(folder / "model.safetensors"))
-    task.model.eval()
-    device = next(task.model.parameters()).device
+    device = device_of(config.training)
+    task.model.to(device).eval()
     with torch.no_grad():
-        scores = task.scores(parts["test"], device, 0, 1, lambda mine: [mine])
+        scores = task.scores(test, device, 0, 1, lambda mine: [mine])
     metric = task.objective.metric
     return Outcome(
         metric=metric,
-        valid=result.best[metric],
+        valid=result.best.get(metric),
         test=scores[metric],
         parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
         encoding_seconds=encodings.seconds,
         training=result,
-        versions=versions(),
+        versions={**versions(device), "data": benchmark.name, "note": benchmark.note},
     )
 
 

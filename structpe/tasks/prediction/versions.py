@@ -16,15 +16,20 @@ import structpe
 __all__ = ["versions"]
 
 
-def versions() -> dict[str, str]:
-    """Software, commit, machine and day."""
+def versions(device: torch.device) -> dict[str, str]:
+    """Software, commit, machine and day.
+
+    Args:
+        device: what was computed on.
+    """
+    processor = f"{device.type.upper()}, {os.cpu_count()} cores"
     return {
         "structpe": structpe.__version__,
         "commit": _commit(),
         "torch": torch.__version__,
         "lightning": version("lightning"),
         "python": platform.python_version(),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores",
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else processor,
         "threads": str(torch.get_num_threads()),
         "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
@@ -32,9 +37,15 @@ def versions() -> dict[str, str]:
 
 def _commit() -> str:
     """Of the checkout that the library runs from; empty where it was installed from a package."""
-    here = Path(structpe.__file__).parent
-    command = ["git", "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"]
+    here = Path(structpe.__file__)
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        # The library may also lie, as no part of it, in somebody else's checkout.
+        _git(here.parent, "ls-files", "--error-unmatch", here.name)
+        return _git(here.parent, "describe", "--always", "--dirty", "--abbrev=12")
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

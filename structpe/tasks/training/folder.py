@@ -15,9 +15,13 @@ from structpe.errors import ConfigError, StoreError
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["alone", "check_devices", "clear", "learned", "same"]
+__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same"]
 
 C = TypeVar("C")
+
+
+class InUse(ConfigError):
+    """Another process trains in the folder."""
 
 
 @contextmanager
@@ -25,7 +29,8 @@ def alone(folder: Path) -> Iterator[None]:
     """Keep the folder to this process; the lock goes when the process does, however it ends.
 
     Raises:
-        ConfigError: another process is training in it, or it is a file.
+        InUse: another process is training in it.
+        ConfigError: it is a file.
     """
     from filelock import FileLock, Timeout
 
@@ -36,7 +41,7 @@ def alone(folder: Path) -> Iterator[None]:
         with FileLock(folder / ".lock", timeout=0):
             yield
     except Timeout:
-        raise ConfigError(f"another process is training in {folder}; wait for it, or choose another folder") from None
+        raise InUse(f"another process is training in {folder}; wait for it, or choose another folder") from None
 
 
 def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:
@@ -87,3 +92,9 @@ def check_devices(training: TrainingConfig) -> None:
             f"training.devices is {asked} and training.accelerator {training.accelerator!r}, but PyTorch sees {seen} "
             f"GPUs here; ask for no more than these, or set training.accelerator to cpu"
         )
+
+
+def device_of(training: TrainingConfig) -> torch.device:
+    """Where a training of this configuration computes, as Lightning chooses."""
+    chosen = torch.accelerator.current_accelerator(check_available=True)
+    return torch.device("cpu") if training.accelerator == "cpu" or chosen is None else chosen

@@ -45,7 +45,7 @@ class Learner(LightningModule):
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(everywhere)
         # DDP takes the mean of the gradients of the devices; what is due is their sum.
-        loss = total * self.trainer.world_size / everywhere
+        loss = total * self.trainer.world_size / everywhere.clamp(min=1)  # of a batch may nothing count
         return {"loss": loss, "total": total.detach(), "count": count}
 
     def configure_optimizers(self) -> Any:

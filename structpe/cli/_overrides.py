@@ -1,0 +1,28 @@
+"""Values of a configuration, given on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from structpe.cli.base import UsageError
+
+__all__ = ["as_overrides"]
+
+
+def as_overrides(words: Sequence[str]) -> list[str]:
+    """``--key value`` and ``--key=value`` as ``key=value``.
+
+    Raises:
+        UsageError: a word is neither key nor value.
+    """
+    overrides, rest = [], list(words)
+    while rest:
+        key, equals, value = rest.pop(0).partition("=")
+        if not key.startswith("--"):
+            raise UsageError(f"{key + equals + value!r} is no option; write --key value, such as --training.steps 100")
+        if not equals:
+            if not rest or rest[0].startswith("--"):
+                raise UsageError(f"option {key!r} has no value; write {key} VALUE")
+            value = rest.pop(0)
+        overrides.append(f"{key.removeprefix('--')}={value}")
+    return overrides

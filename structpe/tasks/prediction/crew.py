@@ -1,0 +1,168 @@
+"""Processes that train, several at a time; none of them outlives the one that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from structpe.errors import StructPEError, explained
+from structpe.tasks.prediction.study import Key
+from structpe.tasks.training.folder import InUse
+from structpe.tasks.training.progress import say
+
+__all__ = ["LOG", "Crew", "Ended", "ends_with_its_parent", "reporting"]
+
+LOG = "log.txt"
+"""The file, in the folder of a run, that holds what its process says."""
+TICK = 0.5
+"""Seconds between two looks at how far runs are."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended.
+
+    Attributes:
+        key: which run it was.
+        kind: ``done``, ``busy`` where another process trains that run, or ``failed``.
+        message: of the error.
+    """
+
+    key: Key
+    kind: str
+    message: str = ""
+
+
+class Crew:
+    """Starts processes, and tells how they end; leaving it ends those that still run, at once.
+
+    Nothing is lost by that: what training leaves on disk is whole at any moment.
+
+    Args:
+        jobs: how many processes at a time.
+        ended: told of each process that has ended.
+        look: told now and then of the runs in progress.
+    """
+
+    def __init__(self, jobs: int, ended: Callable[[Ended], None], look: Callable[[list[Key]], None]) -> None:
+        self.jobs, self.ended, self.look = jobs, ended, look
+        self._running: dict[Key, tuple[BaseProcess, Connection]] = {}
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._running:
+            say(f"{len(self._running)} runs are interrupted; the same command goes on with them")
+        for process, _ in self._running.values():
+            _kill(process)
+
+    def start(self, key: Key, target: Callable[..., None], given: tuple[Any, ...]) -> None:
+        """Start ``target(*given, connection)`` in a process; see :func:`reporting`."""
+        receive, send = get_context("spawn").Pipe(duplex=False)
+        process = get_context("spawn").Process(target=target, args=(*given, send))
+        with _uninterrupted():
+            process.start()
+        send.close()
+        self._running[key] = process, receive
+
+    def wait_for_room(self) -> None:
+        """Until another process may start."""
+        self._wait(self.jobs - 1)
+
+    def wait_for_all(self) -> None:
+        """Until all have ended."""
+        self._wait(0)
+
+    def _wait(self, most: int) -> None:
+        while len(self._running) > most:
+            wait([process.sentinel for process, _ in self._running.values()], TICK)
+            for key, (process, receive) in list(self._running.items()):
+                if not process.is_alive():
+                    _kill(process)  # what a killed one may have left behind
+                    del self._running[key]
+                    self.ended(_ended(key, process.exitcode, receive))
+            self.look(list(self._running))
+
+
+def _ended(key: Key, code: int | None, receive: Connection) -> Ended:
+    with contextlib.suppress(EOFError, OSError), receive:
+        return Ended(key, *receive.recv())
+    told = f"its process ended with code {code}"
+    if code is not None and code < 0:
+        told = f"its process was killed by signal {-code}" + (", often for want of memory" if code == -9 else "")
+    return Ended(key, "failed", f"{told}; start the same command again to go on")
+
+
+def _kill(process: BaseProcess) -> None:
+    """End a process and those that it has started; it leads a group of its own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid or 0, signal.SIGKILL)
+    process.kill()  # where it does not lead one yet
+    process.join()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A process started meanwhile does not hear Ctrl-C: who started it does, and ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def ends_with_its_parent() -> None:
+    """Let this process, and all that it will start, end when the one that started it does, however that ends."""
+    parent = parent_process()
+    assert parent is not None, "only a process that another one has started has a parent"
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of its own may ask it to end by that
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        wait([sentinel])
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextlib.contextmanager
+def reporting(folder: Path, tell: Connection) -> Iterator[None]:
+    """Write what is printed into the log of a folder; how the work ends is told to the :class:`Crew`.
+
+    Args:
+        folder: of the run; it is made.
+        tell: where the crew listens.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOG).open("a", encoding="utf-8", buffering=1) as file:
+            os.dup2(file.fileno(), 1)  # of what libraries print too
+            os.dup2(file.fileno(), 2)
+            yield
+        tell.send(("done", ""))
+    except InUse as error:
+        tell.send(("busy", str(error)))
+    except Exception as error:
+        told = explained(error, f"{folder / LOG} says where it arose")
+        tell.send(("failed", told))
+        if isinstance(error, StructPEError):
+            say(told)
+        else:
+            traceback.print_exc()
+        sys.exit(1)
