@@ -111,7 +111,9 @@ class Neighbours:
         return root[self.source] * received[self.target]
 
     def to(self, device: torch.device) -> Neighbours:
-        """The same on another device."""
+        """The same on another device; itself, with all that it has computed, where it is there already."""
+        if self.source.device == device:
+            return self
         values = (getattr(self, field.name) for field in fields(self))
         moved: list[Any] = [None if value is None else value.to(device) for value in values]
         return Neighbours(*moved)

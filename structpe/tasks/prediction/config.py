@@ -34,11 +34,27 @@ class BenchmarkConfig:
 class SamplingConfig:
     """How a graph whose nodes are predicted is trained on.
 
+    ``full``: all of it in every step; ``training.batch_size`` says nothing then.
+
+    ``neighbours``: as many training nodes as ``training.batch_size``, and of the messages to them and to their
+    neighbours those that are drawn (Hamilton et al. 2017). Give as many fanouts as the model has layers. The weights of
+    ``gcn`` are those of the whole graph, and messages stand for those that were not drawn; ``sage`` takes the mean of
+    what was drawn; ``gin``, ``gine`` take sums, which are smaller than on the whole graph.
+
+    ``partition``: the graph is cut into ``parts``, and a step takes as many as ``training.batch_size``, with all edges
+    among their nodes (Chiang et al. 2019). Parts without a training node are not trained on.
+
+    In all three every training node comes once an epoch. Encodings of nodes are computed on the whole graph, those of
+    pairs on what a step takes; attention is among its nodes. Validation and test are on the whole graph, unless the
+    model looks at all pairs of nodes and was trained on parts: it is then scored as it was trained, on
+    ``training.batch_size`` parts at a time, those next to one another, each node once. What looks at all pairs is
+    attention that no position model confines to listed pairs and no feature map makes linear, and encodings of all
+    pairs; beyond 20,000 nodes at a time they are refused.
+
     Args:
-        kind: ``full``: all of it in every step; ``neighbours``: some training nodes, and of their neighbours, and the
-            neighbours of these, as many as ``fanouts`` says; ``partition``: some of its ``parts``.
-        fanouts: neighbours drawn of each node at each distance.
-        parts: parts that the graph is cut into, of like size and with few edges between them.
+        kind: one of the three.
+        fanouts: messages drawn to each node at each distance, the training nodes first.
+        parts: how many there are, of like size and with few edges between them.
     """
 
     kind: Literal["full", "neighbours", "partition"] = "full"

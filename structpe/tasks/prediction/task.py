@@ -142,4 +142,7 @@ def _in_order(batch: GraphBatch, numbers: Sequence[int]) -> list[int]:
 def _each(values: Tensor, batch: GraphBatch) -> list[NDArray[Any]]:
     """Per graph, an array with a row for each of its targets."""
     array = values.detach().float().cpu().numpy() if values.is_floating_point() else values.cpu().numpy()
-    return [array] if batch.counted is not None else [array[i : i + 1] for i in range(len(array))]
+    if batch.counted is None:
+        return [array[i : i + 1] for i in range(len(array))]
+    counts = torch.bincount(batch.graph[batch.counted], minlength=len(batch.sizes))
+    return np.split(array, counts.cumsum(0)[:-1].tolist())

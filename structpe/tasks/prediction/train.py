@@ -26,14 +26,14 @@ import torch
 
 from structpe.benchmarks import Benchmark, Split, load
 from structpe.benchmarks.base import find
-from structpe.data.graphs import GraphExample
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
-from structpe.tasks.prediction.examples import Encodings, digest, encode, examples
+from structpe.tasks.prediction.examples import digest, encode, examples
+from structpe.tasks.prediction.nodes import Data, node_data
 from structpe.tasks.prediction.task import Collate, Prediction
 from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
@@ -158,14 +158,13 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
     position = _position(folder, config, benchmark, split, fresh)
     torch.manual_seed(config.training.seed)
     model = _model(config, benchmark, position)
-    encodings = encode(benchmark.graphs, model.position.encodings, cache)
-    parts = _parts(benchmark, split, encodings)
-    task = Prediction(model, benchmark.objective, parts["valid"], Collate(model.layout))
+    data = _data(config, benchmark, split, model, cache)
+    task = Prediction(model, benchmark.objective, data.valid, Collate(model.layout))
     if fresh:
         _begin(folder, config, position)
-    _tell(benchmark, parts, model, encodings)
-    result = _fit(folder, config, task, parts["train"], digest(benchmark.graphs))
-    outcome = _score(folder, config, task, benchmark, parts["test"], encodings, result)
+    _tell(benchmark, data, model)
+    result = _fit(folder, config, task, data, digest(benchmark.graphs))
+    outcome = _score(folder, config, task, benchmark, data, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     say(f"{folder}: finished: {outcome}")
@@ -202,13 +201,19 @@ def _model(config: PredictionConfig, benchmark: Benchmark, position: Any) -> Gra
     return GraphModel(config.model, built, benchmark.nodes, benchmark.edges, outputs)
 
 
-def _parts(benchmark: Benchmark, split: Split, encodings: Encodings) -> dict[str, list[GraphExample]]:
+def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, cache: Path) -> Data:
     """The three parts of a split as examples."""
-    parts = split._asdict()
-    if benchmark.objective.level == "graph":
-        return {part: examples(benchmark, numbers.tolist(), encodings) for part, numbers in parts.items()}
-    whole = GraphExample.of(benchmark.graphs[0], encodings.of(0), benchmark.targets)
-    return {part: [replace(whole, counted=np.isin(np.arange(whole.size), numbers))] for part, numbers in parts.items()}
+    if benchmark.objective.level == "node":
+        return node_data(config, benchmark, split, model, cache)
+    if config.sampling.kind != "full":
+        raise benchmark.error(
+            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here whole "
+            f"graphs are, some of them in each step: set sampling.kind to full"
+        )
+    encodings = encode(benchmark.graphs, model.position.encodings, cache)
+    train, valid, test = (examples(benchmark, numbers.tolist(), encodings) for numbers in split)
+    sizes = np.array([example.size for example in train])
+    return Data(train, sizes, Collate(model.layout), valid, test, encodings.seconds)
 
 
 def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
@@ -218,7 +223,7 @@ def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
     whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
 
 
-def _fit(folder: Path, config: PredictionConfig, task: Prediction, seen: list[GraphExample], content: str) -> Result:
+def _fit(folder: Path, config: PredictionConfig, task: Prediction, data: Data, content: str) -> Result:
     try:
         from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
     except ModuleNotFoundError as missing:
@@ -230,10 +235,9 @@ def _fit(folder: Path, config: PredictionConfig, task: Prediction, seen: list[Gr
         raise ConfigError(
             f"training.metric takes 'official', 'loss' or {task.objective.metric!r}; given is {training.metric!r}"
         )
-    sizes = np.array([example.size for example in seen])
-    plan = Plan(sizes, training.batch_size, training.seed, training.devices, content)
+    plan = Plan(data.sizes, training.batch_size, training.seed, training.devices, content)
     count = training.steps * training.accumulate
-    return fit(task, Batches(seen, plan, task.collate, count, workers=training.workers), training, folder)
+    return fit(task, Batches(data.train, plan, data.collate, count, workers=training.workers), training, folder)
 
 
 def _score(
@@ -241,8 +245,7 @@ def _score(
     config: PredictionConfig,
     task: Prediction,
     benchmark: Benchmark,
-    test: list[GraphExample],
-    encodings: Encodings,
+    data: Data,
     result: Result,
 ) -> Outcome:
     """The best model on the test split, which nothing before has looked at."""
@@ -252,25 +255,23 @@ def _score(
     device = device_of(config.training)
     task.model.to(device).eval()
     with torch.no_grad():
-        scores = task.scores(test, device, 0, 1, lambda mine: [mine])
+        scores = task.scores(data.test, device, 0, 1, lambda mine: [mine])
     metric = task.objective.metric
     return Outcome(
         metric=metric,
         valid=result.best.get(metric),
         test=scores[metric],
         parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
-        encoding_seconds=encodings.seconds,
+        encoding_seconds=data.encoding_seconds,
         training=result,
         versions={**versions(device), "data": benchmark.name, "note": benchmark.note},
     )
 
 
-def _tell(benchmark: Benchmark, parts: dict[str, list[GraphExample]], model: GraphModel, encodings: Encodings) -> None:
+def _tell(benchmark: Benchmark, data: Data, model: GraphModel) -> None:
     parameters = sum(p.numel() for p in model.parameters())
-    counts = ", ".join(
-        f"{len(part)} to {verb}" for part, verb in zip(parts.values(), ("train", "select", "report"), strict=True)
-    )
+    counts = f"{len(data.train)} to train, {len(data.valid)} to select, {len(data.test)} to report"
     single = benchmark.objective.level == "node"
     say(f"{benchmark.name}: {benchmark.graphs[0] if single else counts}; {parameters:,} parameters")
-    if encodings.seconds:
-        say(f"encoded in {encodings.seconds:.1f} s")
+    if data.encoding_seconds:
+        say(f"encoded in {data.encoding_seconds:.1f} s")

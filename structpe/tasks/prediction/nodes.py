@@ -1,0 +1,229 @@
+"""One graph whose nodes are predicted: all of it in every step, or samples of it; and what is scored."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from structpe.benchmarks import Benchmark, Split
+from structpe.data.graphs import GraphBatch, GraphExample, Layout, collate
+from structpe.data.partition import partition
+from structpe.data.sampling import Sample, Sampler
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import ConfigError
+from structpe.nn.graph_model import GraphModel
+from structpe.structure import Ids, Structure
+from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.examples import encode
+from structpe.tasks.prediction.task import Collate
+from structpe.transforms import subgraph
+
+__all__ = ["MOST", "Data", "node_data", "quadratic"]
+
+MOST = 20_000
+"""The most nodes whose pairs are looked at all: a number for each pair takes 1.6 GB then, for each head."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What a model is trained and scored on.
+
+    Attributes:
+        train: examples: graphs, or numbers of nodes or of parts of the one graph.
+        sizes: of each, whatever makes it costly.
+        collate: from some of them to a batch.
+        valid: graphs, or pieces of the one graph, with the nodes that are scored.
+        test: likewise.
+        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
+    """
+
+    train: Sequence[Any]
+    sizes: Ids
+    collate: Callable[[Sequence[Any]], GraphBatch]
+    valid: list[GraphExample]
+    test: list[GraphExample]
+    encoding_seconds: float
+
+
+def node_data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
+    """The one graph made ready, as ``config.sampling`` says.
+
+    Args:
+        config: of the run.
+        benchmark: one that predicts nodes.
+        split: of its nodes.
+        model: what is trained.
+        folder: where encodings are kept.
+
+    Raises:
+        ConfigError: the model looks at all pairs of too many nodes; there are more parts than nodes; no training node
+            has a known target.
+        EncodingError: the graph lacks what an encoding needs.
+    """
+    _check(config, benchmark, model)
+    kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
+    encodings = model.position.encodings
+    computed = encode(benchmark.graphs, [e for e in encodings if e.arity == 1 or not by_parts], folder)
+    whole = GraphExample.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
+    valid, test = (_whole(whole, part) for part in (split.valid, split.test))
+    if kind == "full":
+        seen = _whole(whole, split.train)
+        return Data(seen, np.array([whole.size]), Collate(model.layout), valid, test, computed.seconds)
+    seeds = _known(benchmark, split.train)
+    cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.layout)
+    if kind == "neighbours":
+        most = MOST if quadratic(model) else whole.size
+        draw = Neighbourhoods(cutter, config.sampling.fanouts, config.training.seed, most)
+        return Data(seeds.tolist(), np.ones_like(seeds), draw, valid, test, computed.seconds)
+    parts = partition(benchmark.graphs[0], config.sampling.parts)
+    if by_parts:
+        valid, test = (cutter.pieces(parts, config.training.batch_size, part) for part in (split.valid, split.test))
+    learned = [i for i, nodes in enumerate(parts) if np.isin(nodes, seeds).any()]
+    sizes = np.ones(len(learned), dtype=np.int64)
+    return Data(learned, sizes, Parts(cutter, parts, seeds), valid, test, computed.seconds)
+
+
+class Cutter:
+    """Cuts samples out of a graph. Encodings of nodes are those of the whole graph, those of pairs the sample's own.
+
+    Args:
+        structure: the graph.
+        whole: the same made ready.
+        pairs: encodings of pairs.
+        layout: of batches.
+    """
+
+    def __init__(self, structure: Structure, whole: GraphExample, pairs: Sequence[Encoding], layout: Layout) -> None:
+        self.structure, self.whole, self.pairs, self.layout = structure, whole, pairs, layout
+        self.sampler = Sampler(whole.directions, whole.size)
+
+    def example(self, sample: Sample, counted: Ids, drawn: bool = False) -> GraphExample:
+        """A sample made ready.
+
+        Args:
+            sample: of the graph.
+            counted: numbers of nodes whose targets count, if they are in it.
+            drawn: whether its messages stand for others that were not drawn.
+        """
+        whole, nodes = self.whole, sample.nodes
+        directions, edges = self.sampler.cut_out(sample, drawn)
+        encoded = {e: Encoded(each.values[nodes]) for e, each in whole.encoded.items() if e.arity == 1}
+        if self.pairs:
+            cut = subgraph(self.structure, nodes, edges)
+            encoded |= {encoding: encoding.many([cut])[0] for encoding in self.pairs}
+        return GraphExample(
+            None if whole.x is None else whole.x[nodes],
+            directions,
+            None if whole.edge_x is None else whole.edge_x[sample.messages],
+            encoded,
+            whole.target[nodes],
+            len(nodes),
+            np.isin(nodes, counted),
+        )
+
+    def pieces(self, parts: Sequence[Ids], together: int, counted: Ids) -> list[GraphExample]:
+        """The whole graph in pieces of some parts each, those with near numbers together, as far as a node counts."""
+        groups = [np.concatenate(parts[i : i + together]) for i in range(0, len(parts), together)]
+        groups = [nodes for nodes in groups if np.isin(nodes, counted).any()]
+        return [self.example(self.sampler.among(nodes), counted) for nodes in groups]
+
+
+class Neighbourhoods:
+    """From numbers of nodes to a batch of them and of nodes around them, drawn by chance.
+
+    What is drawn follows from the seed and the numbers, so that a training that was interrupted goes on as it would
+    have.
+
+    Args:
+        cutter: of the graph.
+        fanouts: messages drawn at each distance.
+        seed: of the training.
+        most: nodes that a batch may have.
+    """
+
+    def __init__(self, cutter: Cutter, fanouts: Sequence[int], seed: int, most: int) -> None:
+        self.cutter, self.fanouts, self.seed, self.most = cutter, fanouts, seed, most
+
+    def __call__(self, numbers: Sequence[int]) -> GraphBatch:
+        seeds = np.asarray(numbers, dtype=np.int64)
+        drawn = hashlib.sha256(seeds.tobytes()).digest()
+        generator = np.random.default_rng([self.seed, int.from_bytes(drawn, "little")])
+        sample = self.cutter.sampler.neighbourhood(seeds, self.fanouts, generator)
+        if len(sample.nodes) > self.most:
+            raise ConfigError(
+                f"{len(seeds)} nodes and those drawn around them are {len(sample.nodes)}, and the model looks at all "
+                f"pairs of them, {self.most} nodes at most; lower training.batch_size or sampling.fanouts"
+            )
+        return collate([self.cutter.example(sample, seeds, drawn=True)], self.cutter.layout)
+
+
+class Parts:
+    """From numbers of parts to a batch of their nodes, with all edges among them (Chiang et al. 2019, Cluster-GCN).
+
+    Args:
+        cutter: of the graph.
+        parts: nodes of each.
+        seeds: training nodes.
+    """
+
+    def __init__(self, cutter: Cutter, parts: Sequence[Ids], seeds: Ids) -> None:
+        self.cutter, self.parts, self.seeds = cutter, parts, seeds
+
+    def __call__(self, numbers: Sequence[int]) -> GraphBatch:
+        nodes = np.concatenate([self.parts[i] for i in numbers])
+        return collate([self.cutter.example(self.cutter.sampler.among(nodes), self.seeds)], self.cutter.layout)
+
+
+def quadratic(model: GraphModel) -> bool:
+    """Whether the model looks at all pairs of nodes: time and memory then grow with the square of their number."""
+    return _attends_to_all(model) or any(e.arity == 2 and not e.sparse for e in model.position.encodings)
+
+
+def _attends_to_all(model: GraphModel) -> bool:
+    config, position = model.config, model.position
+    if not config.attention:
+        return False
+    if position.own_attention or config.kernel not in ("auto", "edges", "linear"):
+        return True
+    return config.feature_map == "none" and not any(e.sparse for e in position.encodings)
+
+
+def _check(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) -> None:
+    """See to it that no piece whose pairs are all looked at is too large, before anything is computed."""
+    n, kind, parts = benchmark.graphs[0].size, config.sampling.kind, config.sampling.parts
+    if n <= MOST or not quadratic(model):
+        return
+    who = "attention looks" if _attends_to_all(model) else "an encoding of the position model looks"
+    if kind == "partition":
+        together = -(-n // parts) * config.training.batch_size
+        if together > MOST:
+            raise benchmark.error(
+                f"{config.training.batch_size} of {parts} parts are some {together} nodes, and {who} at all pairs of "
+                f"them, {MOST} nodes at most; raise sampling.parts, or lower training.batch_size, the parts of a step"
+            )
+        return
+    raise benchmark.error(
+        f"the graph has {n} nodes, and {who} at all pairs of nodes, of {MOST} nodes at most. Set sampling.kind to "
+        f"partition; or make attention linear (model.feature_map: elu), let a position model list the pairs that "
+        f"attend (exphormer, dwivedi-neighbours), or leave attention out (model.attention: false)"
+    )
+
+
+def _known(benchmark: Benchmark, numbers: Ids) -> Ids:
+    """Those nodes whose target is known, at least in part."""
+    targets = np.asarray(benchmark.targets)[numbers].reshape(len(numbers), -1)
+    known = targets >= 0 if targets.dtype.kind in "iu" else ~np.isnan(targets)
+    seeds = numbers[known.any(axis=1)]
+    if not len(seeds):
+        raise benchmark.error("the target of no training node is known; there is nothing to learn")
+    return seeds
+
+
+def _whole(example: GraphExample, numbers: Ids) -> list[GraphExample]:
+    """The whole graph with the nodes that count; nothing where none does."""
+    return [replace(example, counted=np.isin(np.arange(example.size), numbers))] if len(numbers) else []
