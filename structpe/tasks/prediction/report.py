@@ -9,9 +9,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from structpe.benchmarks.metrics import METRICS
+from structpe.errors import MissingExtra
+from structpe.tasks.prediction.curves import draw
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.prediction.train import Outcome
 from structpe.tasks.training.files import whole_file
+from structpe.tasks.training.progress import say
 
 __all__ = ["Row", "report", "rows"]
 
@@ -23,7 +26,8 @@ class Row:
     Attributes:
         data, model, position: names of the study.
         metric: name of the official metric.
-        seeds: how many runs are finished.
+        seeds: how many runs are finished,
+        planned: of so many.
         test, deviation: mean and sample deviation of the official metric on the test split; None without runs, or with
             one run.
         valid: mean on the validation split.
@@ -33,6 +37,8 @@ class Row:
         minutes: of a training, validations included.
         peak_mib: most memory of the process.
         commit, versions, device: of the newest run.
+        title: what the benchmark calls itself; one that is not the official one says so here.
+        note: what must be said beside its numbers.
     """
 
     data: str
@@ -40,6 +46,7 @@ class Row:
     position: str
     metric: str
     seeds: int
+    planned: int
     test: float | None
     deviation: float | None
     valid: float | None
@@ -51,42 +58,46 @@ class Row:
     commit: str
     versions: str
     device: str
+    title: str
+    note: str
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     """Write ``table.md``, ``table.csv`` and the curves into the folder of the study; the table as Markdown."""
-    from structpe.tasks.prediction.curves import draw
-
     table = rows(study, keys)
     folder = Path(study.out)
     folder.mkdir(parents=True, exist_ok=True)
     text = markdown(table, study.published)
     whole_file(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
     whole_file(folder / "table.csv", lambda hidden: _write(table, hidden))
-    draw(study, keys)
+    try:
+        draw(study, keys)
+    except MissingExtra as missing:  # the table says all that the curves do
+        say(f"no learning curves are drawn: {missing}")
     return text
 
 
 def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
     """A row for each model with each position on each data, finished or not."""
     return [
-        _row(names, [done for key in seeds if (done := Outcome.load(study.folder(key))) is not None])
+        _row(names, [done for key in seeds if (done := Outcome.load(study.folder(key))) is not None], len(seeds))
         for names, seeds in by_row(keys).items()
     ]
 
 
-def _row(names: tuple[str, str, str], done: Sequence[Outcome]) -> Row:
+def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> Row:
     if not done:
-        return Row(*names, "", 0, None, None, None, None, None, None, None, None, "", "", "")
-    tests = [run.test for run in done]
+        return Row(*names, "", 0, planned, None, None, None, None, None, None, None, None, "", "", "", "", "")
+    tests, valid = [run.test for run in done], [run.valid for run in done if run.valid is not None]
     newest = max((run.versions for run in done), key=lambda versions: versions["day"])
     return Row(
         *names,
         metric=done[0].metric,
         seeds=len(done),
+        planned=planned,
         test=statistics.fmean(tests),
         deviation=statistics.stdev(tests) if len(tests) > 1 else None,
-        valid=statistics.fmean(valid) if (valid := [run.valid for run in done if run.valid is not None]) else None,
+        valid=statistics.fmean(valid) if valid else None,
         parameters=done[0].parameters,
         encoding_seconds=statistics.median(run.encoding_seconds for run in done),
         step_ms=1e3 * statistics.median(run.training.step_seconds for run in done),
@@ -94,7 +105,9 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome]) -> Row:
         peak_mib=statistics.median(run.training.peak_bytes for run in done) / 2**20,
         commit=newest["commit"],
         versions=", ".join(f"{name} {newest[name]}" for name in ("structpe", "torch", "python")),
-        device=f"{newest['device']}, {newest['threads']} threads",
+        device=f"{newest['device']}, {newest['threads']} thread{'s' if newest['threads'] != '1' else ''}",
+        title=newest.get("data", ""),
+        note=newest.get("note", ""),
     )
 
 
@@ -110,18 +123,27 @@ def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
 
 def _section(data: str, table: Sequence[Row], published: Sequence[Published]) -> list[str]:
     mine = [row for row in table if row.data == data]
-    metric = next((METRICS[row.metric] for row in mine if row.metric), None)
-    sign = -1 if metric is None or not metric.less_is_better else 1
+    done = [row for row in mine if row.seeds]
+    sign = 1 if not done or METRICS[done[0].metric].less_is_better else -1
     mine.sort(key=lambda row: float("inf") if row.test is None else sign * row.test)
-    head = f"### {data}" if metric is None else f"### {data}: {metric.name}, {'less' if sign > 0 else 'more'} is better"
-    lines = [head, "", f"| {' | '.join(HEADER)} |", "|---|---|" + "---:|" * (len(HEADER) - 2)]
+    lines = [*_heading(data, done), f"| {' | '.join(HEADER)} |", "|---|---|" + "---:|" * (len(HEADER) - 2)]
     lines += [f"| {' | '.join(_cells(row))} |" for row in mine]
     for theirs in published:
         if theirs.data == data:
             test = _with_deviation(theirs.value, theirs.deviation)
             lines.append(f"| {theirs.name} | {theirs.source} (published) | | {test} |" + " |" * (len(HEADER) - 4))
-    measured = {f"commit {row.commit or 'unknown'}; {row.versions}; {row.device}" for row in mine if row.seeds}
+    measured = {f"commit {row.commit or 'unknown'}; {row.versions}; {row.device}" for row in done}
     return [*lines, "", *(f"Measured with {each}." for each in sorted(measured)), ""]
+
+
+def _heading(data: str, done: Sequence[Row]) -> list[str]:
+    """What the table is of, and what must be said beside its numbers."""
+    if not done:
+        return [f"### {data}: no run is finished yet", ""]
+    metric = METRICS[done[0].metric]
+    title = f"{data} ({done[0].title})" if done[0].title not in ("", data) else data
+    said = f"{metric.name}, {'less' if metric.less_is_better else 'more'} is better; ± sample deviation over seeds."
+    return [f"### {title}", "", said, *(f"Note: {each}." for each in dict.fromkeys(r.note for r in done) if each), ""]
 
 
 def _cells(row: Row) -> list[str]:
@@ -132,7 +154,8 @@ def _cells(row: Row) -> list[str]:
             (row.minutes, ".1f"), (row.peak_mib, ".0f"),
         )),
     ]  # fmt: skip
-    return [row.model, row.position, str(row.seeds), *numbers]
+    seeds = str(row.seeds) if row.seeds == row.planned else f"{row.seeds} of {row.planned}"
+    return [row.model, row.position, seeds, *numbers]
 
 
 def _with_deviation(mean: float, deviation: float | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import ConfigError
+from structpe.registry import unknown
 from structpe.tasks import config as configurations
 from structpe.tasks.prediction.config import PredictionConfig
 
@@ -55,8 +56,8 @@ class StudyConfig:
     over ten seeds of a benchmark with ten splits is the mean over its splits.
 
     Args:
-        data: by name: ``name`` of a benchmark, its ``folder`` and ``options``; and what else of a run's configuration
-            shall differ from the study's: ``model``, ``training``, ``sampling``.
+        data: by name: ``name`` of a benchmark, its ``folder``, by default ``root`` itself, and ``options``; and what
+            else of a run's configuration shall differ from the study's: ``model``, ``training``, ``sampling``.
         models: by name: sizes and options of the model; ``training`` and ``sampling`` in it likewise.
         positions: by name: a position model, a mapping with ``name`` and options, or a list of these.
         rows: pairs of model and position to run; null for each model with each position.
@@ -80,24 +81,33 @@ class StudyConfig:
     out: str = "runs/study"
 
     def __post_init__(self) -> None:
-        for what in ("data", "models", "positions", "seeds"):
-            if not getattr(self, what):
+        for what in ("data", "models", "positions", "seeds", "rows"):
+            if getattr(self, what) is not None and not len(getattr(self, what)):
                 raise ConfigError(f"{what} is empty; a study needs one at least")
         for what in ("data", "models", "positions"):
-            if wrong := [name for name in getattr(self, what) if not name or set(name) & set("/\\*?[] ")]:
-                raise ConfigError(f"{what}: {wrong[0]!r} names a folder; leave out blanks, slashes and *?[]")
-        for row in self.rows or []:
-            self._check_row(row)
-        for each in self.published:
-            if each.data not in self.data:
-                raise ConfigError(f"published: {each.name} is of data {each.data!r}; known are {', '.join(self.data)}")
+            for name in getattr(self, what):
+                if not name or name.startswith(".") or set(name) & set("/\\*?[] "):
+                    raise ConfigError(
+                        f"{what}: {name!r} names a folder; leave out blanks, slashes, *?[] and dots in front"
+                    )
+        for number, row in enumerate(self.rows or []):
+            self._check_row(f"rows[{number}]", row)
+        self._check_twice("seeds", list(map(str, self.seeds)))
+        self._check_twice("rows", [", ".join(row) for row in self.rows or []])
+        for theirs in self.published:
+            if theirs.data not in self.data:
+                raise ConfigError(f"published, {theirs.name}: {unknown('data', theirs.data, list(self.data))}")
 
-    def _check_row(self, row: list[str]) -> None:
-        if len(row) != 2 or row[0] not in self.models or row[1] not in self.positions:
-            raise ConfigError(
-                f"rows: {row} is no pair of a model ({', '.join(self.models)}) and a position "
-                f"({', '.join(self.positions)})"
-            )
+    def _check_twice(self, what: str, given: list[str]) -> None:
+        if twice := [each for each in given if given.count(each) > 1]:
+            raise ConfigError(f"{what}: {twice[0]} stands there twice; keep one")
+
+    def _check_row(self, where: str, row: list[str]) -> None:
+        if len(row) != 2:
+            raise ConfigError(f"{where} is {row}; a pair [model, position] is needed")
+        for what, name, known in (("model", row[0], self.models), ("position", row[1], self.positions)):
+            if name not in known:
+                raise ConfigError(f"{where}: {unknown(what, name, list(known))}")
 
     def keys(self, only: Sequence[str] = ()) -> list[Key]:
         """All runs, seed by seed, so that a study that is not finished has all its rows early.
@@ -127,27 +137,37 @@ class StudyConfig:
         Raises:
             ConfigError: a key is unknown, or a value of another type.
         """
-        data, model = dict(self.data[key.data]), dict(self.models[key.model])
-        merged: dict[str, dict[str, Any]] = {"model": dict(data.pop("model", {}))}
-        for part, mine in (("training", self.training), ("sampling", self.sampling)):
-            merged[part] = {**mine, **data.pop(part, {}), **model.pop(part, {})}
-        merged["model"] = {**model, **merged["model"]}
-        training = {**merged["training"], "seed": key.seed}
         try:
-            return configurations.make(
-                PredictionConfig,
-                {
-                    "data": data | {"folder": str(Path(self.root) / str(data.get("folder", "")))},
-                    "model": merged["model"],
-                    "position": self.positions[key.position],
-                    "sampling": merged["sampling"],
-                    "training": training,
-                    "out": str(self.folder(key)),
-                    "name": str(key),
-                },
-            )
+            return configurations.make(PredictionConfig, self._plain(key))
         except ConfigError as error:
             raise error.at(str(key)) from None
+
+    def _plain(self, key: Key) -> dict[str, Any]:
+        """What a configuration is made of: the study's parts, over them those of the data, over them the model's."""
+        data, model = dict(self.data[key.data]), dict(self.models[key.model])
+        common = {"training": self.training, "sampling": self.sampling}
+        parts = {
+            name: {**_part(mine, name), **_part(data.pop(name, {}), name), **_part(model.pop(name, {}), name)}
+            for name, mine in common.items()
+        }
+        parts["model"] = {**model, **_part(data.pop("model", {}), "model")}
+        folder = data.get("folder", "")
+        if isinstance(folder, str):
+            data["folder"] = str(Path(self.root) / folder)
+        return {
+            "data": data,
+            "position": self.positions[key.position],
+            "out": str(self.folder(key)),
+            "name": str(key),
+            **parts,
+            "training": {**parts["training"], "seed": key.seed},
+        }
+
+
+def _part(given: Any, name: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{name} has keys of its own; given is {given!r}")
+    return given
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> StudyConfig:

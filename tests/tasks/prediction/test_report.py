@@ -1,0 +1,158 @@
+"""The table and the curves of a study, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structpe.errors import MissingExtra
+from structpe.tasks.prediction import report as reports
+from structpe.tasks.prediction.curves import draw, limits, lines
+from structpe.tasks.prediction.report import report
+from structpe.tasks.prediction.study import Key, StudyConfig
+from structpe.tasks.prediction.train import Outcome
+from structpe.tasks.training.result import Result
+
+VERSIONS = {
+    "structpe": "0.1.0", "commit": "abc", "torch": "2.13", "lightning": "2.6", "python": "3.11",
+    "device": "CPU, 2 cores", "threads": "1", "day": "2026-01-01", "data": "Rings (made)", "note": "made for a test",
+}  # fmt: skip
+
+
+def study(folder: Path, **changed: Any) -> StudyConfig:
+    given = {"data": {"rings": {}, "cells": {}}, "models": {"a": {}, "b": {}}, "seeds": [0, 1, 2], "out": str(folder)}
+    return StudyConfig(**{**given, **changed})
+
+
+def finished(
+    config: StudyConfig, key: Key, test: float, valid: float | None = 0.5, metric: str = "mae", **more: Any
+) -> None:
+    folder = config.folder(key)
+    folder.mkdir(parents=True, exist_ok=True)
+    training = Result(
+        10, 5, {}, False, step_seconds=0.02 + key.seed / 100, seconds=60.0 * (key.seed + 1), peak_bytes=2**28
+    )
+    outcome = Outcome(metric, valid, test, 1234, 0.25, training, {**VERSIONS, **more})
+    outcome.save(folder)
+
+
+def key(text: str) -> Key:
+    data, model, position, seed = text.split("/")
+    return Key(data, model, position, int(seed))
+
+
+def logged(config: StudyConfig, which: Key, values: list[float], metric: str = "dev_mae", every: int = 10) -> None:
+    folder = config.folder(which)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "metrics.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("step", "metric", "value"))
+        for number, value in enumerate(values, 1):
+            writer.writerows([(number * every, "loss", 9.0), (number * every, metric, value)])
+
+
+def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -> None:
+    published = [{"data": "rings", "name": "Theirs", "value": 0.07, "source": "Somebody 2022", "deviation": 0.004}]
+    from structpe.tasks.config import make, to_dict
+
+    config = make(StudyConfig, {**to_dict(study(tmp_path)), "published": published})
+    for seed, test in enumerate((0.1, 0.2, 0.6)):  # mean 0.3, sample deviation sqrt((0.04 + 0.01 + 0.09) / 2) = 0.2646
+        finished(config, key(f"rings/a/none/{seed}"), test, valid=test + 0.1)
+    finished(config, key("rings/b/none/1"), 0.25, valid=None, commit="def", day="2026-01-02", threads="2")
+    finished(config, key("cells/b/none/0"), 0.8, metric="rocauc", data="cells", note="")
+    finished(config, key("cells/a/none/0"), 0.7, metric="rocauc", data="cells", note="")
+    text = report(config, config.keys())
+    assert text.splitlines() == [
+        "### rings (Rings (made))",
+        "",
+        "MAE, less is better; ± sample deviation over seeds.",
+        "Note: made for a test.",
+        "",
+        "| model | position | seeds | test | valid | parameters | encoding s | step ms | minutes | peak MiB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| b | none | 1 of 3 | 0.25 | - | 1,234 | 0.2 | 30.0 | 2.0 | 256 |",
+        "| a | none | 3 | 0.3 ± 0.26 | 0.4 | 1,234 | 0.2 | 30.0 | 2.0 | 256 |",
+        "| Theirs | Somebody 2022 (published) | | 0.07 ± 0.004 | | | | | | |",
+        "",
+        "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
+        "Measured with commit def; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 2 threads.",
+        "",
+        "### cells",
+        "",
+        "ROC-AUC, more is better; ± sample deviation over seeds.",
+        "",
+        "| model | position | seeds | test | valid | parameters | encoding s | step ms | minutes | peak MiB |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| b | none | 1 of 3 | 0.8 | 0.5 | 1,234 | 0.2 | 20.0 | 1.0 | 256 |",
+        "| a | none | 1 of 3 | 0.7 | 0.5 | 1,234 | 0.2 | 20.0 | 1.0 | 256 |",
+        "",
+        "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
+    ]
+    assert (tmp_path / "table.md").read_text() == text
+    with (tmp_path / "table.csv").open() as file:
+        first, second, *_ = csv.DictReader(file)
+    assert (first["data"], first["model"], first["position"], first["seeds"], first["planned"]) == (
+        "rings",
+        "a",
+        "none",
+        "3",
+        "3",
+    )
+    assert float(first["test"]) == pytest.approx(0.3)
+    assert float(first["deviation"]) == pytest.approx(0.2645751)
+    assert (second["seeds"], second["deviation"], second["valid"], second["commit"]) == ("1", "", "", "def")
+
+
+def test_a_study_of_which_nothing_is_finished(tmp_path: Path) -> None:
+    config = study(tmp_path, data={"rings": {}})
+    text = report(config, config.keys())
+    assert text.startswith("### rings: no run is finished yet\n")
+    assert "| a | none | 0 of 3 | - | - | - | - | - | - | - |" in text
+    assert not list(tmp_path.glob("curves-*"))
+
+
+def test_curves(tmp_path: Path) -> None:
+    config = study(tmp_path, data={"rings": {}}, seeds=[0, 1])
+    logged(config, key("rings/a/none/0"), [100.0, *[1.0] * 9, 0.5])
+    logged(config, key("rings/a/none/1"), [200.0, *[3.0] * 9])  # not as far
+    logged(config, key("rings/b/none/0"), [50.0] + [0.2] * 10)
+    first, second = lines(config, config.keys())
+    assert (first.name, second.name) == ("b, none", "a, none"), "the best first"
+    assert second.steps.tolist() == [10.0 * step for step in range(1, 11)]
+    assert second.values.tolist() == [[100.0] + [1.0] * 9, [200.0] + [3.0] * 9]
+    assert second.metric.name == "MAE"
+    made = draw(config, config.keys())
+    assert [path.name for path in made] == ["curves-rings.svg", "curves-rings.png"]
+    svg = made[0].read_text()
+    assert all(text in svg for text in ("<svg", "</svg>"))
+    assert made[1].read_bytes().startswith(b"\x89PNG")
+    draw(config, config.keys())
+    assert made[0].read_text() == svg, "the same curves give the same file"
+
+
+def test_the_axis_shows_what_follows_the_beginning(tmp_path: Path) -> None:
+    config = study(tmp_path, data={"rings": {}}, models={"a": {}}, seeds=[0])
+    logged(config, key("rings/a/none/0"), [1000.0, 900.0] + [2.0 - step / 20 for step in range(8)])
+    assert limits(lines(config, config.keys())) == pytest.approx((1.65 - 0.0175, 2.0 + 0.0175))
+    logged(config, key("rings/a/none/0"), [0.5] * 3)
+    low, high = limits(lines(config, config.keys()))
+    assert low < 0.5 < high
+    assert np.isfinite([low, high]).all()
+
+
+def test_without_matplotlib_there_is_the_table_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(*given: Any) -> None:
+        raise MissingExtra("matplotlib", "viz")
+
+    monkeypatch.setattr(reports, "draw", missing)
+    config = study(tmp_path)
+    assert report(config, config.keys()) == (tmp_path / "table.md").read_text()
+    assert (
+        "no learning curves are drawn: 'matplotlib' is needed for this and is not installed" in capsys.readouterr().err
+    )

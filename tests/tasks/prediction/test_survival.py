@@ -1,0 +1,162 @@
+"""A run or a study that is interrupted, in whatever way, ends as if it had not been, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+
+from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.runs import run_all
+from structpe.tasks.prediction.study import StudyConfig, load_study
+from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.training import checkpoint
+from structpe.tasks.training.folder import alone
+from tests.modules import ROOT
+from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
+
+
+def same_results(mine: Path, theirs: Path) -> None:
+    for file in ("model.safetensors", "metrics.csv"):
+        assert (mine / file).read_bytes() == (theirs / file).read_bytes(), file
+    one, other = Outcome.load(mine), Outcome.load(theirs)
+    assert one is not None
+    assert other is not None
+    assert (one.valid, one.test, one.parameters) == (other.valid, other.test, other.parameters)
+    assert one.training.best == other.training.best
+    assert not (mine / "checkpoints").exists()
+
+
+def killed_at_its_second_checkpoint(config: PredictionConfig) -> None:
+    """For a process of its own: the checkpoint is written, but has not got its name, when the process is killed."""
+    write, count = checkpoint.whole_folder, 0
+
+    def told(path: Path, fill: object) -> None:
+        def filled(hidden: Path) -> None:
+            nonlocal count
+            fill(hidden)  # type: ignore[operator]
+            count += 1
+            if count == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        write(path, filled)
+
+    checkpoint.whole_folder = told  # type: ignore[assignment]
+    train(config)
+
+
+@pytest.mark.timeout(280)
+def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = single(tmp_path)
+    process = get_context("spawn").Process(target=killed_at_its_second_checkpoint, args=(config,))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    folder = Path(config.out)
+    assert sorted(path.name for path in (folder / "checkpoints").glob("step-*")) == ["step-00000003"]
+    assert Outcome.load(folder) is None
+    train(config)
+    assert "going on after step 3" in capfd.readouterr().err
+    train(replace(config, out=str(tmp_path / "never")))
+    same_results(folder, tmp_path / "never")
+
+
+def started(file: Path) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "structpe", "study", str(file), "--jobs", "2", "--threads", "1"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def until(condition: object, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end, "it did not come to that"
+        time.sleep(0.02)
+
+
+def descendants(parent: int) -> set[int]:
+    """The processes that a process has started, and those that these have."""
+    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
+    rows = [(int(pid), int(of)) for pid, of, state in map(str.split, listed.splitlines()) if not state.startswith("Z")]
+    found, new = set(), {parent}
+    while new:
+        new = {pid for pid, of in rows if of in new} - found
+        found |= new
+    return found
+
+
+def alive(process: int) -> bool:
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout.strip()
+    return bool(found) and not found.startswith("Z")
+
+
+def newest(config: StudyConfig) -> int:
+    """The step of the newest checkpoint of a run of the study; 0 before the first."""
+    return max((int(path.name[5:]) for path in Path(config.out).glob("*/*/*/*/checkpoints/step-*")), default=0)
+
+
+@pytest.mark.timeout(280)
+def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    training = {**TRAINING, "steps": 400, "validate_every": 50, "checkpoint_every": 10}
+    file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, training=training)
+    config = load_study(file)
+    ways = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+    for way, code in ways.items():
+        process, before = started(file), newest(config)
+        until(lambda before=before: newest(config) > before)
+        mine = descendants(process.pid)
+        assert len(mine) >= 2
+        began = time.monotonic()
+        process.send_signal(way)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == code
+        assert time.monotonic() - began < 20
+        assert out == ""
+        assert "Traceback" not in err
+        if way != signal.SIGKILL:
+            assert "runs are interrupted; the same command goes on with them" in err
+        until(lambda mine=mine: not any(map(alive, mine)), 30)
+    last = started(file)
+    out, err = last.communicate(timeout=200)
+    assert last.returncode == 0, err
+    assert "| gps | rwse | 2 |" in out
+    keys = config.keys()
+    for key in keys:
+        train(replace(config.run(key), out=str(tmp_path / "never" / str(key))))
+        same_results(config.folder(key), tmp_path / "never" / str(key))
+        assert "going on after step" in (config.folder(key) / "log.txt").read_text()
+
+
+@pytest.mark.timeout(280)
+def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
+    config = study(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE})
+    failed: list[object] = []
+    keys = config.keys()
+    work = [threading.Thread(target=lambda: failed.extend(run_all(config, keys, threads=1))) for _ in range(2)]
+    for each in work:
+        each.start()
+    for each in work:
+        each.join()
+    assert not failed
+    for key in keys:
+        told = (config.folder(key) / "log.txt").read_text()
+        assert told.count("finished: mae") == 1
+        assert Outcome.load(config.folder(key)) is not None
+    assert len(list((Path(config.out) / "encodings").glob("rwse-*.seconds.json"))) <= 1
+
+
+def test_a_run_that_another_process_trains_is_passed_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = study(tmp_path, models={"gps": MODEL}, positions={"none": []}, seeds=[0])
+    (key,) = config.keys()
+    with alone(config.folder(key)):
+        assert run_all(config, [key], threads=1) == []
+    assert f"{key}: passed over, another process trains it" in capfd.readouterr().err
+    assert Outcome.load(config.folder(key)) is None

@@ -1,0 +1,209 @@
+"""One run: what decides, what is looked at when, what is written, what is refused."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from structpe.benchmarks import load
+from structpe.benchmarks.base import Objective
+from structpe.data.graphs import GraphExample
+from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
+from structpe.tasks.prediction import train as training
+from structpe.tasks.prediction.task import Prediction
+from structpe.tasks.prediction.train import Outcome, train
+from tests.tasks.prediction.tiny import data_in, single
+
+NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}}
+
+
+def nodes(folder: Path, **changed: Any) -> Any:
+    config = single(folder, **{**NODES, **changed})
+    return replace(config, data=replace(config.data, name="minesweeper"))
+
+
+def metrics(folder: str, name: str) -> dict[int, float]:
+    with (Path(folder) / "metrics.csv").open() as file:
+        return {int(row["step"]): float(row["value"]) for row in csv.DictReader(file) if row["metric"] == name}
+
+
+def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    config = single(tmp_path)
+    outcome = train(config)
+    folder = Path(config.out)
+    made = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert made == {"config.yaml", "position.json", "model.safetensors", "metrics.csv", "tensorboard", "result.json"}
+    assert any((folder / "tensorboard").glob("events.out.tfevents.*"))
+    assert outcome == Outcome.load(folder)
+    assert set(metrics(config.out, "dev_mae")) == {4, 8, 12}
+    assert outcome.valid == min(metrics(config.out, "dev_mae").values())
+    assert outcome.versions["data"] == "ZINC-12k (stand-in training molecules)"
+    assert outcome.versions["note"].startswith("official validation and test molecules")
+    assert outcome.encoding_seconds > 0
+    assert outcome.training.step_seconds > 0
+    assert outcome.training.peak_bytes > 50 * 2**20
+
+    before = (folder / "model.safetensors").stat().st_mtime_ns
+    assert train(replace(config, name="renamed")) == outcome
+    assert (folder / "model.safetensors").stat().st_mtime_ns == before
+    assert "this run is finished: mae" in capfd.readouterr().err
+    other = replace(config, training=replace(config.training, steps=20, seed=5))
+    with pytest.raises(
+        ConfigError, match=r"another configuration; they differ in training\.steps, training\.seed\. Br"
+    ):
+        train(other)
+
+
+def test_the_test_split_is_looked_at_once_at_the_end_by_the_best_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[tuple[Sequence[GraphExample], dict[str, torch.Tensor]]] = []
+    scores = Prediction.scores
+
+    def told(self: Prediction, examples: Sequence[GraphExample], *rest: Any) -> dict[str, float]:
+        looked.append((examples, {name: t.clone() for name, t in self.model.state_dict().items()}))
+        return scores(self, examples, *rest)
+
+    monkeypatch.setattr(Prediction, "scores", told)
+    course = iter([3.0, 1.0, 2.0])  # the last model is not the best
+    monkeypatch.setattr(Prediction, "validate", lambda *given: {"loss": 1.0, "mae": next(course)})
+    config = single(tmp_path)
+    outcome = train(config)
+    assert (outcome.training.best_step, outcome.valid) == (8, 1.0)
+    wanted = np.load(tmp_path / "data" / "zinc12k_test.npz")["y"]
+    ((examples, weights),) = looked
+    assert [float(example.target[0]) for example in examples] == wanted.tolist()
+    best = load_file(Path(config.out) / "model.safetensors")
+    assert all(torch.equal(weights[name], best[name]) for name in best)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "course", "best_step", "steps"),
+    [
+        (single, "mae", [0.5, 0.4, 0.6, 0.45, 0.3], 2, 4),  # less is better: two in a row are worse than 0.4
+        (nodes, "rocauc", [0.5, 0.4, 0.6, 0.45, 0.3, 0.9], 3, 5),
+    ],
+)
+def test_it_stops_by_the_official_metric(
+    make: Any, name: str, course: list[float], best_step: int, steps: int, tmp_path: Path, monkeypatch: Any
+) -> None:
+    left = iter(course)
+    monkeypatch.setattr(Prediction, "validate", lambda *given: {"loss": 1.0, name: next(left)})
+    result = train(make(tmp_path, training={"validate_every": 1, "patience": 2})).training
+    assert (result.best_step, result.steps, result.stopped_early) == (best_step, steps, True)
+    assert result.best[name] == course[best_step - 1]
+
+
+def test_a_split_that_is_shared_out_is_scored_as_a_whole(tmp_path: Path) -> None:
+    """Against the mean over molecules that go through the model one at a time; shares are of unlike size."""
+    task, examples = parts(single(tmp_path))
+    examples = examples[:11]
+    cpu = torch.device("cpu")
+    with torch.no_grad():
+        found = [task._score(examples, range(share, 11, 3), cpu) for share in range(3)]
+        shared = task.scores(examples, cpu, 0, 3, lambda mine: found)
+        alone = [float(task.model(task.collate([each]))) for each in examples]
+    wanted = np.mean([abs(p - float(each.target[0])) for p, each in zip(alone, examples, strict=True)])
+    assert shared["mae"] == pytest.approx(wanted, rel=1e-5)
+    assert shared["loss"] == pytest.approx(wanted, rel=1e-5)
+
+
+def parts(config: Any) -> tuple[Prediction, list[GraphExample]]:
+    """The task of a run with a fresh model, and its test examples."""
+    from structpe.tasks.prediction.examples import encode, examples
+    from structpe.tasks.prediction.task import Collate
+
+    data = load(config.data.name, config.data.folder)
+    model = training._model(config, data, training._position(Path(config.out), config, data, data.splits[0], True))
+    encodings = encode(data.graphs, model.position.encodings, Path(config.out) / "encodings")
+    model.eval()
+    tested = examples(data, data.splits[0].test.tolist(), encodings)
+    return Prediction(model, data.objective, [], Collate(model.layout)), tested
+
+
+def test_the_seed_chooses_the_split(tmp_path: Path) -> None:
+    config = nodes(tmp_path)
+    data = load("minesweeper", config.data.folder)
+    assert len(data.splits) == 3
+    for seed, number in ((0, 0), (2, 2), (4, 1)):
+        seeded = replace(config, training=replace(config.training, seed=seed))
+        assert training._split(seeded, data) is data.splits[number]
+        assert training._split(replace(seeded, split=1), data) is data.splits[1]
+    with pytest.raises(ConfigError, match="split is 3; minesweeper has 3, counted from 0"):
+        training._split(replace(config, split=3), data)
+    none = data.splits[0]._replace(valid=np.array([], dtype=np.int64))
+    waiting = replace(config, split=0, training=replace(config.training, patience=3))
+    with pytest.raises(ConfigError, match=r"no validation split, which patience looks at; set training\.patience to 0"):
+        training._split(waiting, replace(data, splits=(none,)))
+
+
+def test_nodes_are_learned(tmp_path: Path) -> None:
+    """The label is seen in a noisy feature and in the neighbours' features: better than chance, if splits fit."""
+    outcome = train(nodes(tmp_path, training={"steps": 60, "validate_every": 20, "checkpoint_every": 60}))
+    assert outcome.metric == "rocauc"
+    assert outcome.test > 0.8
+
+
+@pytest.mark.timeout(280)
+def test_two_devices_do_what_one_does(tmp_path: Path) -> None:
+    """Without dropout, whose draws differ, and with a norm over each node alone."""
+    configs = [
+        single(tmp_path / str(count), model={"norm": "layer", "dropout": 0.0}, training={"devices": count})
+        for count in (1, 2)
+    ]
+    one, two = (train(config) for config in configs)
+    for name in ("loss", "dev_mae", "dev_loss"):
+        mine, theirs = (metrics(config.out, name) for config in configs)
+        assert mine == pytest.approx(theirs, rel=1e-3)
+    assert two.test == pytest.approx(one.test, rel=1e-3)
+
+
+def test_unknown_targets_do_not_count(tmp_path: Path) -> None:
+    from structpe.tasks.prediction.task import loss
+
+    told, known = torch.tensor([[1.0], [5.0]], requires_grad=True), torch.tensor([[2.5], [float("nan")]])
+    total, count = loss(told, known, Objective("graph", "numbers", 1, "mae"))
+    total.backward()
+    assert (float(total.detach()), int(count)) == (1.5, 1)
+    assert told.grad is not None
+    assert told.grad.tolist() == [[-1.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"training": {"learning_rate": 1e30}}, StructPEError, "training has diverged; lower training.learning_rate"),
+        ({"position": {"name": "t5", "encoding": "depth"}}, EncodingError, "root"),
+        ({"training": {"metric": "accuracy"}}, ConfigError, "training.metric takes 'official', 'loss' or 'mae'"),
+        (
+            {"model": {"attention": False}, "position": "t5"},
+            ConfigError,
+            "model: the position model acts on attention only, and this model has none",
+        ),
+    ],
+)
+def test_what_cannot_be_trained(changed: Any, error: type[Exception], message: str, tmp_path: Path) -> None:
+    with pytest.raises(error) as caught:
+        train(single(tmp_path, **changed))
+    assert message in str(caught.value)
+
+
+def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
+    config = single(tmp_path)
+    with pytest.raises(ReadError, match=r"data: benchmark 'zinc-stand-in': there is no folder nowhere; give the one"):
+        train(replace(config, data=replace(config.data, folder="nowhere")))
+    with pytest.raises(ConfigError, match=r"data: option 'train' of benchmark 'zinc-stand-in' takes int; given is 'a'"):
+        train(replace(config, data=replace(config.data, options={"train": "a"})))
+    file = data_in(tmp_path) / "zinc12k_val.npz"
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(ReadError, match=r"zinc12k_val\.npz: no file of arrays \(File is not a zip file\)"):
+        train(config)
+    assert not (Path(config.out) / "config.yaml").exists()
