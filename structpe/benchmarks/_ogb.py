@@ -30,7 +30,7 @@ Kind = Literal["graph", "node"]
 CLASSES = {"graph": "GraphPropPredDataset", "node": "NodePropPredDataset"}
 MODULES = (
     *(f"ogb.{kind}proppred.{name}" for kind in CLASSES for name in ("dataset", "dataset_pyg")),
-    *(f"ogb.{name}" for name in ("io.read_graph_raw", "io.read_graph_pyg", "utils.url")),
+    *(f"ogb.{name}" for name in ("io.read_graph_raw", "io.read_graph_pyg")),
 )
 META = (
     *("version", "binary", "num tasks", "num classes", "task type", "eval metric", "add_inverse_edge", "split"),
@@ -147,25 +147,27 @@ def safe_loaders() -> Iterator[None]:
     """Within this, the loaders of ``ogb`` (its own and those for PyTorch Geometric) run nothing that a file names.
 
     Files are read by :func:`structpe.benchmarks._ogb_pickles.load`, and written whole or not at all. A question is an
-    error, except the one whether to download more than a gigabyte: who comes so far has said so. Nothing is printed.
+    error, except the one whether to download more than a gigabyte: who comes so far has said so. Nothing is printed
+    but how far a download is.
     """
-    stand_ins = {
+    stand_ins: dict[str, Any] = {
         "torch": SimpleNamespace(**{**vars(torch), "load": load, "save": save}),
         "tqdm": lambda items, **_: items,
         "print": lambda *_, **__: None,
         "input": _refuse,
     }
-    modules = [_imported(name) for name in MODULES]
-    before = [dict(vars(module)) for module in modules]
+    put = [(vars(_imported(name)), stand_ins) for name in MODULES]
+    put.append((vars(_imported("ogb.utils.url")), {"input": lambda _: "y"}))
+    before = [{name: names[name] for name in new if name in names} for names, new in put]
     try:
-        for module in modules:
-            vars(module).update(stand_ins, **({"input": lambda _: "y"} if module.__name__ == "ogb.utils.url" else {}))
+        for names, new in put:
+            names.update(new)
         yield
     finally:
-        for module, names in zip(modules, before, strict=True):
-            for name in stand_ins:
-                vars(module).pop(name)
-            vars(module).update({name: names[name] for name in stand_ins if name in names})
+        for (names, new), old in zip(put, before, strict=True):
+            for name in new:
+                del names[name]
+            names.update(old)
 
 
 def _refuse(question: str) -> NoReturn:

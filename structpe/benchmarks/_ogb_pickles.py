@@ -4,9 +4,9 @@
 of NumPy arrays, and its safe reader cannot read the protocol (4) in which ``ogb`` writes the processed data sets.
 Reading them as full pickles would run whatever a file says. Here a file is read in one of two ways:
 
-- It holds no tensors: by an unpickler that knows the six names below and no other. Behind these names are not NumPy's
-  functions but stand-ins that make arrays and numbers of booleans, integers and floats only, because NumPy's own trust
-  the description of a dtype that a file gives them.
+- It holds no tensors: by an unpickler that knows the names in :data:`ALLOWED` and no other. Behind these are not
+  NumPy's functions but stand-ins that make arrays and numbers of booleans, integers and floats only, because
+  NumPy's own trust the description of a dtype that a file gives them.
 - It holds tensors (those of the loaders for PyTorch Geometric): by torch's safe reader, with the same stand-ins and
   the four classes that such files need.
 """
@@ -116,14 +116,23 @@ class _Bytes(_Function):
         return text.encode("latin-1")
 
 
+class _NoBytes(_Function):
+    def __new__(cls) -> bytes:  # type: ignore[misc]
+        return b""
+
+
 ALLOWED: dict[tuple[str, str], type] = {
     ("numpy", "dtype"): _Type,
     ("numpy", "ndarray"): _Array,
     **{(f"numpy.{core}.multiarray", "_reconstruct"): _Empty for core in ("_core", "core")},
     **{(f"numpy.{core}.multiarray", "scalar"): _Scalar for core in ("_core", "core")},
     ("_codecs", "encode"): _Bytes,
+    **{(builtins, "bytes"): _NoBytes for builtins in ("builtins", "__builtin__")},
 }
-"""What stands for each name that a file may hold; ``core`` is how NumPy 1 called ``_core``."""
+"""What stands for each name that a file may hold; ``core`` is how NumPy 1 called ``_core``.
+
+The last two are how protocol 2 writes bytes: some as text, and none as ``bytes()``.
+"""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -137,7 +146,7 @@ def _tensors(file: Path) -> Any:
     from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
-    known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items() if module != "_codecs"]
+    known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *known]):
         try:
             return torch.load(file, map_location="cpu", weights_only=True)

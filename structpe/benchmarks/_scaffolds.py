@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from structpe.benchmarks.base import Split
-from structpe.errors import MissingExtra
 from structpe.readers.smiles import parsed
 
 __all__ = ["scaffold_split"]
@@ -23,15 +23,9 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
         smiles: the molecules.
         strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
     """
-    try:
-        from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
-    except ImportError:
-        raise MissingExtra("rdkit", "bench") from None
     groups: dict[str, list[int]] = {}
     for number, text in enumerate(smiles):
-        molecule = parsed(text, strict)
-        scaffold = MurckoScaffoldSmiles(mol=molecule, includeChirality=False)  # type: ignore[no-untyped-call]
-        groups.setdefault(scaffold, []).append(number)
+        groups.setdefault(_scaffold(parsed(text, strict)), []).append(number)
     train: list[int] = []
     valid: list[int] = []
     test: list[int] = []
@@ -43,3 +37,17 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
         else:
             test += group
     return Split(*(np.array(sorted(part), dtype=np.int64) for part in (train, valid, test)))
+
+
+def _scaffold(molecule: Any) -> str:
+    """The scaffold as SMILES without chirality.
+
+    RDKit's ``MurckoScaffoldSmiles`` does the same, but checks valences, which fails where they are not permitted.
+    """
+    from rdkit import Chem
+
+    scaffold = Chem.MurckoDecompose(molecule)
+    scaffold.ClearComputedProps()
+    scaffold.UpdatePropertyCache(strict=False)
+    Chem.GetSymmSSSR(scaffold)
+    return str(Chem.MolToSmiles(scaffold, isomericSmiles=False))
