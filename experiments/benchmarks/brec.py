@@ -1,0 +1,126 @@
+"""BREC by its own protocol: can hybrid models with different positions be trained to tell pairs of graphs apart?
+
+    python experiments/benchmarks/brec.py FOLDER --positions none rwse signnet [--kinds basic str] [--out runs/brec]
+    python experiments/benchmarks/brec.py FOLDER --table [--out runs/brec]
+
+FOLDER holds the files of BREC. A line per pair is written as soon as it is judged, so that an interrupted run goes on
+where it stopped. A model has 3 layers of width 32 and gives 16 numbers per graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from structpe.benchmarks.brec import KINDS, Pair, brec_pairs
+from structpe.data.graphs import GraphBatch, GraphExample, collate
+from structpe.nn.graph_layers import GraphModelConfig
+from structpe.nn.graph_model import GraphModel
+from structpe.positions.build import build
+from structpe.structure import Structure
+from structpe.tasks.brec import BrecConfig, Verdict, count, judge
+
+NUMBERS = 16
+MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", pooling="sum")
+POSITIONS: dict[str, Any] = {
+    "none": [],
+    "rwse": {"name": "rwse", "width": 16},
+    "laplacian": {"name": "lap-pe", "width": 16},
+    "signnet": {"name": "signnet"},
+    "t5-distance": {"name": "t5", "encoding": {"name": "undirected-distance"}},
+}
+PROTOCOL = BrecConfig(epsilon=1e-7)
+
+
+def main() -> None:
+    """Judge what is not judged, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--positions", nargs="+", choices=POSITIONS, default=["none", "rwse", "laplacian"])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--out", type=Path, default=Path("runs/brec"))
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args()
+    if not given.table:
+        pairs = brec_pairs(given.folder)
+        for position in given.positions:
+            run(position, pairs, given.kinds, given.out)
+    print(table(given.out))
+
+
+def run(position: str, pairs: Sequence[Pair], kinds: Sequence[str], out: Path) -> None:
+    """Judge the pairs of some kinds."""
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / f"{position}.jsonl"
+    done = {number for number, _ in judged(file)}
+    left = [number for number, pair in enumerate(pairs) if pair.kind in kinds and number not in done]
+    started = time.monotonic()
+    for finished, number in enumerate(left, 1):
+        verdict = judge(
+            pairs[number], lambda: model(position), lambda graphs: batch(position, graphs), PROTOCOL, number
+        )
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"number": number, **verdict._asdict()}) + "\n")
+        each = (time.monotonic() - started) / finished
+        print(f"{position} {finished}/{len(left)}  {each:.1f} s per pair", file=sys.stderr, flush=True)
+
+
+class Vectors(torch.nn.Module):
+    """The numbers of each graph, in the order in which graphs were given."""
+
+    def __init__(self, inner: GraphModel) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, given: GraphBatch) -> torch.Tensor:
+        return self.inner(given)[given.order.argsort()]
+
+
+def model(position: str) -> Vectors:
+    """A new one."""
+    return Vectors(GraphModel(MODEL, build(POSITIONS[position], MODEL.dims), None, None, NUMBERS))
+
+
+def batch(position: str, graphs: Sequence[Structure]) -> GraphBatch:
+    """Graphs as the model reads them."""
+    inner = model(position).inner
+    encoded = {encoding: encoding.many(graphs) for encoding in inner.position.encodings}
+    nothing = torch.zeros(1).numpy()
+    examples = [
+        GraphExample.of(graph, {e: each[i] for e, each in encoded.items()}, nothing) for i, graph in enumerate(graphs)
+    ]
+    return collate(examples, inner.layout)
+
+
+def judged(file: Path) -> list[tuple[int, Verdict]]:
+    """What a file says; a last line that was cut off is judged again."""
+    found = []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        found.append((row.pop("number"), Verdict(**row)))
+    return found
+
+
+def table(out: Path) -> str:
+    """Pairs told apart and reliable, of those judged, by kind."""
+    lines = ["| position | " + " | ".join((*KINDS, "all")) + " |", "|---|" + "---:|" * (len(KINDS) + 1)]
+    for file in sorted(out.glob("*.jsonl")):
+        counts = count(verdict for _, verdict in judged(file))
+        cells = [f"{counts[k].sound} of {counts[k].pairs}" if k in counts else "-" for k in (*KINDS, "all")]
+        lines.append(f"| {file.stem} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    main()
