@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.encodings.base import Encoded, Encoding, same_shape
+from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
 from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 from structpe.terms import Listed, Lookup, Pairs
 
-__all__ = ["encode", "join"]
+__all__ = ["check_pairs", "encode", "join"]
 
 
 def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Positions:
@@ -45,6 +45,19 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
             f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]} is none; "
             f"ENCODINGS[name](...) makes an encoding from its name"
         )
+    check_pairs(structures, encodings)
+
+
+def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
+    """See to it that no encoding of all pairs is asked of a structure whose pairs memory does not hold.
+
+    Raises:
+        EncodingError: one is.
+    """
+    largest = max(structure.unit_count for structure in structures)
+    for encoding in encodings:
+        if encoding.arity == 2 and not encoding.sparse:
+            check_matrices(encoding, largest)
 
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:

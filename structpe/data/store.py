@@ -24,7 +24,7 @@ from safetensors.numpy import save_file
 
 from structpe import __version__
 from structpe.data._shard import Shard, pack
-from structpe.data.encode import join
+from structpe.data.encode import check_pairs, join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, undamaged
 from structpe.positions.base import Positions
@@ -182,6 +182,7 @@ def _write_shard(file: Path, structures: Sequence[Structure], encodings: Sequenc
     # One entry: safetensors writes several in any order, and the same run shall give the same bytes.
     made_from = {"made_from": json.dumps(whole)}
     if not _holds(file, made_from):
+        check_pairs(structures, encodings)
         file.parent.mkdir(parents=True, exist_ok=True)
         half = file.with_suffix(".half")
         save_file(pack([encoding.many(structures) for encoding in encodings]), half, metadata=made_from)

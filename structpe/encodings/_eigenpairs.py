@@ -19,7 +19,7 @@ from structpe.encodings._spectra import (
 )
 from structpe.encodings._trees import starts
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_matrices
 from structpe.structure import Ids, Structure
 
 __all__ = ["eigenpairs", "per_unit"]
@@ -52,6 +52,7 @@ def eigenpairs(
         if size > _DENSE and count < size // 4:
             values, vectors = _large(encoding, structures, nodes, edges, count, normalised)
         else:
+            check_matrices(encoding, size)
             matrices = (laplacians if normalised else plain_laplacians)(adjacencies(edges, *nodes.shape))
             values, vectors = lowest_dense(matrices, count)
         yield nodes, values, vectors

@@ -33,6 +33,9 @@ WITHIN = 1 << 22
 MOST = 1 << 16
 """The most steps, eigenvectors, ... that an encoding computes: more is a slip, and would fill the memory."""
 
+MOST_NODES = 20_000
+"""The most nodes of which matrices with a number for each pair are made: one of doubles takes 3 GiB then."""
+
 ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding", EncodingError)
 """Every encoding by its name."""
 
@@ -183,6 +186,24 @@ def check_sizes(encoding: Encoding, **sizes: int) -> None:
             raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give 1 or more")
         if size > MOST:
             raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give {MOST} at most")
+
+
+def check_matrices(encoding: Encoding, nodes: int) -> None:
+    """See to it that matrices with a number for each pair of nodes do not fill the memory.
+
+    Args:
+        encoding: who makes them.
+        nodes: how many there are.
+
+    Raises:
+        EncodingError: more than 20,000.
+    """
+    if nodes > MOST_NODES:
+        raise EncodingError(
+            f"encoding {encoding.name!r} takes a matrix with a number for each pair of nodes, for {nodes} nodes "
+            f"{nodes**2 / 2**27:.0f} GiB of doubles; {MOST_NODES} nodes at most. Encode parts of the graph, or choose "
+            f"an encoding that is linear in its size, such as 'degree' or 'neighbours'"
+        )
 
 
 def check_key(encoding: Encoding, key: str) -> None:

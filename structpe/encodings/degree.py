@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from structpe.encodings._nearby import joined
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import EncodingError
@@ -36,8 +35,9 @@ class Degree(Encoding, name="degree"):
             raise EncodingError(f"encoding 'degree': direction is {self.direction!r}; give 'out', 'in' or 'both'")
 
     def one(self, structure: Structure) -> Encoded:
+        out, into = structure.edges.T
         if self.direction == "both" or not structure.directed:
-            return Encoded(of_units(structure, joined(structure).sum(axis=1)))
-        start, end = (0, 1) if self.direction == "out" else (1, 0)
-        pairs = np.unique(structure.edges[:, [start, end]], axis=0)
-        return Encoded(of_units(structure, np.bincount(pairs[:, 0], minlength=structure.size)))
+            out, into = np.concatenate([out, into]), np.concatenate([into, out])
+        start, end = (into, out) if self.direction == "in" else (out, into)
+        pairs = np.unique(start * structure.size + end)
+        return Encoded(of_units(structure, np.bincount(pairs // structure.size, minlength=structure.size)))

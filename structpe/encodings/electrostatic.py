@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from structpe.encodings._eigenpairs import per_unit
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_matrices
 from structpe.structure import Structure
 
 __all__ = ["Electrostatic"]
@@ -51,6 +51,7 @@ class Electrostatic(Encoding, name="electrostatic"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.zeros((sum(s.size for s in structures), 10))
         for nodes, edges in parts(structures, connected=False):
+            check_matrices(self, nodes.shape[1])
             linked = adjacencies(edges, *nodes.shape)
             linked[:, np.arange(nodes.shape[1]), np.arange(nodes.shape[1])] = False
             result[nodes] = _statistics(linked)

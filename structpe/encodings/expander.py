@@ -97,7 +97,10 @@ class Expander(Encoding, name="expander"):
 
     def _virtual(self, virtual: NDArray[np.bool_]) -> Ids:
         """(e, 3) query, key, type."""
-        joined = np.argwhere((virtual[:, None] | virtual[None, :]) & ~np.eye(len(virtual), dtype=bool))
+        ends = np.meshgrid(np.flatnonzero(virtual), np.arange(len(virtual)), indexing="ij")
+        here = np.stack(ends, axis=-1).reshape(-1, 2)
+        joined = np.concatenate([here, here[:, ::-1]])
+        joined = joined[joined[:, 0] != joined[:, 1]]
         return np.column_stack([joined, np.where(virtual[joined[:, 0]], _TO_VIRTUAL, _FROM_VIRTUAL)])
 
     def _edges(self, structure: Structure) -> Ids:

@@ -11,7 +11,7 @@ import numpy as np
 from structpe.encodings._eigenpairs import per_unit
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -48,6 +48,7 @@ class HeatKernel(Encoding, name="heat-kernel"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.zeros((sum(s.size for s in structures), len(self.times)))
         for nodes, edges in parts(structures, connected=True):
+            check_matrices(self, nodes.shape[1])
             values, vectors = lowest_dense(plain_laplacians(adjacencies(edges, *nodes.shape)), nodes.shape[1])
             decay = np.exp(-values[..., None] * np.array(self.times)) * (values >= _ZERO)[..., None]
             result[nodes] = np.square(vectors) @ decay

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings._nearby import joined
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -51,6 +51,7 @@ class Intimacy(Encoding, name="intimacy"):
         return Encoded(of_units(structure, _ranks(self._scores(structure, structure.root), structure.root)))
 
     def _scores(self, structure: Structure, root: int) -> NDArray[np.float64]:
+        check_matrices(self, structure.size)
         there = joined(structure)
         scale = np.maximum(there.sum(axis=1), 1) ** -0.5
         walk = scale[:, None] * there * scale[None, :]

@@ -13,7 +13,7 @@ from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import same_size
 from structpe.encodings._spectra import laplacians, lowest_dense, plain_laplacians
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -69,6 +69,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result: dict[int, Encoded] = {}
         for members in same_size(structures):
+            check_matrices(self, structures[members[0]].size)
             leads = np.stack([structures[i].adjacency() > 0 for i in members])
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
             # A real matrix by the real solver: the complex one may leave a phase that no rule takes out again.

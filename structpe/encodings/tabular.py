@@ -12,7 +12,7 @@ from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import same_size
 from structpe.encodings._spectra import canonical_signs, lowest_dense
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -64,6 +64,7 @@ class Tabular(Encoding, name="tabular"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result: dict[int, Encoded] = {}
         for members in same_size(structures):
+            check_matrices(self, structures[members[0]].size)
             values, vectors = lowest_dense(_laplacians([self._weights(structures[i]) for i in members]), 1 << 62)
             signed = canonical_signs(vectors, ranks_of_all([structures[i] for i in members]).reshape(values.shape))
             for i, lambdas, columns in zip(members, values, signed, strict=True):

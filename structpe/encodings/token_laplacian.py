@@ -10,7 +10,7 @@ from structpe.encodings._parts import adjacencies
 from structpe.encodings._spectra import canonical_signs, laplacians, lowest_dense
 from structpe.encodings._tokens import endpoints
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
 from structpe.structure import Structure
 
 __all__ = ["TokenLaplacian"]
@@ -45,6 +45,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
     def one(self, structure: Structure) -> Encoded:
         nodes, ends, edges = endpoints(self, structure)
         m = len(nodes)
+        check_matrices(self, m)
         # Nodes stand in reading order here, which is what settles a sign that entries leave open.
         with_part = np.column_stack([np.zeros(len(edges), dtype=np.int64), edges])
         _, vectors = lowest_dense(laplacians(adjacencies(with_part, 1, m)), self.k)
