@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,16 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
         ReadError: the file is missing or damaged, lacks an array, or holds pickled objects.
     """
     try:
-        with np.load(needed(file), allow_pickle=False) as content:
+        # Opened here: NumPy leaves a damaged file open.
+        with needed(file).open("rb") as opened:
+            content = np.load(opened, allow_pickle=False)
+            if not isinstance(content, np.lib.npyio.NpzFile):
+                raise ValueError("it holds one array without a name")
             if lacking := [name for name in names if name not in content.files]:
                 known = ", ".join(content.files)
                 raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
             return [content[name] for name in names]
-    except (ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError) as error:
         raise ReadError(f"no file of arrays ({' '.join(str(error).split())}); bring back the original").at(
             str(file)
         ) from None

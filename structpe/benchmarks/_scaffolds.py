@@ -13,7 +13,7 @@ from structpe.readers.smiles import parsed
 __all__ = ["scaffold_split"]
 
 
-def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
+def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[float, float] = (0.8, 0.1)) -> Split:
     """80, 10 and 10 percent of the molecules; those of one scaffold (rings and what joins them) stay together.
 
     The scaffolds are taken by how many molecules they have, most first, of equals the one that comes last in the list.
@@ -22,6 +22,7 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
     Args:
         smiles: the molecules.
         strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
+        shares: of the molecules that are trained on, and that are selected by.
     """
     groups: dict[str, list[int]] = {}
     for number, text in enumerate(smiles):
@@ -30,9 +31,9 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True) -> Split:
     valid: list[int] = []
     test: list[int] = []
     for group in sorted(groups.values(), key=lambda group: (len(group), group[0]), reverse=True):
-        if len(train) + len(group) <= 0.8 * len(smiles):
+        if len(train) + len(group) <= shares[0] * len(smiles):
             train += group
-        elif len(train) + len(valid) + len(group) <= 0.9 * len(smiles):
+        elif len(train) + len(valid) + len(group) <= sum(shares) * len(smiles):
             valid += group
         else:
             test += group

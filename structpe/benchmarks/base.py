@@ -145,6 +145,12 @@ class Loader:
         """Names of what may be given beside the folder."""
         return tuple(inspect.signature(self.load).parameters)[1:]
 
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those of them that must be given."""
+        parameters = inspect.signature(self.load).parameters
+        return tuple(name for name in self.options if parameters[name].default is inspect.Parameter.empty)
+
 
 BENCHMARKS: Registry[Loader] = Registry("structpe.benchmarks", "benchmark", ConfigError)
 """Every benchmark by its name."""
@@ -177,8 +183,12 @@ def find(name: str, folder: str | Path, **options: Any) -> Loader:
             known = ", ".join(loader.options) or "none"
             raise ConfigError(f"benchmark {name!r} has no option {option!r}; its options: {known}")
         if not _fits(hints[option], value):
-            wanted = getattr(hints[option], "__name__", str(hints[option]))
+            wanted = (
+                hints[option].__name__ if type(hints[option]) is type else str(hints[option]).replace("typing.", "")
+            )
             raise ConfigError(f"option {option!r} of benchmark {name!r} takes {wanted}; given is {value!r}")
+    if lacking := [option for option in loader.needed if option not in options]:
+        raise ConfigError(f"benchmark {name!r} needs the option {lacking[0]!r}; see its documentation")
     if not folder.is_dir():
         raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
     return loader

@@ -10,6 +10,9 @@ from structpe.errors import StructPEError
 
 __all__ = ["Study"]
 
+TOLD = 3
+"""Failures whose texts are told again at the end."""
+
 
 class Study(Command, name="study"):
     """Compare models and positions on benchmarks.
@@ -44,7 +47,7 @@ class Study(Command, name="study"):
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.prediction.report import report
-        from structpe.tasks.prediction.runs import run_all
+        from structpe.tasks.prediction.runs import run_all, unchanged
         from structpe.tasks.prediction.study import load_study
 
         for name in ("jobs", "threads"):
@@ -52,8 +55,13 @@ class Study(Command, name="study"):
                 raise UsageError(f"--{name} is {number}; give 1 or more")
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
-        failed = [] if given.table else run_all(study, keys, given.jobs, given.threads, given.fresh)
+        if given.table:
+            unchanged(study, keys)
+            failed = []
+        else:
+            failed = run_all(study, keys, given.jobs, given.threads, given.fresh)
         print(report(study, keys))
         if failed:
-            told = "; ".join(f"{each.key}: {each.message}" for each in failed)
-            raise StructPEError(f"{len(failed)} of {len(keys)} runs failed: {told}")
+            told = "; ".join(f"{each.key}: {each.message}" for each in failed[:TOLD])
+            more = f"; and {len(failed) - TOLD} more, see above" if len(failed) > TOLD else ""
+            raise StructPEError(f"{len(failed)} of {len(keys)} runs failed: {told}{more}")

@@ -73,6 +73,9 @@ class PredictionTraining(TrainingConfig):
     """How a model of graphs is trained; as :class:`TrainingConfig`, with defaults for benchmarks.
 
     The best model is the one whose official metric is best on the validation split.
+
+    Several ``devices`` share each batch out, and do what one does with all of it, but for two things: dropout draws
+    other numbers, and batch normalisation (``model.norm: batch``) normalises over the part that a device has.
     """
 
     steps: int = 10_000

@@ -24,7 +24,7 @@ from structpe.tasks.prediction.train import Outcome, check, same, train
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
 
-__all__ = ["Failed", "checked", "run_all"]
+__all__ = ["Failed", "run_all", "unchanged"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def run_all(
             none is started then.
         ReadError: a benchmark's folder is missing; none is started then.
     """
-    configs = checked(study, keys, fresh)
+    configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
+    for seeds in by_row(keys).values():
+        check(configs[seeds[0]])
     threads = threads or max(1, (os.cpu_count() or 1) // jobs)
     left = [key for key in keys if fresh or Outcome.load(study.folder(key)) is None]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
@@ -73,22 +75,15 @@ def run_all(
     return told.failed
 
 
-def checked(study: StudyConfig, keys: Sequence[Key], fresh: bool = False) -> Mapping[Key, PredictionConfig]:
-    """The configurations of these runs; each makes sense, and is that of the run in its folder if there is one.
-
-    Args:
-        study: what is compared.
-        keys: the runs.
-        fresh: whether earlier runs do not matter.
+def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, PredictionConfig]:
+    """The configurations of these runs, of which each is that of the run in its folder, if there is one.
 
     Raises:
-        ConfigError, PositionError, ReadError: as in :func:`run_all`.
+        ConfigError: a key is unknown, a value of another type, or a folder holds a run of another configuration.
     """
     configs = {key: study.run(key) for key in keys}
-    for seeds in by_row(keys).values():
-        check(configs[seeds[0]])
     for key, config in configs.items():
-        if not fresh and learned(study.folder(key)):
+        if learned(study.folder(key)):
             same(study.folder(key), config)
     return configs
 

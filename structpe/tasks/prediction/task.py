@@ -64,6 +64,8 @@ class Prediction(Task):
         collate: makes batches.
     """
 
+    uses_all = False  # such as what the last layer makes of edges, or of directions where no graph has any
+
     def __init__(self, model: GraphModel, objective: Objective, dev: Sequence[GraphExample], collate: Collate) -> None:
         self.model: GraphModel = model
         self.objective, self.dev, self.collate = objective, dev, collate
@@ -91,7 +93,9 @@ class Prediction(Task):
                 "or raise training.warmup"
             )
         total, count = sum(s.loss for s in found), sum(s.count for s in found)
-        return {"loss": total / max(1, count), self.objective.metric: self.objective.measure.of(predictions, targets)}
+        if not count:
+            raise StructPEError("no target of a split is known, so that there is nothing to score; use another split")
+        return {"loss": total / count, self.objective.metric: self.objective.measure.of(predictions, targets)}
 
     def _score(self, examples: Sequence[GraphExample], mine: Sequence[int], device: torch.device) -> Scored:
         scored = Scored([], [], [], 0.0, 0)
@@ -101,7 +105,7 @@ class Prediction(Task):
             total, count = loss(predicted, batch.target, self.objective)
             scored = Scored(
                 [*scored.numbers, *_in_order(batch, [mine[k] for k in numbers])],
-                [*scored.predictions, *_each(predicted, batch)],
+                [*scored.predictions, *_each(answers(predicted, self.objective), batch)],
                 [*scored.targets, *_each(batch.target, batch)],
                 scored.loss + float(total),
                 scored.count + int(count),
@@ -120,9 +124,18 @@ def loss(predicted: Tensor, target: Tensor, objective: Objective) -> tuple[Tenso
             predicted[known], target[known].to(predicted.dtype), reduction="sum"
         )
         return each, known.sum()
+    if objective.kind == "tokens":  # further columns are for the metric alone
+        target = target[:, : objective.length]
     classes = predicted.reshape(-1, objective.outputs)
     total = functional.cross_entropy(classes, target.reshape(-1), ignore_index=-1, reduction="sum")
     return total, (target >= 0).sum()
+
+
+def answers(predicted: Tensor, objective: Objective) -> Tensor:
+    """What the metric is given: scores; of tokens their categories at once, as scores would fill the memory."""
+    if objective.kind != "tokens":
+        return predicted
+    return predicted.reshape(-1, objective.length, objective.outputs).argmax(dim=-1)
 
 
 def by_room(sizes: Sequence[int]) -> list[list[int]]:

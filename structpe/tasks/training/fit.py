@@ -55,7 +55,7 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
         trainer = Trainer(
             accelerator=config.accelerator,
             devices=config.devices,
-            strategy="auto" if config.devices == 1 else DDPStrategy(start_method="spawn"),
+            strategy="auto" if config.devices == 1 else _on_several(task),
             precision=PRECISIONS[config.precision],
             max_steps=config.steps,
             max_epochs=-1,
@@ -77,6 +77,10 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
         )
         trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
     return _result(folder, config)
+
+
+def _on_several(task: Task) -> DDPStrategy:
+    return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
 
 
 def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool) -> list[Callback]:

@@ -21,10 +21,12 @@ class Task(ABC):
     Attributes:
         model: what is trained.
         less_is_better: the scores of which that is so; of all others more is.
+        uses_all: whether every parameter has a part in every loss, as training on several devices must know.
     """
 
     model: nn.Module
     less_is_better: frozenset[str] = frozenset({"loss"})
+    uses_all: bool = True
 
     @abstractmethod
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:

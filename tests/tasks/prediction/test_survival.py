@@ -75,7 +75,7 @@ def started(file: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def until(condition: object, seconds: float = 120) -> None:
+def until(condition: object, seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end, "it did not come to that"
@@ -123,7 +123,7 @@ def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path
         assert "Traceback" not in err
         if way != signal.SIGKILL:
             assert "runs are interrupted; the same command goes on with them" in err
-        until(lambda mine=mine: not any(map(alive, mine)), 30)
+        until(lambda mine=mine: not any(map(alive, mine)))
     last = started(file)
     out, err = last.communicate(timeout=200)
     assert last.returncode == 0, err

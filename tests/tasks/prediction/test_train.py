@@ -181,7 +181,7 @@ def test_unknown_targets_do_not_count(tmp_path: Path) -> None:
     ("changed", "error", "message"),
     [
         ({"training": {"learning_rate": 1e30}}, StructPEError, "training has diverged; lower training.learning_rate"),
-        ({"position": {"name": "t5", "encoding": "depth"}}, EncodingError, "root"),
+        ({"position": "sinusoidal"}, EncodingError, "order"),
         ({"training": {"metric": "accuracy"}}, ConfigError, "training.metric takes 'official', 'loss' or 'mae'"),
         (
             {"model": {"attention": False}, "position": "t5"},
