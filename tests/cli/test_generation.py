@@ -10,8 +10,8 @@ import pytest
 
 from structpe.cli import UsageError
 from structpe.cli._generation import SEARCH
-from structpe.cli.generate import _output
 from structpe.cli._overrides import as_overrides
+from structpe.cli.generate import _output
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
 from tests.cli.running import SAMPLE, complaint, output, structpe

@@ -45,7 +45,7 @@ RINGS = {"name": "zinc-stand-in", "folder": "data"}
         ),
         ({"data": {"rings": {"name": "zink", "folder": "data"}}}, "data: there is no benchmark named 'zink'"),
         ({"data": {"rings": {**RINGS, "options": {"trian": 3}}}}, "benchmark 'zinc-stand-in' has no option 'trian'"),
-        ({"data": {"rings": {**RINGS, "options": {"train": "3"}}}}, "takes int; given is '3'"),
+        ({"data": {"rings": {**RINGS, "options": {"train": "many"}}}}, "takes int; given is 'many'"),
         ({"data": {"rings": {"folder": "data"}}}, "the configuration lacks data.name"),
         ({"published": [{"data": "rnigs", "name": "a", "value": 1.0, "source": "b"}]}, "Did you mean 'rings'?"),
         ({"jobs": 2}, "there is no key named 'jobs'"),

@@ -25,7 +25,7 @@ class Result:
         stopped_early: whether training stopped because the model got no better.
         step_seconds: median time of a step: forward, backward, update; without making the batch.
         seconds: time that training took in all, validations included; of all processes that worked on it.
-        peak_bytes: most memory that the process, or the GPU, had in use; of the last process that worked on it.
+        peak_bytes: most memory that a process that worked on it, or the GPU, had in use.
     """
 
     steps: int
