@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from structpe.benchmarks import BENCHMARKS
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
 from structpe.readers import READERS
@@ -80,7 +81,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     for name in ("datasets", "examples"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    registries: list[Registry[object]] = [MODELS, ENCODINGS, READERS]  # type: ignore[list-item]
+    registries: list[Registry[object]] = [MODELS, ENCODINGS, READERS, BENCHMARKS]  # type: ignore[list-item]
     known = [set(registry) for registry in registries]
     yield tmp_path
     for registry, before in zip(registries, known, strict=True):
