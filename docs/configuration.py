@@ -1,4 +1,4 @@
-"""Writes configuration.md, every key of a graph-to-text run, from the docstrings that the keys have in the code.
+"""Writes configuration.md, every key of a graph-to-text run and of a study, from the docstrings that the keys have.
 
 python docs/configuration.py > docs/configuration.md
 """
@@ -13,16 +13,29 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 from docstring_parser import parse
 
+from structpe.nn.graph_layers import GraphModelConfig
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
+from structpe.tasks.prediction.study import Published, StudyConfig
 
 HEAD = """\
-# The configuration of graph to text
+# The configuration
 
-Every key, generated from the code by `python docs/configuration.py > docs/configuration.md`. A configuration is a YAML
-file such as [examples/amr.yaml](../examples/amr.yaml); keys that it leaves out have their defaults. On the command line
-`--model.width 128` wins over the file; values are YAML. Paths are relative to the working directory. How to use all
-this is in [From your file to a result](graph_to_text.md).
+Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py > docs/configuration.md`. A configuration is a
+YAML file such as [examples/amr.yaml](../examples/amr.yaml) or [examples/study.yaml](../examples/study.yaml); keys that it
+leaves out have their defaults. On the command line `--model.width 128` wins over the file; values are YAML. Paths are
+relative to the working directory. How to use all this is in [From your file to a result](graph_to_text.md) and in
+[Benchmarks](benchmarks.md).
+
+## Graph to text
 """
+
+STUDIES: dict[str, type] = {
+    "`models.NAME`": GraphModelConfig,
+    "`training`": PredictionTraining,
+    "`sampling`": SamplingConfig,
+    "`published`": Published,
+}
 
 
 def main() -> None:
@@ -33,18 +46,24 @@ def main() -> None:
     for name, group in groups.items():
         if is_dataclass(group) and isinstance(group, type):
             print(f"\n{table(f'`{name}`', group, f'{name}.')}")
+    print(f"\n## Studies\n\n{table('The study', StudyConfig, '')}")
+    for name, part in STUDIES.items():
+        print(f"\n{table(name, part, '')}")
 
 
 def table(title: str, cls: type, prefix: str, skip: list[str] | None = None) -> str:
     """A heading, and a line of the table for each key."""
     head = ["| key | values | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([f"## {title}", "", *head, *rows(cls, prefix, skip or [])])
+    return "\n".join([f"### {title}", "", *head, *rows(cls, prefix, skip or [])])
 
 
 def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
     """The lines of the table."""
     hints = get_type_hints(cls)
-    meanings = {param.arg_name: param.description for param in parse(cls.__doc__ or "").params}
+    documented = [
+        parse(each.__doc__ or "").params for each in reversed(cls.__mro__)
+    ]  # a class may only change defaults
+    meanings = {param.arg_name: param.description for params in documented for param in params}
     for field in fields(cls):
         if field.name not in skip:
             meaning = " ".join(meanings[field.name].split()).replace("``", "`")

@@ -28,7 +28,8 @@ class TrainingConfig:
         smoothing: e of label smoothing.
         precision: ``float32``, or ``bf16-mixed`` for bfloat16 where it is safe.
         validate_every: steps between validations.
-        metric: what decides which model is best, on the validation split: ``loss``, or a metric that the task has.
+        metric: what decides which model is best, on the validation split: ``loss``, or what the task has: ``bleu`` or
+            ``chrf`` of graph to text, ``official`` of benchmarks.
         patience: validations without a better model before training stops; 0 trains all steps.
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
