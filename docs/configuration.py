@@ -5,6 +5,7 @@ python docs/configuration.py > docs/configuration.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
@@ -21,11 +22,11 @@ from structpe.tasks.prediction.study import Published, StudyConfig
 HEAD = """\
 # The configuration
 
-Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py > docs/configuration.md`. A configuration is a
-YAML file such as [examples/amr.yaml](../examples/amr.yaml) or [examples/study.yaml](../examples/study.yaml); keys that it
-leaves out have their defaults. On the command line `--model.width 128` wins over the file; values are YAML. Paths are
-relative to the working directory. How to use all this is in [From your file to a result](graph_to_text.md) and in
-[Benchmarks](benchmarks.md).
+Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py >
+docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or
+[examples/study.yaml](../examples/study.yaml); keys that it leaves out have their defaults. On the command line
+`--model.width 128` wins over the file; values are YAML. Paths are relative to the working directory. How to use all
+this is in [From your file to a result](graph_to_text.md) and in [Benchmarks](benchmarks.md).
 
 ## Graph to text
 """
@@ -81,7 +82,8 @@ def values(hint: Any) -> str:
         return ", ".join(values(each) for each in get_args(hint))
     if hint is NoneType:
         return "`null`"
-    return f"`{hint if get_origin(hint) else hint.__name__}`"
+    # Lists and mappings as Python writes them, without the modules of what they hold.
+    return f"`{re.sub(r'[a-z_]+[.]', '', str(hint)) if get_origin(hint) else hint.__name__}`"
 
 
 def default(field: Field[Any]) -> str:
