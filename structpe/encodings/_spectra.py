@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
 from threadpoolctl import ThreadpoolController
 
@@ -34,6 +35,7 @@ _SAME = 1e-6  # entries of eigenvectors nearer than this are equal: well above r
 _RESIDUAL = 1e-6
 _TOLERANCE = 1e-10
 _RESTARTS = 100
+_MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
 _SHIFT = 1e-3  # keeps the Laplacian plus it regular; small, so that its inverse sets the lowest eigenvalues far apart
 
 
@@ -93,10 +95,15 @@ def lowest_sparse(matrix: csr_array, count: int) -> tuple[Floats, Floats]:
     """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from a fixed start.
 
     Raises:
-        NotConverged: a residual |L v - lambda v| above 1e-6.
+        NotConverged: a residual |L v - lambda v| above 1e-6; or what would converge takes too much memory.
     """
     vectors = _dominant(_mirrored(matrix), count)
     if vectors is None:  # eigenvalues too near one another, as those of long paths and rings; their inverses are not
+        if (entries := _profile(matrix)) > _MOST_ENTRIES:
+            raise NotConverged(
+                f"the lowest eigenvalues are too near one another for iterations with the Laplacian, and its inverse "
+                f"would take some {entries / 2**27:.0f} GiB"
+            )
         vectors = _dominant(_inverse(matrix), count)
     if vectors is None:
         raise NotConverged("the iteration ended before the eigenvectors were found")
@@ -172,6 +179,17 @@ def _mirrored(matrix: csr_array) -> LinearOperator:
 def _inverse(matrix: csr_array) -> LinearOperator:
     """(L + shift)^-1: the lowest become the largest and move far apart."""
     return _operator(matrix.shape[0], splu((matrix + _SHIFT * eye_array(matrix.shape[0])).tocsc()).solve)
+
+
+def _profile(matrix: csr_array) -> int:
+    """How many entries a decomposition of the matrix has at the most, its rows in reverse Cuthill-McKee order.
+
+    The decomposition that is made has fewer, but of graphs in which all is near to all nearly as many.
+    """
+    matrix = csr_array(abs(matrix) + eye_array(matrix.shape[0]))  # a row of zeros has an entry too
+    place = np.argsort(reverse_cuthill_mckee(matrix, symmetric_mode=True))
+    lowest = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
+    return int(np.maximum(place - lowest, 0).sum())
 
 
 def _without(operator: LinearOperator, vectors: Floats) -> LinearOperator:

@@ -1,0 +1,84 @@
+"""Encodings of large graphs: those that would fill the memory say so at once, the others do not even try."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from structpe.data import store
+from structpe.data.encode import encode
+from structpe.encodings import ENCODINGS, _spectra
+from structpe.encodings.base import MOST_NODES, Encoding
+from structpe.encodings.degree import Degree
+from structpe.encodings.distance import Distance
+from structpe.encodings.expander import Expander
+from structpe.encodings.laplacian import Laplacian
+from structpe.encodings.neighbours import Neighbours
+from structpe.errors import EncodingError
+from structpe.structure import Structure
+
+CUBIC = ("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian")
+N = MOST_NODES + 1
+RING = Structure(("",) * N, np.column_stack([np.arange(N), (np.arange(N) + 1) % N]), root=0)
+
+
+@pytest.mark.parametrize("encoding", [ENCODINGS[name]() for name in CUBIC], ids=lambda e: e.name)
+def test_what_needs_a_matrix_of_all_pairs_is_refused(encoding: Encoding) -> None:
+    message = rf"'{encoding.name}' takes a matrix with a number for each pair.*20001 nodes 3 GiB.*20000 nodes at most"
+    with pytest.raises(EncodingError, match=message):
+        encoding.many([RING])
+
+
+def test_encodings_of_all_pairs_are_refused(tmp_path: Path) -> None:
+    for asked in (
+        lambda: encode([RING], [Degree(), Distance()]),
+        lambda: store.write(tmp_path / "s", [RING], [Distance()]),
+    ):
+        with pytest.raises(EncodingError, match="'distance' takes a matrix with a number for each pair"):
+            asked()
+    assert not (tmp_path / "s").exists()
+
+
+def test_encodings_of_listed_pairs_are_not() -> None:
+    positions = encode([RING], [Neighbours(), Degree(direction="out")])
+    assert len(positions[Neighbours()].index) == 2 * N
+    assert positions[Degree(direction="out")].unique().tolist() == [1]
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both"])
+@pytest.mark.parametrize("directed", [False, True])
+def test_degrees_count_different_neighbours(direction: str, directed: bool) -> None:
+    edges = np.random.default_rng(0).integers(0, 9, (40, 2))
+    out, into = Counter[int](), Counter[int]()
+    for source, target in {tuple(edge) for edge in edges.tolist()}:
+        out[source] += 1
+        into[target] += 1
+    ways = {tuple(edge) for edge in edges.tolist()} | {tuple(edge) for edge in edges[:, ::-1].tolist()}
+    either = Counter(source for source, _ in ways)
+    expected = either if direction == "both" or not directed else out if direction == "out" else into
+    graph = Structure(("",) * 9, edges, directed=directed)
+    found = Degree(direction=direction).one(graph).values  # type: ignore[arg-type]
+    assert found.tolist() == [expected[node] for node in range(9)]
+
+
+def test_virtual_nodes_are_joined_with_all() -> None:
+    graph = Structure(("",) * 5, np.zeros((0, 2), dtype=int), features={"virtual": np.array([0, 1, 0, 1, 0])})
+    encoded = Expander().one(graph)
+    assert encoded.listed is not None
+    assert encoded.index is not None
+    types = dict(zip(map(tuple, encoded.listed.tolist()), encoded.values[encoded.index].tolist(), strict=True))
+    pairs = [(query, key) for query in range(5) for key in range(5) if query != key]
+    assert types == {(q, k): 1 if q in (1, 3) else 2 if k in (1, 3) else 0 for q, k in pairs}
+
+
+def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eigenvalues of a long ring lie so near one another that only its inverse tells them apart."""
+    n = 3000
+    ring = Structure(("",) * n, np.column_stack([np.arange(n), (np.arange(n) + 1) % n]), name="ring")
+    assert np.isfinite(Laplacian(k=2).one(ring).values).all()
+    monkeypatch.setattr(_spectra, "_MOST_ENTRIES", n)
+    with pytest.raises(EncodingError, match=r"ring: encoding 'laplacian': the lowest eigenvalues are too near.*GiB"):
+        Laplacian(k=2).one(ring)
