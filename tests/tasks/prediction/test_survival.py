@@ -151,7 +151,7 @@ def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
     assert not failed
     for key in keys:
         told = (config.folder(key) / "log.txt").read_text()
-        assert told.count("finished: mae") == 1
+        assert told.count(f"{key}: finished: mae") == 1
         assert Outcome.load(config.folder(key)) is not None
     assert len(list((Path(config.out) / "encodings").glob("rwse-*.seconds.json"))) <= 1
 
