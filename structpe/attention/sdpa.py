@@ -1,4 +1,7 @@
-"""PyTorch's fused attention; whatever is no vector at the values folds into its query, key or additive mask."""
+"""PyTorch's fused attention; whatever is no vector at the values folds into its query, key or additive mask.
+
+Among few units on a CPU the products are written out instead, which is faster there: see ``_few``.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from structpe.attention._few import few, written_out
 from structpe.attention._gather import (
     disallow,
     gather_scalars,
@@ -40,7 +44,11 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     q, k = _fold(q, k, scale, terms)
     alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
     added = total(parts)
-    mask = None if alone else disallow(None if added is None else added.to(q.dtype), masks(terms, q, k))
+    added = None if added is None else added.to(q.dtype)
+    forbidding = () if alone else masks(terms, q, k)
+    if few(q, k) and not alone:
+        return written_out(q, k, v, added, disallow(None, forbidding), scale, dropout)
+    mask = disallow(added, forbidding)
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
     return functional.scaled_dot_product_attention(

@@ -20,7 +20,7 @@ from structpe.encodings.base import Encoded, Encoding
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
-__all__ = ["Bucket", "GraphBatch", "GraphExample", "Layout", "collate"]
+__all__ = ["Bucket", "Buckets", "GraphBatch", "GraphExample", "Layout", "collate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +76,11 @@ class Bucket:
     Attributes:
         shape: b graphs, n places for nodes of each.
         positions: what the encodings say of them.
-        places: (b * n,) the node, among those of the bucket, at each place, 0 where it is padding; None where no graph
-            is padded, so that the nodes lie in their places already.
-        where: (m,) the place of each of its m nodes; None likewise.
-        present: (b, n) which places hold a node; None likewise.
+        present: (b, n) which places hold a node; None where all do.
     """
 
     shape: tuple[int, int]
     positions: Positions
-    places: Int[Tensor, "bn"] | None = None
-    where: Int[Tensor, "m"] | None = None
     present: Bool[Tensor, "b n"] | None = None
 
     @classmethod
@@ -93,34 +88,63 @@ class Bucket:
         """Graphs of these sizes, and what the encodings say of each."""
         positions = join({encoding: list(each) for encoding, each in encoded.items()})
         b, n = len(sizes), max(sizes)
-        if min(sizes) == n:
-            return cls((b, n), positions)
-        present = torch.arange(n)[None] < torch.tensor(sizes)[:, None]
-        where = present.flatten().nonzero().squeeze(1)
-        places = torch.zeros(b * n, dtype=torch.long)
-        places[where] = torch.arange(len(where))
-        return cls((b, n), positions, places, where, present)
-
-    @property
-    def count(self) -> int:
-        """m, the number of its nodes."""
-        return self.shape[0] * self.shape[1] if self.where is None else len(self.where)
-
-    def rows(self, x: Tensor) -> Tensor:
-        """(m, d) to (b, n, d); what padding holds is no one's, and has no gradient."""
-        if self.places is not None and self.where is not None:
-            x = _moved_rows(x, self.places, self.where)
-        return x.reshape(*self.shape, x.shape[-1])
-
-    def flat(self, rows: Tensor) -> Tensor:
-        """(b, n, d) to (m, d); the inverse of :meth:`rows`."""
-        x = rows.reshape(-1, rows.shape[-1])
-        return x if self.places is None or self.where is None else _moved_rows(x, self.where, self.places)
+        full = min(sizes) == n
+        return cls((b, n), positions, None if full else torch.arange(n)[None] < torch.tensor(sizes)[:, None])
 
     def to(self, device: torch.device) -> Bucket:
         """The same on another device."""
-        moved = (None if t is None else t.to(device) for t in (self.places, self.where, self.present))
-        return Bucket(self.shape, self.positions.to(device), *moved)
+        return Bucket(self.shape, self.positions.to(device), None if self.present is None else self.present.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets(Sequence[Bucket]):
+    """The graphs of a batch of N nodes, in order, in buckets that have P places together.
+
+    Attributes:
+        each: the buckets.
+        places: (P,) the node at each place, 0 where it is padding; None where no graph is padded, so that the nodes lie
+            in their places already.
+        where: (N,) the place of each node; None likewise.
+    """
+
+    each: tuple[Bucket, ...]
+    places: Int[Tensor, "P"] | None = None
+    where: Int[Tensor, "N"] | None = None
+
+    @classmethod
+    def of(cls, each: Sequence[Bucket]) -> Buckets:
+        """These, and where in them the nodes are."""
+        if all(bucket.present is None for bucket in each):
+            return cls(tuple(each))
+        present = [torch.ones(b.shape, dtype=torch.bool) if b.present is None else b.present for b in each]
+        where = torch.cat([p.flatten() for p in present]).nonzero().squeeze(1)
+        places = torch.zeros(sum(p.numel() for p in present), dtype=torch.long)
+        places[where] = torch.arange(len(where))
+        return cls(tuple(each), places, where)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.each[number]
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def rows(self, x: Tensor) -> list[Tensor]:
+        """(N, d) to (b, n, d) of each bucket; what padding holds is no one's, and has no gradient."""
+        if self.places is not None and self.where is not None:
+            x = _moved_rows(x, self.places, self.where)
+        parts = torch.split(x, [b * n for b, n in (bucket.shape for bucket in self.each)])
+        return [part.view(*bucket.shape, -1) for part, bucket in zip(parts, self.each, strict=True)]
+
+    def flat(self, rows: Sequence[Tensor]) -> Tensor:
+        """(b, n, d) of each bucket to (N, d); the inverse of :meth:`rows`."""
+        parts = [part.flatten(0, 1) for part in rows]
+        x = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return x if self.places is None or self.where is None else _moved_rows(x, self.where, self.places)
+
+    def to(self, device: torch.device) -> Buckets:
+        """The same on another device."""
+        moved = (None if t is None else t.to(device) for t in (self.places, self.where))
+        return Buckets(tuple(bucket.to(device) for bucket in self.each), *moved)
 
 
 def _moved_rows(x: Tensor, to: Tensor, back: Tensor) -> Tensor:
@@ -139,11 +163,9 @@ class _Moved(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         to, back, count = ctx.moves
-        moved = grad.index_select(0, back)
         if len(to) < count:  # the choice left places out, which are padding: nothing of them is used
-            present = torch.zeros(count, 1, dtype=torch.bool, device=grad.device).index_fill_(0, to, True)
-            moved = moved.masked_fill(~present, 0.0)
-        return moved, None, None
+            return grad.new_zeros(count, grad.shape[1]).index_copy_(0, to, grad), None, None
+        return grad.index_select(0, back), None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +180,7 @@ class GraphBatch:
         graph: (N,) number of the graph that a node belongs to.
         sizes: (g,) numbers of nodes.
         roots: (g,) node that reads out each graph, where one is asked to.
-        buckets: for attention, in order; together all graphs.
+        buckets: for attention; together all graphs.
         whole: all graphs as one bucket, with the positions; None where the buckets have them.
         target: of each graph, or of each counted node.
         counted: (c,) nodes whose target counts; None where graphs have one.
@@ -172,8 +194,8 @@ class GraphBatch:
     graph: Int[Tensor, "N"]
     sizes: Int[Tensor, "g"]
     roots: Int[Tensor, "g"]
-    buckets: tuple[Bucket, ...]
-    whole: Bucket | None
+    buckets: Buckets
+    whole: Buckets | None
     target: Tensor
     counted: Int[Tensor, "c"] | None
     order: Int[Tensor, "g"]
@@ -183,10 +205,9 @@ class GraphBatch:
         moved: dict[str, Any] = {
             field.name: None if value is None else value.to(device)
             for field in fields(self)
-            if field.name != "buckets"
             for value in [getattr(self, field.name)]
         }
-        return GraphBatch(**moved, buckets=tuple(bucket.to(device) for bucket in self.buckets))
+        return GraphBatch(**moved)
 
     def pin_memory(self) -> GraphBatch:
         """Itself: the batch is small beside what is computed with it."""
@@ -211,10 +232,10 @@ def collate(examples: Sequence[GraphExample], layout: Layout = "buckets") -> Gra
     starts = np.cumsum([0, *sizes])[:-1]
     encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
     ends = [len(sizes)] if layout == "one" else cut(sizes)
-    buckets = tuple(
+    buckets = [
         Bucket.of(sizes[a:b], {} if layout == "beside" else {e: values[a:b] for e, values in encoded.items()})
         for a, b in pairwise([0, *ends])
-    )
+    ]
     directed = any(example.directions.against.any() for example in each)
     counted = [example.counted for example in each if example.counted is not None]
     return GraphBatch(
@@ -225,8 +246,8 @@ def collate(examples: Sequence[GraphExample], layout: Layout = "buckets") -> Gra
         graph=torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
         sizes=torch.tensor(sizes),
         roots=torch.from_numpy(starts + [example.root for example in each]),
-        buckets=buckets,
-        whole=Bucket.of(sizes, encoded) if layout == "beside" and encoded else None,
+        buckets=Buckets.of(buckets),
+        whole=Buckets.of([Bucket.of(sizes, encoded)]) if layout == "beside" and encoded else None,
         target=_targets(each),
         counted=torch.from_numpy(np.flatnonzero(np.concatenate(counted))) if counted else None,
         order=torch.tensor(order),

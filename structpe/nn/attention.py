@@ -68,6 +68,11 @@ class Attention(nn.Module):
             values = functional.linear(value, of_values, for_values)
         return self._split(keys), self._split(values)
 
+    def projected(self, x: Float[Tensor, "N d"]) -> Float[Tensor, "N e"]:
+        """Queries, keys and values (N, 3 d) of units that attend to one another; one product."""
+        weight = torch.cat([self.query.weight, self.key_value.weight])
+        return functional.linear(x, weight, torch.cat([self.query.bias, self.key_value.bias]))
+
     def forward(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:
         """Attend from the units ``x`` to projected ``keys`` and ``values``."""
         dropout = self.dropout if self.training else 0.0

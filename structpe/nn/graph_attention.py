@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from structpe.attention import attend
-from structpe.data.graphs import Bucket, GraphBatch
+from structpe.data.graphs import GraphBatch
 from structpe.nn.attention import Attention
 from structpe.positions.base import Dims, PositionModel, Site, Sources
 from structpe.terms import Terms
@@ -27,7 +26,7 @@ class Asking:
 
     def __init__(self, position: PositionModel, batch: GraphBatch) -> None:
         self.position, self.buckets = position, batch.buckets
-        self.asked: Sequence[Bucket] = batch.buckets if batch.whole is None else (batch.whole,)
+        self.asked = batch.buckets if batch.whole is None else batch.whole
         self.prepared: list[Any] = [position.prepare(bucket.positions) for bucket in self.asked]
 
     def inputs(self, x: Tensor) -> Tensor:
@@ -47,9 +46,8 @@ class Asking:
     def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
         if site not in self.position.sites:
             return x
-        parts = torch.split(x, [bucket.count for bucket in self.asked])
-        each = zip(self.asked, parts, self.prepared, strict=True)
-        return _joined([bucket.flat(answer(bucket.rows(part), prepared)) for bucket, part, prepared in each])
+        each = zip(self.asked.rows(x), self.prepared, strict=True)
+        return self.asked.flat([answer(rows, prepared) for rows, prepared in each])
 
 
 class GraphAttention(nn.Module):
@@ -78,28 +76,23 @@ class GraphAttention(nn.Module):
 
     def forward(self, x: Tensor, asking: Asking, site: Site) -> Tensor:
         """(N, d) to (N, d)."""
-        counts = [bucket.count for bucket in asking.buckets]
         if self.attention is None or self.apart:
-            each = enumerate(zip(asking.buckets, torch.split(x, counts), strict=True))
-            return _joined([bucket.flat(self._whole(bucket.rows(p), asking, i, site)) for i, (bucket, p) in each])
-        queries = torch.split(self.attention.query(x), counts)
-        context = torch.split(self.attention.key_value(x), counts)
-        mixed = [
-            bucket.flat(self._scores(bucket.rows(query), bucket.rows(seen), self._terms(asking, i, site)))
-            for i, (bucket, query, seen) in enumerate(zip(asking.buckets, queries, context, strict=True))
-        ]
-        out: Tensor = self.attention.out(_joined(mixed))
+            rows = asking.buckets.rows(x)
+            return asking.buckets.flat([self._whole(part, asking, i, site) for i, part in enumerate(rows)])
+        rows = asking.buckets.rows(self.attention.projected(x))
+        mixed = [self._mixed(part, self._terms(asking, i, site)) for i, part in enumerate(rows)]
+        out: Tensor = self.attention.out(asking.buckets.flat(mixed))
         return out
 
     def _terms(self, asking: Asking, number: int, site: Site) -> Terms:
         said = asking.terms(number, site)
         return said if self.feature_map is None else said + Terms(feature_map=self.feature_map)
 
-    def _scores(self, query: Tensor, seen: Tensor, terms: Terms) -> Tensor:
-        """(b, n, d) projected queries and (b, n, 2 d) keys and values to what is mixed, (b, n, d)."""
+    def _mixed(self, projected: Tensor, terms: Terms) -> Tensor:
+        """(b, n, 3 d) queries, keys and values to what is mixed of them, (b, n, d)."""
         assert self.attention is not None
         a = self.attention
-        q, k, v = (_heads(x, a.heads) for x in (query, *seen.chunk(2, dim=-1)))
+        q, k, v = (x.view(*x.shape[:2], a.heads, -1).transpose(1, 2) for x in projected.chunk(3, dim=-1))
         mixed: Tensor = attend(q, k, v, terms, a.kernel, a.dropout if self.training else 0.0)
         return mixed.transpose(1, 2).flatten(2)
 
@@ -112,11 +105,3 @@ class GraphAttention(nn.Module):
         keys, values = self.attention.project(sources.key, sources.value)
         out: Tensor = self.attention(sources.query, keys, values, terms)
         return out
-
-
-def _heads(x: Tensor, heads: int) -> Tensor:
-    return x.view(*x.shape[:-1], heads, -1).transpose(1, 2)
-
-
-def _joined(parts: list[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -16,7 +16,7 @@ from torch.nn.functional import embedding_bag
 
 from structpe.data.neighbours import Neighbours
 
-__all__ = ["along", "at_target", "received", "spread"]
+__all__ = ["along", "at_target", "received", "rectified", "spread"]
 
 
 def spread(
@@ -51,6 +51,12 @@ def received(messages: Float[Tensor, "E d"], near: Neighbours) -> Float[Tensor, 
     return result
 
 
+def rectified(x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"], near: Neighbours) -> Float[Tensor, "N d"]:
+    """x_i' = sum over the messages j -> i of max(0, x_j + e_ji); one vector per message is kept for the gradient."""
+    result: Tensor = _Rectified.apply(x, edges, near)  # type: ignore[no-untyped-call]
+    return result
+
+
 class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, near: Neighbours, weights: Tensor | None) -> Tensor:
@@ -79,11 +85,26 @@ class _Received(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, messages: Tensor, near: Neighbours) -> Tensor:
         ctx.near = near
-        return _sums(messages, torch.arange(len(messages), device=messages.device), near.starts, None)
+        return _sums(messages, near.numbers, near.starts, None)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return grad.index_select(0, ctx.near.target), None
+
+
+class _Rectified(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, edges: Tensor, near: Neighbours) -> Tensor:
+        messages = x.index_select(0, near.source).add_(edges).relu_()
+        ctx.near = near
+        ctx.save_for_backward(messages)
+        return _sums(messages, near.numbers, near.starts, None)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (messages,), near = ctx.saved_tensors, ctx.near
+        of_messages = grad.index_select(0, near.target).mul_(messages.sign())  # they are 0 or more
+        return _sums(of_messages, near.by_source, near.source_starts, None), of_messages, None
 
 
 class _AtTarget(torch.autograd.Function):
@@ -94,7 +115,7 @@ class _AtTarget(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _sums(grad, torch.arange(len(grad), device=grad.device), ctx.near.starts, None), None
+        return _sums(grad, ctx.near.numbers, ctx.near.starts, None), None
 
 
 def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None) -> Tensor:

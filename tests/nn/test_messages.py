@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from structpe.data.neighbours import Directions, Neighbours
-from structpe.nn.messages import along, at_target, received, spread
+from structpe.nn.messages import along, at_target, received, rectified, spread
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -119,3 +119,12 @@ def test_weights_of_neighbours_count_messages_and_the_node_itself() -> None:
     assert there.degrees.tolist() == [1, 2, 1]
     assert there.inverse_degrees.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
     assert there.symmetric_weights.tolist() == pytest.approx([6**-0.5] * 4)
+
+
+@pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
+def test_rectified_messages_are_those_of_its_parts(structure: Structure) -> None:
+    there = near(structure, structure)
+    x, edges = rows(there.count, 2), rows(len(there.source), 2)
+    parts = received((along(x, there) + edges).relu(), there)
+    torch.testing.assert_close(rectified(x, edges, there), parts)
+    assert torch.autograd.gradcheck(lambda *given: rectified(*given, there), (x, edges))

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from structpe.data.neighbours import Neighbours
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import along, received
+from structpe.nn.messages import rectified
 
 __all__ = ["GINE"]
 
@@ -30,5 +30,4 @@ class GINE(Convolution, name="gine"):
 
     def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
         assert edges is not None
-        messages = (along(x, near) + edges).relu()
-        return self.mlp((1 + self.own) * x + received(messages, near)), edges
+        return self.mlp(torch.addcmul(rectified(x, edges, near), x, 1 + self.own)), edges

@@ -1,0 +1,290 @@
+"""What a training step of GPS takes here and in PyTorch Geometric, of the same weights and the same molecules.
+
+    python experiments/speed/gps.py CORPORA                   # a folder with zinc12k/ and peptides_func/
+    python experiments/speed/gps.py CORPORA --threads 2 --rounds 15
+
+Both models have the same layers (message passing with edge features beside attention, batch normalisation after each
+sum), embeddings, mean over nodes and head. Before anything is timed, their outputs and the gradients of all parameters
+are compared. A step is forward, backward and update; the two take turns in one process, so that a busy machine slows
+both alike, and only their ratio is meant to be read. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import csv
+import gc
+import gzip
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GINEConv, GPSConv, global_mean_pool
+
+from structpe.benchmarks.zinc import ATOMS, BONDS, _molecules
+from structpe.data.features import Categories
+from structpe.data.graphs import GraphBatch, GraphExample, collate
+from structpe.nn.graph_layers import GraphModelConfig, HybridLayer
+from structpe.nn.graph_model import GraphModel
+from structpe.positions import build
+from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
+from structpe.structure import Structure
+
+WIDTH, HEADS, LAYERS = 64, 4, 4
+GRAPHS = 512  # of ZINC; a step is measured on batches of these in turn
+CLOSE = 1e-9
+POSITIONS: dict[str, Any] = {"rwse": "rwse", "t5 on distance": {"name": "t5", "encoding": "undirected-distance"}}
+"""At the input; and a bias of each pair, which PyTorch Geometric's layer has no place for."""
+
+
+class Peer(nn.Module):
+    """The model as one writes it with PyTorch Geometric.
+
+    Args:
+        nodes, edges: sizes of the columns of features.
+    """
+
+    def __init__(self, nodes: Sequence[int], edges: Sequence[int]) -> None:
+        super().__init__()
+        self.nodes = nn.ModuleList(nn.Embedding(size, WIDTH) for size in nodes)
+        self.edges = nn.ModuleList(nn.Embedding(size, WIDTH) for size in edges)
+        self.layers = nn.ModuleList(GPSConv(WIDTH, _convolution(), heads=HEADS) for _ in range(LAYERS))
+        self.head = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
+
+    def forward(self, data: Batch) -> Tensor:
+        """(g, 1)."""
+        x = sum(table(column) for table, column in zip(self.nodes, data.x.T, strict=True))
+        edges = sum(table(column) for table, column in zip(self.edges, data.edge_attr.T, strict=True))
+        for layer in self.layers:
+            x = layer(x, data.edge_index, data.batch, edge_attr=edges)
+        out: Tensor = self.head(global_mean_pool(x, data.batch))
+        return out
+
+
+def _convolution() -> GINEConv:
+    mlp = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
+    return GINEConv(mlp, train_eps=True)
+
+
+def parameters(own: GraphModel, peer: Peer) -> Iterator[tuple[str, list[Tensor], list[Tensor]]]:
+    """Those of both models that say the same; joined, either side is one tensor."""
+    yield "nodes", [own.nodes.table.weight], [table.weight for table in peer.nodes]
+    yield "edges", [own.edges.table.weight], [table.weight for table in peer.edges]
+    yield from _pairs("head", own.head, peer.head)
+    for i, (mine, theirs) in enumerate(zip(own.layers, peer.layers, strict=True)):
+        assert isinstance(mine, HybridLayer)
+        attention = mine.attention.attention
+        for kind in ("weight", "bias"):
+            projected = [getattr(part, kind) for part in (attention.query, attention.key_value)]
+            yield f"{i}.projections.{kind}", projected, [getattr(theirs.attn, f"in_proj_{kind}")]
+        yield from _pairs(f"{i}.out", attention.out, theirs.attn.out_proj)
+        yield from _pairs(f"{i}.mlp", mine.messages.convolution.mlp, theirs.conv.nn)
+        yield f"{i}.own", [mine.messages.convolution.own], [theirs.conv.eps]
+        yield from _pairs(f"{i}.messages norm", mine.messages_norm, theirs.norm1)
+        yield from _pairs(f"{i}.attention norm", mine.attention_norm, theirs.norm2)
+        yield from _pairs(f"{i}.feedforward norm", mine.feedforward_norm, theirs.norm3)
+        yield from _pairs(f"{i}.feedforward", mine.feedforward, theirs.mlp)
+
+
+def _pairs(name: str, mine: nn.Module, theirs: nn.Module) -> Iterator[tuple[str, list[Tensor], list[Tensor]]]:
+    for (key, a), b in zip(mine.named_parameters(), theirs.parameters(), strict=True):
+        yield f"{name}.{key}", [a], [b]
+
+
+def equal(own: GraphModel, peer: Peer) -> None:
+    """Give the peer the weights of our model."""
+    with torch.no_grad():
+        for _, mine, theirs in parameters(own, peer):
+            given = torch.cat([part.flatten() for part in mine])
+            for part, numbers in zip(theirs, given.split([part.numel() for part in theirs]), strict=True):
+                part.copy_(numbers.view_as(part))
+
+
+def difference(own: GraphModel, peer: Peer, batch: GraphBatch, data: Batch) -> dict[str, float]:
+    """The largest between outputs, and between gradients by the mean absolute error; of copies in float64."""
+    own, peer = copy.deepcopy(own).double(), copy.deepcopy(peer).double()
+    mine, theirs = own(batch), peer(data)
+    (mine - batch.target.double()).abs().mean().backward()
+    (theirs - data.y.double()).abs().mean().backward()
+    found = {"outputs": (mine - theirs[batch.order]).abs().max().item()}
+    for name, *both in parameters(own, peer):
+        a, b = (torch.cat([part.grad.flatten() for part in parts]) for parts in both)
+        found[name] = (a - b).abs().max().item()
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """Graphs to train on.
+
+    Args:
+        name: of the row of the table.
+        structures: the graphs.
+        nodes, edges: sizes of the columns of features.
+        size: graphs in a batch.
+    """
+
+    name: str
+    structures: Sequence[Structure]
+    nodes: tuple[int, ...]
+    edges: tuple[int, ...]
+    size: int
+
+    def models(self, position: Any = ()) -> tuple[GraphModel, Peer]:
+        """Ours and theirs, of the same weights."""
+        torch.manual_seed(0)
+        config = GraphModelConfig(WIDTH, LAYERS, HEADS, feedforward=2 * WIDTH)
+        own = GraphModel(config, build(position, config.dims), Categories(self.nodes), Categories(self.edges), 1)
+        peer = Peer(self.nodes, self.edges)
+        equal(own, peer)
+        return own, peer
+
+    def parts(self) -> list[Sequence[Structure]]:
+        """The graphs of each batch."""
+        return [self.structures[i : i + self.size] for i in range(0, len(self.structures), self.size)]
+
+
+def example(structure: Structure, model: GraphModel) -> GraphExample:
+    """A graph as we batch it. What is to be predicted does not matter to speed: here, its number of nodes."""
+    target = np.array([structure.size / 100], dtype=np.float32)
+    encoded = {encoding: encoding.one(structure) for encoding in model.position.encodings}
+    return GraphExample.of(structure, encoded, target)
+
+
+def data(structure: Structure) -> Data:
+    """The same as they do."""
+    both = np.concatenate([structure.edges, structure.edges[:, ::-1]]).T
+    edge_x = np.tile(structure.features["edge_x"], (2, 1))
+    arrays = {"x": structure.features["x"], "edge_index": both, "edge_attr": edge_x}
+    y = torch.tensor([[structure.size / 100]], dtype=torch.float32)
+    return Data(**{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, y=y)
+
+
+def own_step(model: GraphModel, optimizer: torch.optim.Optimizer, batch: GraphBatch) -> None:
+    """Forward, backward, update."""
+    loss = (model(batch) - batch.target).abs().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def peer_step(model: Peer, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
+    """Forward, backward, update."""
+    loss = (model(batch) - batch.y).abs().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+
+def jobs(case: Case) -> dict[str, Callable[[], None]]:
+    """What takes turns: a pass over all graphs of the case, each way."""
+    own, peer = case.models()
+    examples = [[example(s, own) for s in part] for part in case.parts()]
+    graphs = [[data(s) for s in part] for part in case.parts()]
+    made, peers = [collate(part, own.layout) for part in examples], [Batch.from_data_list(part) for part in graphs]
+    differing = {name: by for name, by in difference(own, peer, made[0], peers[0]).items() if by > CLOSE}
+    assert not differing, f"they compute different things: {differing}"
+    mine = torch.optim.AdamW(own.parameters(), fused=True)
+    theirs, plain = torch.optim.AdamW(peer.parameters(), fused=True), torch.optim.AdamW(peer.parameters())
+
+    def each(step: Callable[..., None], *fixed: Any, of: Sequence[Any], batch: Callable[[Any], Any]) -> None:
+        for part in of:
+            step(*fixed, batch(part))
+
+    def same(part: Any) -> Any:
+        return part
+
+    def joined(part: Any) -> GraphBatch:
+        return collate(part, own.layout)
+
+    found = {
+        "own": partial(each, own_step, own, mine, of=made, batch=same),
+        "peer": partial(each, peer_step, peer, theirs, of=peers, batch=same),
+        "peer, its optimiser": partial(each, peer_step, peer, plain, of=peers, batch=same),
+        "own from graphs": partial(each, own_step, own, mine, of=examples, batch=joined),
+        "peer from graphs": partial(each, peer_step, peer, theirs, of=graphs, batch=Batch.from_data_list),
+    }
+    for position, config in POSITIONS.items():
+        with_it = case.models(config)[0]
+        given = [collate([example(s, with_it) for s in part], with_it.layout) for part in case.parts()]
+        optimizer = torch.optim.AdamW(with_it.parameters(), fused=True)
+        found[f"own with {position}"] = partial(each, own_step, with_it, optimizer, of=given, batch=same)
+    return found
+
+
+def measured(case: Case, rounds: int) -> dict[str, float]:
+    """Milliseconds per batch of each, medians over rounds in which they take turns."""
+    ways = jobs(case)
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, way in ways.items():
+            start = time.perf_counter()
+            way()
+            if number:  # the first round warms up
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(mine) / len(case.parts()) * 1e3 for name, mine in times.items()}
+
+
+def line(case: Case, threads: int, took: dict[str, float]) -> str:
+    """A row of the table: theirs / ours, so that more is faster."""
+    cells = [case.name, str(case.size), str(threads), f"{took['own']:.1f}", f"{took['peer']:.1f}"]
+    cells += [f"{took[over] / took['own']:.2f}" for over in ("peer", "peer, its optimiser")]
+    cells += [f"{took['peer from graphs'] / took['own from graphs']:.2f}"]
+    cells += [f"{took['peer'] / took[f'own with {position}']:.2f}" for position in POSITIONS]
+    return f"| {' | '.join(cells)} |"
+
+
+def head() -> str:
+    """The head of the table, and what it was made with."""
+    columns = ["graphs", "batch", "threads", "ours, ms", "PyG, ms", "PyG / ours", "... its own optimiser"]
+    columns += ["... batches made in the step", *(f"... ours with {position}" for position in POSITIONS)]
+    made_with = (
+        f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, Python {sys.version.split()[0]}"
+    )
+    return (
+        f"{made_with}; d {WIDTH}, {HEADS} heads, {LAYERS} layers\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
+    )
+
+
+def cases(corpora: Path, sizes: Sequence[int]) -> Iterator[Case]:
+    """Molecules of ZINC in batches of several sizes, and peptides."""
+    molecules = _molecules(corpora / "zinc12k" / "zinc12k_test.npz", GRAPHS)[0]
+    for size in sizes:
+        yield Case("ZINC", molecules, (ATOMS,), (BONDS,), size)
+    with gzip.open(corpora / "peptides_func" / "peptide_multi_class_dataset.csv.gz", "rt", encoding="utf-8") as text:
+        rows = list(islice(csv.DictReader(text), 0, 128 * 50, 50))
+    peptides = [molecule(row["smiles"], str(i), features="ogb") for i, row in enumerate(rows)]
+    yield Case("peptides", peptides, ATOM_CATEGORIES, BOND_CATEGORIES, 64)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", type=Path)
+    parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--batch", type=int, nargs="*", default=[32, 128, 256])
+    given = parser.parse_args()
+    print(head())
+    gc.disable()
+    for case in cases(given.corpora, given.batch):
+        for threads in given.threads:
+            torch.set_num_threads(threads)
+            print(line(case, threads, measured(case, given.rounds)), flush=True)
+            gc.collect()
+
+
+if __name__ == "__main__":
+    main()
