@@ -43,6 +43,7 @@ class GraphModelConfig:
         input_dropout: of what the first layer is given.
         virtual_node: whether a node linked to all of its graph carries messages between layers (Gilmer et al. 2017).
         pooling: how a graph is read out: ``mean`` or ``sum`` over its nodes, or its ``root``.
+        head_layers: of what makes a prediction of a vector: 1 is a linear map, which fits best where few are labelled.
         kernel: attention kernel, or auto.
         feature_map: what stands for the exponential of a score. ``none``: nothing does. ``elu``: elu + 1 (Katharopoulos
             et al. 2020), ``random``: 256 random features, FAVOR+ (Choromanski et al. 2021), fixed from the beginning:
@@ -64,11 +65,12 @@ class GraphModelConfig:
     input_dropout: float = 0.0
     virtual_node: bool = False
     pooling: Literal["mean", "sum", "root"] = "mean"
+    head_layers: int = 2
     kernel: str = "auto"
     feature_map: Literal["none", "elu", "random"] = "none"
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers", "heads"):
+        for name in ("width", "layers", "heads", "head_layers"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.feedforward < 0:

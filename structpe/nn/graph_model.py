@@ -50,7 +50,8 @@ class GraphModel(nn.Module):
         self.layers = nn.ModuleList(layer_of(config, position) for _ in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
         self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
-        self.head = nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU(), nn.Linear(config.width, outputs))
+        hidden = [nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)]
+        self.head = nn.Sequential(*hidden, nn.Linear(config.width, outputs))
 
     @property
     def layout(self) -> Layout:
