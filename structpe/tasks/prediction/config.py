@@ -75,7 +75,8 @@ class PredictionTraining(TrainingConfig):
     The best model is the one whose official metric is best on the validation split.
 
     Several ``devices`` share each batch out, and do what one does with all of it, but for two things: dropout draws
-    other numbers, and batch normalisation (``model.norm: batch``) normalises over the part that a device has.
+    other numbers, and batch normalisation (``model.norm: batch``, and that of position models which have one, such as
+    ``rwse``) normalises over the part that a device has.
     """
 
     steps: int = 10_000

@@ -156,7 +156,12 @@ def test_nodes_are_learned(tmp_path: Path) -> None:
 def test_two_devices_do_what_one_does(tmp_path: Path) -> None:
     """Without dropout, whose draws differ, and with a norm over each node alone."""
     configs = [
-        single(tmp_path / str(count), model={"norm": "layer", "dropout": 0.0}, training={"devices": count})
+        single(
+            tmp_path / str(count),
+            model={"norm": "layer", "dropout": 0.0},
+            position={"name": "t5", "encoding": "undirected-distance"},
+            training={"devices": count},
+        )
         for count in (1, 2)
     ]
     one, two = (train(config) for config in configs)
