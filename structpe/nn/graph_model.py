@@ -38,8 +38,8 @@ class GraphModel(nn.Module):
         super().__init__()
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
             raise ConfigError(
-                "the position model acts on attention only, and this model has none; choose one that acts on the input, "
-                "or set attention to true"
+                "the position model acts on attention only, and this model has none; choose one that acts on the "
+                "input, or set attention to true"
             )
         self.config, self.position = config, position
         self.nodes = FeatureEmbedding(nodes, config.width)
@@ -50,7 +50,9 @@ class GraphModel(nn.Module):
         self.layers = nn.ModuleList(layer_of(config, position) for _ in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
         self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
-        hidden = [nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)]
+        hidden = [
+            nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)
+        ]
         self.head = nn.Sequential(*hidden, nn.Linear(config.width, outputs))
 
     @property
