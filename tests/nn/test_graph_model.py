@@ -1,0 +1,292 @@
+"""Models of graphs: the hybrid layer is GPSConv; how graphs are batched, bucketed and numbered changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINEConv, GPSConv
+
+from structpe.data import graphs
+from structpe.data.features import Categories, Numbers
+from structpe.data.graphs import GraphBatch, GraphExample, collate
+from structpe.errors import ConfigError
+from structpe.nn.graph_attention import Asking
+from structpe.nn.graph_layers import GraphModelConfig, HybridLayer, MessageLayer
+from structpe.nn.graph_model import GraphModel
+from structpe.positions import build
+from structpe.positions.base import Site
+from structpe.structure import Structure
+from tests.strategies import relabelled
+
+WIDTH, HEADS = 16, 4
+CONFIG = GraphModelConfig(WIDTH, 2, HEADS, feedforward=2 * WIDTH)
+POSITIONS: dict[str, Any] = {
+    "none": [],
+    "rwse": "rwse",
+    "t5": {"name": "t5", "encoding": "undirected-distance"},
+    "grit": "grit",
+    "signnet": "signnet",
+    "rwse and t5": ["rwse", {"name": "t5", "encoding": "undirected-distance"}],
+}
+
+
+def graph(size: int, seed: int, directed: bool = False) -> Structure:
+    """A connected graph with features of nodes and edges."""
+    rng = np.random.default_rng(seed)
+    edges = {(int(rng.integers(i)), i) for i in range(1, size)}
+    edges |= {tuple(sorted(pair)) for pair in rng.integers(size, size=(size // 2, 2)).tolist() if pair[0] != pair[1]}  # type: ignore[misc]
+    features = {"x": rng.integers(5, size=(size, 2)), "edge_x": rng.standard_normal((len(edges), 3)).astype(np.float32)}
+    return Structure(("",) * size, sorted(edges), directed=directed, root=size - 1, features=features)
+
+
+GRAPHS = [graph(size, seed) for seed, size in enumerate([5, 9, 4, 9, 12, 1, 30])]
+
+
+FEATURES = (Categories((5, 5)), Numbers(3))
+CLOSE = {"rtol": 0, "atol": 2e-5}
+
+
+def model(position: Any, outputs: int = 2, **options: Any) -> GraphModel:
+    torch.manual_seed(0)
+    config = replace(CONFIG, **options)
+    made = GraphModel(config, build(position, config.dims), *FEATURES, outputs)
+    for parameter in made.parameters():
+        nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5 if parameter.ndim else 1)
+    return made.eval()
+
+
+def batch_of(net: GraphModel, structures: Sequence[Structure], nodes: bool = False) -> GraphBatch:
+    examples = [
+        GraphExample.of(
+            structure,
+            {encoding: encoding.one(structure) for encoding in net.position.encodings},
+            np.zeros(structure.size if nodes else 1),
+            np.arange(structure.size) % 2 == 0 if nodes else None,
+        )
+        for structure in structures
+    ]
+    return collate(examples, net.layout)
+
+
+def answers(net: GraphModel, structures: Sequence[Structure]) -> Tensor:
+    """What is predicted of each, in the order given."""
+    batch = batch_of(net, structures)
+    out: Tensor = net(batch)[batch.order.argsort()]
+    return out
+
+
+# --- the layer is that of PyTorch Geometric ---
+
+
+def peer_of(layer: HybridLayer) -> GPSConv:
+    """GPSConv with the weights of a layer; what both learn is the same tensor, but for the projections."""
+    assert layer.messages is not None
+    assert layer.attention.attention is not None
+    mlp = nn.Sequential(nn.Linear(WIDTH, WIDTH))
+    peer = GPSConv(WIDTH, GINEConv(mlp, train_eps=True), heads=HEADS, norm="batch_norm", attn_type="multihead").double()
+    peer.conv.nn, peer.conv.eps.data = layer.messages.convolution.mlp, layer.messages.convolution.own.detach().view(1)
+    attention = layer.attention.attention
+    for kind in ("weight", "bias"):
+        both = torch.cat([getattr(attention.query, kind), getattr(attention.key_value, kind)])
+        getattr(peer.attn, f"in_proj_{kind}").data = both.detach()
+    peer.attn.out_proj.weight, peer.attn.out_proj.bias = attention.out.weight, attention.out.bias
+    peer.mlp = layer.feedforward
+    for theirs, mine in ((1, layer.messages_norm), (2, layer.attention_norm), (3, layer.feedforward_norm)):
+        getattr(peer, f"norm{theirs}").module.load_state_dict(mine.state_dict())
+    return peer
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> None:
+    net = model([]).double().train(training)
+    layer = net.layers[0]
+    assert isinstance(layer, HybridLayer)
+    peer, batch = peer_of(layer).train(training), batch_of(net, GRAPHS)
+    x = torch.randn(len(batch.graph), WIDTH, dtype=torch.float64, requires_grad=True)
+    edges = torch.randn(len(batch.near.source), WIDTH, dtype=torch.float64, requires_grad=True)
+    shared = [x, edges, layer.attention.attention.out.weight, *layer.messages.convolution.mlp.parameters()]
+    shared += list(layer.feedforward.parameters())
+    own, _ = layer(x, edges, batch, Asking(net.position, batch), Site(0, training))
+    index = torch.stack([batch.near.source, batch.near.target])
+    theirs = peer(x, index, batch.graph, edge_attr=edges)
+    torch.testing.assert_close(own, theirs, rtol=0, atol=1e-10)
+    weights = torch.randn_like(own)
+    attention = layer.attention.attention
+    split = [attention.query.weight, attention.key_value.weight, attention.query.bias, attention.key_value.bias]
+    norms = [
+        p for norm in (layer.messages_norm, layer.attention_norm, layer.feedforward_norm) for p in norm.parameters()
+    ]
+    mine = torch.autograd.grad((own * weights).sum(), [*shared, *split, *norms, layer.messages.convolution.own])
+    of_norms = [p for norm in (peer.norm1, peer.norm2, peer.norm3) for p in norm.parameters()]
+    peers = [*shared, peer.attn.in_proj_weight, peer.attn.in_proj_bias, *of_norms, peer.conv.eps]
+    others = list(torch.autograd.grad((theirs * weights).sum(), peers))
+    k = len(shared)
+    joined = [
+        *mine[:k],
+        torch.cat(mine[k : k + 2]),
+        torch.cat(mine[k + 2 : k + 4]),
+        *mine[k + 4 : -1],
+        mine[-1].view(1),
+    ]
+    for a, b in zip(joined, others, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+# --- what changes nothing ---
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"norm_first": True, "norm": "layer"},
+        {"virtual_node": True, "pooling": "sum"},
+        {"pooling": "root", "message_passing": None, "norm": "none"},
+        {"message_passing": "gatedgcn", "feedforward": 0},
+    ],
+    ids=lambda options: ", ".join(options) or "as it is",
+)
+def test_in_evaluation_a_batch_is_as_one_by_one(position: str, options: dict[str, Any]) -> None:
+    net = model(POSITIONS[position], **options)
+    together = answers(net, GRAPHS)
+    alone = torch.cat([answers(net, [structure]) for structure in GRAPHS])
+    torch.testing.assert_close(together, alone, **CLOSE)
+    assert (alone.std(0) > 1e-3).all()
+
+
+@pytest.mark.parametrize("position", sorted(set(POSITIONS) - {"signnet"}))  # twins leave eigenvectors undetermined
+def test_numbering_nodes_otherwise_changes_nothing(position: str) -> None:
+    net, rng = model(POSITIONS[position], virtual_node=True), np.random.default_rng(0)
+    moved = [relabelled(structure, rng.permutation(structure.size))[0] for structure in GRAPHS]
+    torch.testing.assert_close(answers(net, moved), answers(net, GRAPHS), **CLOSE)
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_buckets_and_one_for_all_give_the_same_numbers(position: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, net = [], model(POSITIONS[position]).train()
+    inner = net.position.own_attention or position in ("rwse", "rwse and t5", "signnet")
+    for ends in (
+        lambda sizes: list(range(1, len(sizes) + 1)),
+        lambda sizes: [2, len(sizes)],
+        lambda sizes: [len(sizes)],
+    ):
+        monkeypatch.setattr(graphs, "cut", ends)
+        batch = batch_of(net.eval(), GRAPHS)
+        assert inner or len(batch.buckets) == len(ends([0] * len(GRAPHS)))
+        net.zero_grad()
+        out = net(batch)
+        out.square().sum().backward()
+        found.append([out.detach(), *(p.grad.clone() for p in net.parameters() if p.grad is not None)])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+# --- what changes something ---
+
+
+def test_the_direction_of_an_edge_is_told_where_graphs_are_directed() -> None:
+    net = model([])
+    one, other = (Structure(("",) * 3, edges, features=told) for edges, told in _arrows(directed=True))
+    assert not torch.allclose(*answers(net, [one, other]))
+    one, other = (Structure(("",) * 3, edges, directed=False, features=told) for edges, told in _arrows(directed=False))
+    torch.testing.assert_close(*answers(net, [one, other]), **CLOSE)
+
+
+def _arrows(directed: bool) -> list[tuple[list[list[int]], dict[str, Any]]]:
+    """To the middle of a path, and away from it; the ends differ in nothing."""
+    del directed
+    told = {"x": np.array([[0, 0], [1, 1], [0, 0]]), "edge_x": np.ones((2, 3), dtype=np.float32)}
+    return [([[0, 1], [2, 1]], told), ([[1, 0], [1, 2]], told)]
+
+
+@pytest.mark.parametrize("message_passing", ["gine", "gin", None])
+def test_features_are_read(message_passing: str | None) -> None:
+    net = model([], message_passing=message_passing)
+    structure = GRAPHS[1]
+    other_x = structure.features["x"].copy()
+    other_x[3] = (other_x[3] + 1) % 5
+    changed = [
+        replace(structure, features=structure.features | new)
+        for new in ({"x": other_x}, {"edge_x": structure.features["edge_x"] + 1})
+    ]
+    same, of_nodes, of_edges = answers(net, [structure, *changed])
+    assert not torch.allclose(same, of_nodes)
+    assert torch.allclose(same, of_edges) == (message_passing != "gine")
+
+
+@pytest.mark.parametrize("position", ["t5", "rwse", "grit"])
+def test_positions_are_heard(position: str) -> None:
+    """Attention alone sees a set of nodes; only positions say which of two graphs it is."""
+    x = np.array([[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [0, 1]])
+    told = {"x": x, "edge_x": np.zeros((6, 3), dtype=np.float32)}
+    ring = Structure(("",) * 6, [[i, (i + 1) % 6] for i in range(6)], directed=False, features=told)
+    triangles = replace(ring, edges=np.array([[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 3]]))
+    assert not torch.allclose(*answers(model(POSITIONS[position], message_passing=None), [ring, triangles]))
+    torch.testing.assert_close(*answers(model([], message_passing=None), [ring, triangles]), **CLOSE)
+
+
+# --- the rest ---
+
+
+def test_of_counted_nodes_numbers_are_predicted() -> None:
+    net = model("rwse", outputs=3)
+    batch = batch_of(net, GRAPHS[:3], nodes=True)
+    out = net(batch)
+    assert out.shape == (3 + 5 + 2, 3)
+    torch.testing.assert_close(out, net.head(net.hidden(batch)[batch.counted]))
+
+
+@pytest.mark.parametrize("attention", [True, False])
+@pytest.mark.parametrize("message_passing", ["gcn", "gine", "gatedgcn", "gatv2"])
+def test_every_parameter_learns(attention: bool, message_passing: str) -> None:
+    net = model([], attention=attention, message_passing=message_passing, virtual_node=True).train()
+    directed = [replace(structure, directed=True) for structure in GRAPHS]
+    net(batch_of(net, directed)).square().sum().backward()
+    without = [name for name, p in net.named_parameters() if p.grad is None or not p.grad.any()]
+    # Normalisation over a batch takes a constant away; what edges are after the last layer nobody reads.
+    assert not [name for name in without if not name.startswith("layers.1.messages.norm")]
+
+
+def test_a_message_layer_is_what_its_formula_says() -> None:
+    net = model([], attention=False, message_passing="gcn", norm="layer", feedforward=0)
+    (layer, _), batch = net.layers, batch_of(net, GRAPHS)
+    assert isinstance(layer, MessageLayer)
+    x = torch.randn(len(batch.graph), WIDTH)
+    passed, _ = layer.messages.convolution(x, None, batch.near)
+    out, _ = layer(x, None, batch, Asking(net.position, batch), Site(0))
+    torch.testing.assert_close(out, x + layer.norm(passed).relu())
+    layer.residual = False
+    torch.testing.assert_close(
+        layer(x, None, batch, Asking(net.position, batch), Site(0))[0], layer.norm(passed).relu()
+    )
+
+
+def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match="acts on attention only, and this model has none; choose one that acts on the input"
+    ):
+        model(POSITIONS["t5"], attention=False)
+    model("rwse", attention=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 0}, "width is 0; it must be 1 or more"),
+        ({"feedforward": -1}, "feedforward is -1; give a width, or 0"),
+        ({"dropout": 1.0}, "dropout is 1.0; it must be 0 or more and below 1"),
+        ({"message_passing": "gnn"}, "gnn"),
+        ({"message_passing": None, "attention": False}, "needs attention, or message_passing, or both"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        GraphModelConfig(**options)
