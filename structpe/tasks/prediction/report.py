@@ -106,8 +106,8 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
         commit=newest["commit"],
         versions=", ".join(f"{name} {newest[name]}" for name in ("structpe", "torch", "python")),
         device=f"{newest['device']}, {newest['threads']} thread{'s' if newest['threads'] != '1' else ''}",
-        title=newest.get("data", ""),
-        note=newest.get("note", ""),
+        title=done[-1].data,
+        note=done[-1].note,
     )
 
 

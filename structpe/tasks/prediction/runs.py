@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NoReturn
@@ -135,11 +134,8 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(
-    folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection | None = None
-) -> None:
+def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
     ends_with_its_parent()
-    spare = get_context("spawn").Pipe(duplex=False)
-    with reporting(folder, tell or spare[1]):
+    with reporting(folder, tell):
         torch.set_num_threads(threads)
         train(config, fresh, encodings)

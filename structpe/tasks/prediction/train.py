@@ -62,8 +62,9 @@ class Outcome:
         parameters: of the model, all that are trained.
         encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
         training: how the training went.
-        versions: of the software, the commit and the machine; and what the data are called, with what must be said
-            beside the number.
+        versions: of the software, the commit and the machine.
+        data: what the benchmark calls its data.
+        note: what must be said beside its numbers.
     """
 
     metric: str
@@ -73,6 +74,8 @@ class Outcome:
     encoding_seconds: float
     training: Result
     versions: dict[str, str]
+    data: str = ""
+    note: str = ""
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
@@ -264,7 +267,9 @@ def _score(
         parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
         encoding_seconds=data.encoding_seconds,
         training=result,
-        versions={**versions(device), "data": benchmark.name, "note": benchmark.note},
+        versions=versions(device),
+        data=benchmark.name,
+        note=benchmark.note,
     )
 
 

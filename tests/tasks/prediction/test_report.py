@@ -19,7 +19,7 @@ from structpe.tasks.training.result import Result
 
 VERSIONS = {
     "structpe": "0.1.0", "commit": "abc", "torch": "2.13", "lightning": "2.6", "python": "3.11",
-    "device": "CPU, 2 cores", "threads": "1", "day": "2026-01-01", "data": "Rings (made)", "note": "made for a test",
+    "device": "CPU, 2 cores", "threads": "1", "day": "2026-01-01",
 }  # fmt: skip
 
 
@@ -31,12 +31,14 @@ def study(folder: Path, **changed: Any) -> StudyConfig:
 def finished(
     config: StudyConfig, key: Key, test: float, valid: float | None = 0.5, metric: str = "mae", **more: Any
 ) -> None:
+    called = {"data": "Rings (made)", "note": "made for a test"}
+    called |= {name: more.pop(name) for name in tuple(more) if name in called}
     folder = config.folder(key)
     folder.mkdir(parents=True, exist_ok=True)
     training = Result(
         10, 5, {}, False, step_seconds=0.02 + key.seed / 100, seconds=60.0 * (key.seed + 1), peak_bytes=2**28
     )
-    outcome = Outcome(metric, valid, test, 1234, 0.25, training, {**VERSIONS, **more})
+    outcome = Outcome(metric, valid, test, 1234, 0.25, training, {**VERSIONS, **more}, **called)
     outcome.save(folder)
 
 

@@ -45,8 +45,8 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
     assert outcome == Outcome.load(folder)
     assert set(metrics(config.out, "dev_mae")) == {4, 8, 12}
     assert outcome.valid == min(metrics(config.out, "dev_mae").values())
-    assert outcome.versions["data"] == "ZINC-12k (stand-in training molecules)"
-    assert outcome.versions["note"].startswith("official validation and test molecules")
+    assert outcome.data == "ZINC-12k (stand-in training molecules)"
+    assert outcome.note.startswith("official validation and test molecules")
     assert outcome.encoding_seconds > 0
     assert outcome.training.step_seconds > 0
     assert outcome.training.peak_bytes > 50 * 2**20
