@@ -94,11 +94,6 @@ class Neighbours:
         return len(self.starts) - 1
 
     @cached_property
-    def numbers(self) -> Int[Tensor, "E"]:
-        """0..E - 1."""
-        return torch.arange(len(self.source), device=self.source.device)
-
-    @cached_property
     def degrees(self) -> Int[Tensor, "N"]:
         """How many messages come to each node."""
         return self.starts.diff()

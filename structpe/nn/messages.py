@@ -85,7 +85,7 @@ class _Received(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, messages: Tensor, near: Neighbours) -> Tensor:
         ctx.near = near
-        return _sums(messages, near.numbers, near.starts, None)
+        return _all(messages, near)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -98,7 +98,7 @@ class _Rectified(torch.autograd.Function):
         messages = x.index_select(0, near.source).add_(edges).relu_()
         ctx.near = near
         ctx.save_for_backward(messages)
-        return _sums(messages, near.numbers, near.starts, None)
+        return _all(messages, near)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
@@ -115,7 +115,12 @@ class _AtTarget(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _sums(grad, ctx.near.numbers, ctx.near.starts, None), None
+        return _all(grad, ctx.near), None
+
+
+def _all(messages: Tensor, near: Neighbours) -> Tensor:
+    """The sum of the messages to each node."""
+    return _sums(messages, torch.arange(len(messages), device=messages.device), near.starts, None)
 
 
 def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None) -> Tensor:
