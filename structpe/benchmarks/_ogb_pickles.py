@@ -84,6 +84,10 @@ class _Type:
 class _Array(np.ndarray[Any, Any]):
     """An array whose dtype is a :class:`_Type`."""
 
+    def __new__(cls, *_: object) -> _Array:
+        """An empty one, whatever a file asks for: NumPy's own would take its bytes for addresses of objects."""
+        return super().__new__(cls, (0,))
+
     def __setstate__(self, state: Any) -> None:
         version, shape, kind, fortran, content = state
         if type(kind) is not _Type or type(content) is not bytes:
@@ -100,7 +104,7 @@ class _Function:
 
 class _Empty(_Function):
     def __new__(cls, *_: object) -> _Array:  # type: ignore[misc]
-        return _Array((0,))
+        return _Array()
 
 
 class _Scalar(_Function):

@@ -33,7 +33,10 @@ def pickled_array(file: Path) -> NDArray[Any]:
     record = _loaded(file)
     if not isinstance(record, _Array):
         raise _wrong("an array was", record).at(str(file))
-    return record.value
+    try:
+        return record.value
+    except AttributeError as error:  # of an array whose numbers are not in the file
+        raise _damaged(error).at(str(file)) from None
 
 
 def pickled_matrix(file: Path) -> sparse.csr_matrix:
@@ -105,14 +108,17 @@ class _Matrix:
         return matrix
 
 
-def _empty(kind: type[_Array], *_: Any) -> _Array:
-    if kind is not _Array:
-        raise TypeError("an array of another kind than NumPy's own")
-    return _Array()
+class _Empty:
+    """What a file calls to make an array. A class, as a pickle could set attributes of a plain function."""
+
+    def __new__(cls, kind: type[_Array], *_: Any) -> _Array:  # type: ignore[misc]
+        if kind is not _Array:
+            raise TypeError("an array of another kind than NumPy's own")
+        return _Array()
 
 
 STANDS_FOR = {
-    ("numpy.core.multiarray", "_reconstruct"): _empty,
+    ("numpy.core.multiarray", "_reconstruct"): _Empty,
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Type,
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,

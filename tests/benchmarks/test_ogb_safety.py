@@ -151,3 +151,13 @@ def test_loaders_for_pytorch_geometric_are_safe_too(graphs):
     with safe_loaders(), pytest.raises(ReadError, match=r"geometric_data_processed.pt: the file names posix.system"):
         loader("ogbg-mine", meta_dict=meta)
     assert not (graphs / "mark").exists()
+
+
+def test_bytes_of_a_file_are_not_taken_for_addresses_of_objects(tmp_path):
+    file, address = tmp_path / "data.pt", b"\x11" * 8  # of no object: to look there would end the process
+    made = pickle.PROTO + b"\x03" + b"cnumpy\nndarray\n(K\x01\x85X\x01\x00\x00\x00OC\x08" + address + b"tR."
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("data/data.pkl", made)
+    read = load_file(file)
+    assert read.shape == (0,)
+    assert read.dtype == np.float64
