@@ -101,13 +101,38 @@ class Benchmark:
             raise self.error(f"there are {len(self.targets)} targets for {count} {self.objective.level}s")
         if not self.splits:
             raise self.error("there is no split; give one at least")
-        for split in self.splits:
-            for part, numbers in zip(Split._fields, split, strict=True):
-                if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
-                    raise self.error(
-                        f"the {part} split names {numbers.max()}; {self.objective.level}s are 0..{count - 1}"
-                    )
+        for number, split in enumerate(self.splits):
+            self._check_split(number, split, count)
+        self._check_targets()
         self._check_features()
+
+    def _check_split(self, number: int, split: Split, count: int) -> None:
+        """Numbers in range, and none in two parts: the test part is neither trained on nor selected by."""
+        for part, numbers in zip(Split._fields, split, strict=True):
+            if len(wrong := numbers[(numbers < 0) | (numbers >= count)]):
+                raise self.error(f"the {part} split names {wrong[0]}; {self.objective.level}s are 0..{count - 1}")
+        named, times = np.unique(np.concatenate(split), return_counts=True)
+        if len(twice := named[times > 1]):
+            raise self.error(
+                f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two, and "
+                f"{len(twice) - 1} others; each may be trained on, selected by or reported, once"
+            )
+
+    def _check_targets(self) -> None:
+        objective, targets = self.objective, np.asarray(self.targets)
+        most = objective.outputs - 1
+        needed = {
+            "numbers": f"floats of shape (., {objective.outputs})",
+            "labels": f"floats of shape (., {objective.outputs})",
+            "class": f"integers of shape (.,) from -1 to {most}",
+            "tokens": f"integers of shape (., {objective.length} or more), the first from -1 to {most}",
+        }[objective.kind]
+        if not _suits(targets, objective):
+            low, high = (targets.min(), targets.max()) if targets.size else ("nothing", "nothing")
+            raise self.error(
+                f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}; {needed} are "
+                f"needed for the kind {objective.kind!r}"
+            )
 
     def _check_features(self) -> None:
         for what, key, features in (("node", "x", self.nodes), ("edge", "edge_x", self.edges)):
@@ -124,6 +149,18 @@ class Benchmark:
     def error(self, message: str) -> ConfigError:
         """An error that names this benchmark."""
         return ConfigError(message).at(self.name)
+
+
+def _suits(targets: NDArray[Any], objective: Objective) -> bool:
+    """Whether targets are of the kind, shape and range that the loss needs."""
+    if objective.kind in ("numbers", "labels"):
+        return targets.dtype.kind == "f" and targets.shape[1:] == (objective.outputs,)
+    if targets.dtype.kind not in "iu" or targets.ndim != (1 if objective.kind == "class" else 2):
+        return False
+    if objective.kind == "tokens" and targets.shape[1] < objective.length:
+        return False
+    learned = targets if objective.kind == "class" else targets[:, : objective.length]
+    return not learned.size or bool(learned.min() >= -1 and learned.max() < objective.outputs)
 
 
 @dataclass(frozen=True)
@@ -218,5 +255,6 @@ def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
     Raises:
         ConfigError: there is no such benchmark or option, or an option is of another type.
         ReadError: the folder or a file in it is missing or damaged.
+        MissingExtra: a package that reads it is not installed.
     """
     return find(name, folder, **options).load(Path(folder), **options)
