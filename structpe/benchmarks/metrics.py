@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ class Metric:
 
     Attributes:
         name: as tables print it.
-        better: whether ``more`` or ``less`` is better.
-        of: (predictions, targets) -> the number; predictions are what a model puts out, before softmax or sigmoid.
+        less_is_better: whether a smaller number is better.
+        of: (predictions, targets) -> the number; predictions are what a model puts out, before softmax or sigmoid. It
+            raises a ConfigError where no target is known, and MissingExtra where scikit-learn is needed and absent.
     """
 
     name: str
@@ -34,28 +36,30 @@ class Metric:
 
 def mae(prediction: Array, target: Array) -> float:
     """Mean absolute error, over all numbers that are known (not NaN)."""
-    return float(np.nanmean(np.abs(prediction - target)))
+    known = _some(~np.isnan(target))
+    return float(np.abs(prediction - target)[known].mean())
 
 
 def rmse(prediction: Array, target: Array) -> float:
-    """Root of the mean squared error, mean over what is predicted; unknown numbers (NaN) do not count."""
-    return float(np.sqrt(np.nanmean((prediction - target) ** 2, axis=0)).mean())
+    """Root of the mean squared error, mean over columns; unknown numbers (NaN), and columns of these, do not count."""
+    known = _some(~np.isnan(target)).any(axis=0)
+    return float(np.sqrt(np.nanmean((prediction - target)[:, known] ** 2, axis=0)).mean())
 
 
 def accuracy(prediction: Array, target: Array) -> float:
     """Share of items whose highest score is that of their class; items of unknown class (-1) do not count."""
-    known = target >= 0
+    known = _some(target >= 0)
     return float((prediction[known].argmax(axis=-1) == target[known]).mean())
 
 
 def rocauc(prediction: Array, target: Array) -> float:
     """Area under the ROC curve, mean over labels that have both answers; unknown answers (NaN) do not count."""
-    return _mean_over_labels("roc_auc_score", prediction, target)
+    return _mean_over_labels(_sklearn().roc_auc_score, prediction, target)
 
 
 def average_precision(prediction: Array, target: Array) -> float:
     """Average precision, mean over labels that have both answers; unknown answers (NaN) do not count."""
-    return _mean_over_labels("average_precision_score", prediction, target)
+    return _mean_over_labels(_sklearn().average_precision_score, prediction, target)
 
 
 END, UNKNOWN = 0, 1
@@ -79,16 +83,26 @@ def f1(prediction: Array, target: Array) -> float:
     return float(np.mean(scores))
 
 
-def _mean_over_labels(name: str, prediction: Array, target: Array) -> float:
+def _some(known: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if not known.any():
+        raise ConfigError("no target is known in this split, so that there is nothing to score; use another")
+    return known
+
+
+def _sklearn() -> ModuleType:
     try:
         from sklearn import metrics
     except ImportError:
         raise MissingExtra("sklearn", "bench") from None
+    return metrics  # type: ignore[no-any-return]
+
+
+def _mean_over_labels(score: Callable[[Array, Array], float], prediction: Array, target: Array) -> float:
     scores = []
     for scored, answer in zip(prediction.T, target.T, strict=True):
         known = ~np.isnan(answer)
         if len(np.unique(answer[known])) == 2:
-            scores.append(getattr(metrics, name)(answer[known], scored[known]))
+            scores.append(score(answer[known], scored[known]))
     if not scores:
         raise ConfigError("no label has both answers in this split, so that there is nothing to score; use another")
     return float(np.mean(scores))
