@@ -59,10 +59,12 @@ class Numbers:
         """See to it that values are of this kind.
 
         Raises:
-            ConfigError: they have another number of columns, or one is not finite.
+            ConfigError: they are no numbers, have another number of columns, or one is not finite.
         """
         _check_columns(self.columns, values, what)
-        if not np.isfinite(np.asarray(values, dtype=np.float64)).all():
+        if values.dtype.kind not in "biuf":
+            raise ConfigError(f"{what} must be real numbers; they have dtype {values.dtype}")
+        if not np.isfinite(values).all():
             raise ConfigError(f"{what} are not all finite; remove or fill NaN and infinity first")
 
 
