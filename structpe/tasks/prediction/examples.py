@@ -93,6 +93,8 @@ def digest(graphs: Sequence[Structure]) -> str:
     for graph in graphs:
         told.update(repr((graph.size, graph.directed, graph.root, graph.relations[:1])).encode())
         told.update(graph.edges.tobytes())
+        if graph.order is not None:
+            told.update(graph.order.tobytes())
         for values in graph.features.values():
             told.update(np.ascontiguousarray(values).tobytes())
         told.update(hashlib.sha256("\0".join((*graph.nodes, *graph.relations)).encode()).digest())

@@ -88,7 +88,7 @@ class Outcome:
         file = folder / "result.json"
         if not file.exists():
             return None
-        with undamaged(file, "remove it, and the run is scored again"):
+        with undamaged(file, "remove the folder, and train again"):
             content = json.loads(file.read_text(encoding="utf-8"))
             return cls(**content | {"training": Result(**content["training"])})
 
@@ -180,8 +180,8 @@ def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
     if not 0 <= number < count:
         raise ConfigError(f"split is {number}; {benchmark.name} has {count}, counted from 0")
     split = benchmark.splits[number]
-    for part in ("train", "test"):
-        if not len(getattr(split, part)):
+    for part, numbers in (("train", split.train), ("test", split.test)):
+        if not len(numbers):
             raise benchmark.error(f"split {number} has nothing in its {part} part; use another, or correct the files")
     if config.training.patience and not len(split.valid):
         raise benchmark.error("there is no validation split, which patience looks at; set training.patience to 0")
