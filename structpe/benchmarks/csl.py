@@ -1,4 +1,4 @@
-"""CSL: circular skip links, which no refinement of Weisfeiler and Lehman tells apart (Murphy et al. 2019)."""
+"""CSL: circular skip links, which colour refinement (Weisfeiler, Lehman) cannot tell apart (Murphy et al. 2019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EXP: formulas as graphs, which no refinement of Weisfeiler and Lehman tells apart (Abboud et al. 2021)."""
+"""EXP: formulas as graphs, which colour refinement (Weisfeiler and Lehman) does not tell apart (Abboud et al. 2021)."""
 
 from __future__ import annotations
 

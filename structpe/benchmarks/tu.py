@@ -37,7 +37,8 @@ def tu(folder: Path) -> Benchmark:
 
     The protocol of GIN has no validation part. Here fold k (test part k) selects by the test part of fold k + 1, that
     of fold 10 by the one of fold 1, which is taken out of its training part. Nodes have their tag as category; where
-    all tags are alike, as in the social sets, their degree.
+    all tags are alike, as in the social sets, their degree. Categories are numbered over all graphs, so that one which
+    only test graphs have has a vector that was never trained.
 
     Files: of a folder MUTAG, ``MUTAG.txt`` (the number of graphs; of each graph a line ``nodes class``, then for each
     node ``tag degree neighbours``), ``10fold_idx/train_idx-k.txt`` and ``10fold_idx/test_idx-k.txt``, k = 1..10.

@@ -23,7 +23,8 @@ def zinc_stand_in(folder: Path, train: int = 10_000) -> Benchmark:
     """ZINC-12k with its official validation and test molecules, and a stand-in for its 10,000 training molecules.
 
     The official training SMILES are not in the files; ``train`` others of the same population of 250,000 take their
-    place, targets by the same formula. Numbers are comparable in kind, not equal in protocol, to those of ZINC-12k.
+    place (all there are, if the file has fewer), targets by the same formula. Numbers are comparable in kind, not equal
+    in protocol, to those of ZINC-12k.
 
     Files: ``zinc_altpool23k.npz``, ``zinc12k_val.npz``, ``zinc12k_test.npz``; each with ``x`` (atom types),
     ``edge_index`` (2, e; each bond both ways), ``edge_attr`` (1, 2, 3), ``y``, ``n_nodes``, ``n_edges``.

@@ -103,7 +103,8 @@ class GraphModel(nn.Module):
 class VirtualNodes(nn.Module):
     """Before each layer: x_i <- x_i + v, v' = v + MLP(v + sum_i x_i), of each graph.
 
-    Gilmer et al. 2017, section 5.2; as in the code of OGB (Hu et al. 2020), with layer normalisation in the MLP.
+    Gilmer et al. 2017, section 5.2; in the order of the code of OGB (Hu et al. 2020). Its MLP has two linear maps with
+    batch normalisation; here it has one with layer normalisation, so that a batch of one graph can be trained on.
 
     Args:
         config: sizes and options.

@@ -6,7 +6,7 @@ For each pair the model f, which maps graphs to vectors of d numbers, is trained
 of each graph away from one another; a copy has its nodes numbered at random. The pair is told apart if T is above a
 threshold. The same is asked of copies of one graph alone: a model that tells these apart is not reliable there.
 
-Wang and Zhang 2024, "Towards Better Evaluation of GNN Expressiveness with BREC Dataset", section 4 and their code.
+Wang and Zhang 2024, "An Empirical Study of Realized GNN Expressiveness", on what they call RPC, and their code.
 Their paper has Hotelling's T^2 = q T for q copies, and 72.34 is its threshold at 5 %: (q - 1) d / (q - d) times the
 95 % quantile of F(d, q - d), with d = 16. Their scripts compare T itself with 72.34, which asks for
 32 times as much. That is the default here, as ``by_code``.
