@@ -25,7 +25,7 @@ class Study(Command, name="study"):
 
     example = (
         "structpe study examples/study.yaml\n"
-        "structpe study examples/study.yaml --jobs 2 --only 'molecules/gps/*' --training.steps 500\n"
+        "structpe study examples/study.yaml --jobs 2 --only 'diameters/gine/*' --training.steps 500\n"
         "structpe study examples/study.yaml --table"
     )
     overrides = True
@@ -50,8 +50,8 @@ class Study(Command, name="study"):
         from structpe.tasks.prediction.runs import run_all, unchanged
         from structpe.tasks.prediction.study import load_study
 
-        for name in ("jobs", "threads"):
-            if (number := getattr(given, name)) is not None and number < 1:
+        for name, number in (("jobs", given.jobs), ("threads", given.threads)):
+            if number is not None and number < 1:
                 raise UsageError(f"--{name} is {number}; give 1 or more")
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
