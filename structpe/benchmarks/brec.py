@@ -9,9 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from structpe.benchmarks._files import needed
+from structpe.benchmarks._files import array
 from structpe.errors import ReadError
 from structpe.readers.graph6 import graph6
 from structpe.structure import Structure
@@ -49,12 +47,7 @@ def brec_pairs(folder: Path, *kinds: str) -> list[Pair]:
 
 
 def _pairs(file: Path, kind: str) -> list[Pair]:
-    try:
-        texts = np.load(needed(file), allow_pickle=False).reshape(-1)
-    except (ValueError, EOFError, OSError) as error:
-        raise ReadError(f"no file of an array ({' '.join(str(error).split())}); bring back the original").at(
-            str(file)
-        ) from None
+    texts = array(file).reshape(-1)
     if texts.dtype.kind not in "SU" or len(texts) != 2 * KINDS[kind]:
         raise ReadError(
             f"an array of {2 * KINDS[kind]} texts is needed, this one is of {len(texts)} {texts.dtype}; bring back the "

@@ -15,8 +15,8 @@ __all__ = ["GatedGCN"]
 class GatedGCN(Convolution, name="gatedgcn"):
     """x_i' = A x_i + sum_j g_ji B x_j / (sum_j g_ji + 1e-6),  g_ji = sigmoid(e'_ji),  e'_ji = C e_ji + D x_i + E x_j.
 
-    Dwivedi et al. 2023, equations 51 to 53, whose edge gates are divided by their sum. Normalisation, rectifier and
-    residual connection, of nodes and of edges, are the layer's.
+    Dwivedi et al. 2023, "Benchmarking Graph Neural Networks", whose edge gates are divided by their sum. Normalisation,
+    rectifier and residual connection, of nodes and of edges, are the layer's.
 
     Args:
         width: d.

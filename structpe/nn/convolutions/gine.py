@@ -15,7 +15,8 @@ __all__ = ["GINE"]
 class GINE(Convolution, name="gine"):
     """x_i' = MLP((1 + e) x_i + sum_j relu(x_j + e_ji)),  MLP = Linear, rectifier, Linear; e is learned, 0 at first.
 
-    Hu et al. 2020, section 5 (as in the code of OGB).
+    Hu et al. 2020, "Strategies for Pre-training Graph Neural Networks"; the rectifier inside the sum and e are those of
+    OGB's code.
 
     Args:
         width: d.

@@ -107,8 +107,9 @@ def _ended(key: Key, code: int | None, receive: Connection) -> Ended:
 
 def _kill(process: BaseProcess) -> None:
     """End a process and those that it has started; it leads a group of its own."""
+    assert process.pid is not None, "it was started"
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid or 0, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
     process.kill()  # where it does not lead one yet
     process.join()
 
