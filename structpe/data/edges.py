@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from structpe.data.neighbours import Directions, Neighbours
 from structpe.structure import Ids, Structure
 
 __all__ = ["EdgeTypes", "Edges"]
@@ -20,16 +21,24 @@ class Edges:
     """The edges of a batch, over its units.
 
     Attributes:
-        index: (2, E) source and target, as places in the flattened (b * n) batch.
-        types: (E,) label of each edge.
+        near: the messages along them, among the places of the flattened (b * n) batch.
+        types: (E,) label of each message.
     """
 
-    index: Int[Tensor, "2 E"]
+    near: Neighbours
     types: Int[Tensor, "E"]
+
+    @classmethod
+    def of(cls, index: Ids, types: Ids, places: int) -> Edges:
+        """From (2, E) source and target of messages in any order, their labels, and the number of places."""
+        order = np.lexsort(index)
+        (source, target), forward = index[:, order], np.zeros(len(order), dtype=np.bool_)
+        directions = Directions(source, target, order, forward, np.argsort(source, kind="stable"))
+        return cls(Neighbours.join([directions], [places]), torch.from_numpy(types[order]))
 
     def to(self, device: torch.device) -> Edges:
         """The same on another device."""
-        return Edges(self.index.to(device), self.types.to(device))
+        return Edges(self.near.to(device), self.types.to(device))
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class EdgeTypes:
         """The edges of a batch whose rows have room for ``most`` units."""
         each = [self.of(structure) for structure in structures]
         index = np.concatenate([edges + row * most for row, (edges, _) in enumerate(each)], axis=1)
-        return Edges(torch.from_numpy(index), torch.from_numpy(np.concatenate([types for _, types in each])))
+        return Edges.of(index, np.concatenate([types for _, types in each]), len(each) * most)
 
 
 def _among_units(structure: Structure) -> tuple[Ids, Ids, Ids]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from structpe.data.edges import Edges
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention, Memory
-from structpe.nn.message import Convolution, MessagePassing
+from structpe.nn.message import MessagePassing
 from structpe.positions.base import Dims, PositionModel, Site, Sources
 from structpe.terms import Terms
 
@@ -27,7 +27,7 @@ class LayerConfig:
         feedforward: hidden width of the feed-forward part.
         dropout: probability, on attention weights and on what each part adds.
         kernel: attention kernel, or ``auto``.
-        convolution: message passing beside attention; None for none. Encoders only.
+        convolution: name of the message passing beside attention; None for none. Encoders only.
         edge_types: number of edge labels for message passing.
     """
 
@@ -35,7 +35,7 @@ class LayerConfig:
     feedforward: int
     dropout: float = 0.1
     kernel: str = "auto"
-    convolution: Convolution | None = None
+    convolution: str | None = None
     edge_types: int = 1
 
 

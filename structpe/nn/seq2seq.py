@@ -13,11 +13,11 @@ from torch.nn import functional
 from structpe.attention.base import KERNELS
 from structpe.data.batch import Batch
 from structpe.errors import ConfigError
+from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.copying import Copy, mix, precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
-from structpe.nn.message import Convolution
 from structpe.positions.base import Dims, PositionModel
 from structpe.registry import unknown
 
@@ -38,7 +38,7 @@ class TransformerConfig:
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
         dropout: probability with which activations and attention weights are dropped in training.
-        message_passing: convolution beside the encoder's attention: gcn, gine, gatv2, gatedgcn, or null.
+        message_passing: convolution beside the encoder's attention: gcn, gin, gine, gatedgcn, sage, gatv2, or null.
         copy_units: whether the decoder may copy source units, for names and other rare words.
         kernel: attention kernel: dense, sdpa, tables, or auto.
     """
@@ -49,7 +49,7 @@ class TransformerConfig:
     decoder_layers: int = 4
     feedforward: int = 1024
     dropout: float = 0.1
-    message_passing: Convolution | None = None
+    message_passing: str | None = None
     copy_units: bool = False
     kernel: str = "auto"
 
@@ -59,6 +59,9 @@ class TransformerConfig:
                 raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"model.dropout is {self.dropout}; it must be 0 or more and below 1")
+        if self.message_passing is not None and self.message_passing not in CONVOLUTIONS:
+            known = unknown("convolution", self.message_passing, sorted(CONVOLUTIONS))
+            raise ConfigError(f"model.message_passing: {known}; or null for none")
         if self.kernel != "auto" and self.kernel not in KERNELS:
             raise ConfigError(f"model.kernel: {unknown('attention kernel', self.kernel, ['auto', *KERNELS])}")
 
@@ -156,6 +159,6 @@ class EncoderDecoder(nn.Module):
         embedded: Tensor = self.embedding(units) * math.sqrt(self.config.width)
         return embedded
 
-    def _layers(self, side: str, convolution: Convolution | None, edge_types: int) -> LayerConfig:
+    def _layers(self, side: str, convolution: str | None, edge_types: int) -> LayerConfig:
         c = self.config
         return LayerConfig(c.dims(side), c.feedforward, c.dropout, c.kernel, convolution, edge_types)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given, settings
 
 from structpe.data.edges import EdgeTypes
@@ -47,4 +46,7 @@ def test_labels_not_seen_in_training_have_a_number_of_their_own() -> None:
 def test_a_batch_places_each_graph_in_its_row() -> None:
     graph = Structure(("a", "b"), [[0, 1]], ("x",))
     edges = EdgeTypes.fit([graph]).join([graph, graph], most=5)
-    np.testing.assert_array_equal(edges.index.numpy(), [[0, 1, 5, 6], [1, 0, 6, 5]])
+    assert edges.near.source.tolist() == [1, 0, 6, 5]
+    assert edges.near.target.tolist() == [0, 1, 5, 6]
+    assert edges.types.tolist() == [1, 0, 1, 0]
+    assert edges.near.count == 10

@@ -39,10 +39,8 @@ def test_one_row_of_many_graphs_equals_one_by_one(name: str, graphs: list) -> No
     packed = join({e: [pack(e.many(graphs))] for e in position.encodings})
     starts = torch.tensor([0, *sizes]).cumsum(0)
     each = [types.join([g], n) for g, n in zip(graphs, sizes, strict=True)]
-    edges = Edges(
-        torch.cat([e.index + start for e, start in zip(each, starts, strict=False)], dim=1),
-        torch.cat([e.types for e in each]),
-    )
+    index = [torch.stack([e.near.source, e.near.target]) + start for e, start in zip(each, starts, strict=False)]
+    edges = Edges.of(torch.cat(index, dim=1).numpy(), torch.cat([e.types for e in each]).numpy(), sum(sizes))
     numbers = graphs_of([sizes])
     together = encoder(torch.cat(units, dim=1), numbers >= 0, packed, edges, numbers)
     for graph, x, mine, got in zip(graphs, units, each, together.split(sizes, dim=1), strict=True):

@@ -92,7 +92,8 @@ def test_saved_and_loaded_it_prepares_the_same(items: list[Item], tmp_path: Path
     assert torch.equal(one.units, two.units)
     assert one.edges is not None
     assert two.edges is not None
-    assert torch.equal(one.edges.index, two.edges.index)
+    assert torch.equal(one.edges.near.source, two.edges.near.source)
+    assert torch.equal(one.edges.near.target, two.edges.near.target)
 
 
 def test_a_folder_without_a_training_says_what_is_missing(tmp_path: Path) -> None:

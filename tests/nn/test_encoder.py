@@ -20,7 +20,6 @@ from structpe.data.store import write
 from structpe.errors import UnsupportedTerm
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
-from structpe.nn.message import Convolution
 from structpe.positions import MODELS, PositionModel, Positions, Site
 from structpe.structure import Structure
 from structpe.terms import Listed, Lookup, Pairs
@@ -48,7 +47,7 @@ COUNTS = [
 """Those that count units as they stand in the row of the batch, because no encoding of theirs says where a unit is."""
 
 
-def encoder(model: PositionModel, kernel: str = "auto", convolution: Convolution | None = "gine") -> Encoder:
+def encoder(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Encoder:
     torch.manual_seed(5)
     config = LayerConfig(DIMS, 16, dropout=0.0, kernel=kernel, convolution=convolution, edge_types=EDGES.size)
     return Encoder(config, model).double().eval()
