@@ -42,7 +42,8 @@ class SamplingConfig:
     what was drawn; ``gin``, ``gine`` take sums, which are smaller than on the whole graph.
 
     ``partition``: the graph is cut into ``parts``, and a step takes as many as ``training.batch_size``, with all edges
-    among their nodes (Chiang et al. 2019). Parts without a training node are not trained on.
+    among their nodes (Chiang et al. 2019). Parts without a training node are not trained on. Where a part is nearly one
+    class, many small ones in a step and ``norm: layer`` learn what few large ones and statistics over them do not.
 
     In all three every training node comes once an epoch. Encodings of nodes are computed on the whole graph, those of
     pairs on what a step takes; attention is among its nodes. Validation and test are on the whole graph, unless the
