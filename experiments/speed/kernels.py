@@ -2,8 +2,8 @@
 
     python experiments/speed/kernels.py             # 4,096 units, 8 heads of 64; needs 6 GiB
 
-Each line is a process of its own, so that the memory of one is not that of another. Time is CPU time, the least of three
-steps; memory is what the process takes at the most, less what it takes before.
+Each line is a process of its own, so that the memory of one is not that of another. Time is CPU time, the least of
+three steps; memory is what the process takes at the most, less what it takes before.
 """
 
 from __future__ import annotations
