@@ -55,7 +55,9 @@ class Learner(LightningModule):
             {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
         ]
         # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
-        optimizer = torch.optim.AdamW(_filled(groups), lr=self.config.learning_rate, betas=(0.9, 0.98), fused=True)
+        # Lightning does not clip gradients of mixed precision for such an optimiser.
+        fused = self.config.precision == "float32"
+        optimizer = torch.optim.AdamW(_filled(groups), lr=self.config.learning_rate, betas=(0.9, 0.98), fused=fused)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

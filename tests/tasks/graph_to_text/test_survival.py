@@ -20,6 +20,7 @@ from structpe.data.prepare import Example, Preparer
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.training.result import Result
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.graph_to_text.trial import is_trial
 
@@ -84,12 +85,20 @@ def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert "going on after step 9" in told
     first, second, third = seen(killed)[:8], seen(killed)[8:14], seen(killed)[14:]
     assert first[:6] + second[:3] + third == seen(never)
-    for file in ("model.safetensors", "metrics.csv", "result.json", "tokenizer.json", "positions.json"):
+    for file in ("model.safetensors", "metrics.csv", "tokenizer.json", "positions.json"):
         assert (killed / "run" / file).read_bytes() == (never / "run" / file).read_bytes(), file
+    assert result(killed) == result(never)
     for step in ("step-00000012", "step-00000014"):
         mine, theirs = (folder / "run" / "checkpoints" / step / "tensors.safetensors" for folder in (killed, never))
         assert mine.read_bytes() == theirs.read_bytes()
     assert checkpoints(killed) == ["step-00000012", "step-00000014"]
+
+
+def result(folder: Path) -> Result:
+    """Without what it took, which differs."""
+    done = Result.load(folder / "run")
+    assert done is not None
+    return replace(done, step_seconds=0.0, seconds=0.0, peak_bytes=0)
 
 
 def checkpoints(folder: Path) -> list[str]:

@@ -20,6 +20,7 @@ from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.graph_to_text.run import load
 from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.training.folder import alone
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 
