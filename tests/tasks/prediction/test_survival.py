@@ -74,8 +74,16 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, capfd: pytest.Capt
 
 def started(file: Path, only: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "structpe", "study", str(file), "--jobs", "2", "--threads", "1", "--only", only]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        words,
+        cwd=ROOT,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where tests run in the background of a shell, Ctrl-C is ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
 
 
 def until(condition: object, seconds: float = 600) -> None:
