@@ -128,11 +128,16 @@ class Buckets(Sequence[Bucket]):
     def __len__(self) -> int:
         return len(self.each)
 
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Numbers of graphs and of places for the nodes of each."""
+        return tuple(bucket.shape for bucket in self.each)
+
     def rows(self, x: Tensor) -> list[Tensor]:
         """(N, d) to (b, n, d) of each bucket; what padding holds is no one's, and has no gradient."""
         if self.places is not None and self.where is not None:
             x = _moved_rows(x, self.places, self.where)
-        parts = torch.split(x, [b * n for b, n in (bucket.shape for bucket in self.each)])
+        parts = torch.split(x, [b * n for b, n in self.shapes])
         return [part.view(*bucket.shape, -1) for part, bucket in zip(parts, self.each, strict=True)]
 
     def flat(self, rows: Sequence[Tensor]) -> Tensor:

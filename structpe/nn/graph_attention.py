@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from structpe.attention import attend
+from structpe.attention import HeadPlaces, attend, attend_buckets, buckets_suit
 from structpe.data.graphs import GraphBatch
 from structpe.nn.attention import Attention
 from structpe.positions.base import Dims, PositionModel, Site, Sources
@@ -28,6 +29,8 @@ class Asking:
         self.position, self.buckets = position, batch.buckets
         self.asked = batch.buckets if batch.whole is None else batch.whole
         self.prepared: list[Any] = [position.prepare(bucket.positions) for bucket in self.asked]
+        self._places: dict[int, HeadPlaces] = {}
+        self._padding: dict[torch.dtype, list[Tensor | None]] = {}
 
     def inputs(self, x: Tensor) -> Tensor:
         """The nodes (N, d) as the first layer shall see them."""
@@ -39,9 +42,26 @@ class Asking:
 
     def terms(self, number: int, site: Site) -> Terms:
         """What acts on attention in a bucket: what the position model says there, and the mask of padding."""
-        said = self.position.terms(self.prepared[number], site) if self.asked is self.buckets else Terms()
-        present = self.buckets[number].present
+        said, present = self.said(number, site), self.buckets[number].present
         return said if present is None else said + Terms(mask=(present[:, None, None, :],))
+
+    def said(self, number: int, site: Site) -> Terms:
+        """What the position model says of attention in a bucket; nothing of padding."""
+        return self.position.terms(self.prepared[number], site) if self.asked is self.buckets else Terms()
+
+    def places(self, heads: int) -> HeadPlaces:
+        """Where the parts of projected nodes lie, for attention in many graphs at once; the same for all layers."""
+        if heads not in self._places:
+            self._places[heads] = HeadPlaces.of(heads, self.buckets.shapes, self.buckets.where)
+        return self._places[heads]
+
+    def padding(self, dtype: torch.dtype) -> list[Tensor | None]:
+        """What is added to the scores of each bucket, (b, 1, 1, n), so that none sees padding; the same for all layers."""
+        if dtype not in self._padding:
+            low = torch.finfo(dtype).min / 2
+            present = (bucket.present for bucket in self.buckets)
+            self._padding[dtype] = [None if p is None else (~p[:, None, None, :]).to(dtype) * low for p in present]
+        return self._padding[dtype]
 
     def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
         if site not in self.position.sites:
@@ -79,16 +99,26 @@ class GraphAttention(nn.Module):
         if self.attention is None or self.apart:
             rows = asking.buckets.rows(x)
             return asking.buckets.flat([self._whole(part, asking, i, site) for i, part in enumerate(rows)])
-        rows = asking.buckets.rows(self.attention.projected(x))
-        mixed = [self._mixed(part, self._terms(asking, i, site)) for i, part in enumerate(rows)]
-        out: Tensor = self.attention.out(asking.buckets.flat(mixed))
+        out: Tensor = self.attention.out(self._mixed(self.attention.projected(x), asking, site))
         return out
+
+    def _mixed(self, projected: Tensor, asking: Asking, site: Site) -> Tensor:
+        """(N, 3 d) queries, keys and values to what is mixed of them, (N, d)."""
+        assert self.attention is not None
+        a, buckets = self.attention, asking.buckets
+        if self.feature_map is None and a.kernel == "auto":
+            said = [asking.said(i, site) for i in range(len(buckets))]
+            if buckets_suit(projected, buckets.shapes, said):
+                dropout = a.dropout if self.training else 0.0
+                return attend_buckets(projected, asking.places(a.heads), said, asking.padding(projected.dtype), dropout)
+        rows = buckets.rows(projected)
+        return buckets.flat([self._mixed_rows(part, self._terms(asking, i, site)) for i, part in enumerate(rows)])
 
     def _terms(self, asking: Asking, number: int, site: Site) -> Terms:
         said = asking.terms(number, site)
         return said if self.feature_map is None else said + Terms(feature_map=self.feature_map)
 
-    def _mixed(self, projected: Tensor, terms: Terms) -> Tensor:
+    def _mixed_rows(self, projected: Tensor, terms: Terms) -> Tensor:
         """(b, n, 3 d) queries, keys and values to what is mixed of them, (b, n, d)."""
         assert self.attention is not None
         a = self.attention

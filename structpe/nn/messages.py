@@ -103,7 +103,7 @@ class _Rectified(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (messages,), near = ctx.saved_tensors, ctx.near
-        of_messages = grad.index_select(0, near.target).mul_(messages.sign())  # they are 0 or more
+        of_messages = torch.ops.aten.threshold_backward(grad.index_select(0, near.target), messages, 0)
         return _sums(of_messages, near.by_source, near.source_starts, None), of_messages, None
 
 
