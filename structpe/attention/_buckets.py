@@ -109,12 +109,19 @@ def attend_buckets(
 class _Together(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, projected: Tensor, places: HeadPlaces, scales: tuple[float, ...], dropout: float, *added: Tensor | None
+        ctx: Any,
+        projected: Tensor,
+        places: HeadPlaces,
+        scales: tuple[float, ...],
+        dropout: float,
+        *added: Tensor | None,
     ) -> Tensor:
         parts = projected.reshape(len(projected) * 3 * places.heads, -1).index_select(0, places.projected)
         mixed = parts.new_empty(len(parts) // 3, parts.shape[1])
         kept: list[Tensor | None] = []
-        for (q, k, v), out, bias, scale in zip(_split(parts, places, 3), _split(mixed, places, 1), added, scales, strict=True):
+        for (q, k, v), out, bias, scale in zip(
+            _split(parts, places, 3), _split(mixed, places, 1), added, scales, strict=True
+        ):
             scores = q.new_empty(*q.shape[:2], q.shape[1])
             torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=scale, out=scores)
             if bias is not None:
@@ -150,7 +157,9 @@ class _Together(torch.autograd.Function):
             torch.baddbmm(of_k, of_scores.transpose(1, 2), q, beta=0, alpha=scale, out=of_k)
             shape = ctx.shapes[number]
             wanted = shape is not None and ctx.needs_input_grad[4 + number]
-            of_added.append(of_scores.view(-1, places.heads, *of_scores.shape[1:]).sum_to_size(shape) if wanted else None)
+            of_added.append(
+                of_scores.view(-1, places.heads, *of_scores.shape[1:]).sum_to_size(shape) if wanted else None
+            )
         of_projected = of_parts.index_select(0, places.projected_back).view(len(grad), -1)
         return of_projected, None, None, None, *of_added
 

@@ -6,22 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from structpe.benchmarks._files import lines
 from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Numbers
-from structpe.errors import ReadError
+from structpe.errors import ConfigError, ReadError
 from structpe.structure import Ids, Structure
 
 __all__ = ["citeseer", "cora", "pubmed"]
 
-VALID = 500
+EACH, VALID, TEST = 20, 500, 1000
 
 
 @benchmark("cora")
-def cora(folder: Path, normalise: bool = True) -> Benchmark:
+def cora(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
     """Cora: seven subjects of 2,708 papers; the public split of 140, 500 and 1,000.
 
     Files: ``ind.cora.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
@@ -29,12 +30,14 @@ def cora(folder: Path, normalise: bool = True) -> Benchmark:
     Args:
         folder: where the files are.
         normalise: whether the features of a paper are divided by their sum, as is usual.
+        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
+            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
     """
-    return _planetoid(folder, "cora", "Cora", normalise)
+    return _planetoid(folder, "cora", "Cora", normalise, drawn)
 
 
 @benchmark("citeseer")
-def citeseer(folder: Path, normalise: bool = True) -> Benchmark:
+def citeseer(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
     """CiteSeer: six subjects of 3,327 papers; the public split of 120, 500 and 1,000.
 
     Of 15 papers neither words nor subject are known: their features are 0, and they are in no part of the split.
@@ -44,12 +47,14 @@ def citeseer(folder: Path, normalise: bool = True) -> Benchmark:
     Args:
         folder: where the files are.
         normalise: whether the features of a paper are divided by their sum, as is usual.
+        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
+            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
     """
-    return _planetoid(folder, "citeseer", "CiteSeer", normalise)
+    return _planetoid(folder, "citeseer", "CiteSeer", normalise, drawn)
 
 
 @benchmark("pubmed")
-def pubmed(folder: Path, normalise: bool = True) -> Benchmark:
+def pubmed(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
     """PubMed: three subjects of 19,717 papers; the public split of 60, 500 and 1,000.
 
     Files: ``ind.pubmed.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
@@ -57,11 +62,13 @@ def pubmed(folder: Path, normalise: bool = True) -> Benchmark:
     Args:
         folder: where the files are.
         normalise: whether the features of a paper are divided by their sum, as is usual.
+        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
+            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
     """
-    return _planetoid(folder, "pubmed", "PubMed", normalise)
+    return _planetoid(folder, "pubmed", "PubMed", normalise, drawn)
 
 
-def _planetoid(folder: Path, name: str, title: str, normalise: bool) -> Benchmark:
+def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int | None) -> Benchmark:
     file = {part: folder / f"ind.{name}.{part}" for part in ("allx", "ally", "tx", "ty", "y", "graph", "test.index")}
     edges, size = _edges(file["graph"])
     tested = _numbers(file["test.index"], size)
@@ -72,17 +79,45 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool) -> Benchmar
     if normalise:
         sums = features.sum(axis=1, keepdims=True)
         features = features / np.where(sums, sums, 1)
-    valid = np.arange(trained, trained + VALID)
+    subjects = np.where(classes.any(axis=1), classes.argmax(axis=1), -1)
+    public = Split(np.arange(trained), np.arange(trained, trained + VALID), np.sort(tested))
+    split, said = (
+        (public, "the public split") if drawn is None else (_drawn(subjects, drawn), f"split drawn with {drawn}")
+    )
     return Benchmark(
         name=title,
         graphs=[Structure(("",) * size, edges, directed=False, features={"x": features}, name=title)],
-        targets=np.where(classes.any(axis=1), classes.argmax(axis=1), -1),
-        splits=(Split(np.arange(trained), valid, np.sort(tested)),),
+        targets=subjects,
+        splits=(split,),
         nodes=Numbers(features.shape[1]),
         edges=None,
         objective=Objective("node", "class", classes.shape[1], "accuracy"),
-        note="the public split" + ("; features of a paper are divided by their sum" if normalise else ""),
+        note=said + ("; features of a paper are divided by their sum" if normalise else ""),
     )
+
+
+def _drawn(subjects: Ids, seed: int) -> Split:
+    """20 papers of each subject, then 500 and 1,000 of all others, in the order in which Luo et al. 2024 draw.
+
+    Their code, as that of NodeFormer (Wu et al. 2022) before it, orders the papers of one subject after the other by
+    ``torch.randperm``, then those that are left.
+
+    Raises:
+        ConfigError: there are not so many papers.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def shuffled(papers: Ids) -> Ids:
+        return papers[torch.randperm(len(papers), generator=generator).numpy()]
+
+    each = [shuffled(np.flatnonzero(subjects == subject)) for subject in range(subjects.max() + 1)]
+    rest = shuffled(np.concatenate([papers[EACH:] for papers in each]))
+    if min(map(len, each)) < EACH or len(rest) < VALID + TEST:
+        raise ConfigError(
+            f"a drawn split takes {EACH} papers of each subject, then {VALID} and {TEST}; there are "
+            f"{', '.join(str(len(papers)) for papers in each)} of the subjects; leave out drawn, for the public split"
+        )
+    return Split(np.concatenate([papers[:EACH] for papers in each]), rest[:VALID], rest[VALID : VALID + TEST])
 
 
 def _edges(file: Path) -> tuple[Ids, int]:

@@ -25,6 +25,9 @@ class FeatureEmbedding(nn.Module):
         super().__init__()
         sizes = features.sizes if isinstance(features, Categories) else () if isinstance(features, Numbers) else (1,)
         self.linear = nn.Linear(features.columns, width) if isinstance(features, Numbers) else None
+        if self.linear is not None:
+            nn.init.xavier_uniform_(self.linear.weight)
+            nn.init.zeros_(self.linear.bias)
         # All columns share one table, so that one look-up adds their rows.
         self.table = nn.EmbeddingBag(sum(sizes), width, mode="sum") if sizes else None
         if self.table is not None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from structpe.benchmarks import load
-from structpe.errors import ReadError
+from structpe.errors import ConfigError, ReadError
 from tests.corpora import corpus
 
 
@@ -37,6 +37,24 @@ def dump(file, value):
 
 def one_hot(*classes):
     return np.eye(3, dtype=np.int32)[list(classes)]
+
+
+def written(folder, subjects):
+    """Papers of these subjects, the last three of them tested, with neither words nor citations."""
+    none = sparse.csr_matrix(np.zeros((len(subjects) - 3, 4), dtype=np.float32))
+    content = {
+        "allx": none,
+        "tx": none[:3],
+        "ally": one_hot(*subjects[:-3]),
+        "ty": one_hot(*subjects[-3:]),
+        "y": one_hot(*subjects[:3]),
+        "graph": defaultdict(list, {i: [] for i in range(len(subjects))}),
+    }
+    for part, value in content.items():
+        dump(folder / f"ind.cora.{part}", value)
+    tested = range(len(subjects) - 3, len(subjects))
+    (folder / "ind.cora.test.index").write_text("".join(f"{i}\n" for i in tested))
+    return folder
 
 
 @pytest.fixture
@@ -84,6 +102,26 @@ def test_tested_papers_stand_where_their_numbers_say(folder):
 def test_features_are_divided_by_their_sum(folder):
     x = load("cora", folder).graphs[0].features["x"]
     assert x[[0, 503, 504, 505]].tolist() == [[0.5, 0, 0.5, 0], [0.25] * 4, [0, 1, 0, 0], [0] * 4]
+
+
+def test_a_drawn_split_takes_twenty_of_each_subject_then_others(tmp_path):
+    folder = written(tmp_path, subjects=[0] * 700 + [1] * 600 + [2] * 400)
+    data = load("cora", folder, drawn=123)
+    train, valid, test = data.splits[0]
+    assert (len(train), len(valid), len(test)) == (60, 500, 1000)
+    assert len({*train.tolist(), *valid.tolist(), *test.tolist()}) == 1560, "no paper twice"
+    assert np.bincount(data.targets[train]).tolist() == [20, 20, 20]
+    assert (data.targets >= 0)[np.concatenate([valid, test])].all()
+    assert data.note.startswith("split drawn with 123")
+    assert load("cora", folder, drawn=123).splits[0].test.tolist() == test.tolist()
+    assert load("cora", folder, drawn=124).splits[0].test.tolist() != test.tolist()
+
+
+def test_a_drawn_split_needs_enough_papers(folder):
+    with pytest.raises(
+        ConfigError, match=r"takes 20 papers of each subject, then 500 and 1000; there are 502, 2, 2 of"
+    ):
+        load("cora", folder, drawn=0)
 
 
 class Command:
@@ -167,3 +205,10 @@ def test_the_published_graphs_have_their_published_sizes(name, papers, edges, wo
 def test_pubmed_without_its_features_is_refused():
     with pytest.raises(ReadError, match=r"there is no file ind.pubmed.allx in .*; give the folder that holds it"):
         load("pubmed", corpus("planetoid"))
+
+
+def test_the_drawn_split_is_the_one_that_luo_et_al_train_on():
+    """The numbers are those that ``class_rand_splits`` of their code gives after ``torch.manual_seed(123)``."""
+    split = load("cora", corpus("planetoid"), drawn=123).splits[0]
+    firsts = [part[:4].tolist() for part in split]
+    assert firsts == [[1332, 1923, 2136, 530], [2333, 2163, 2135, 864], [1554, 243, 430, 1657]]
