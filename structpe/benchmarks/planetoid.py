@@ -108,7 +108,7 @@ def _drawn(subjects: Ids, seed: int) -> Split:
     generator = torch.Generator().manual_seed(seed)
 
     def shuffled(papers: Ids) -> Ids:
-        return papers[torch.randperm(len(papers), generator=generator).numpy()]
+        return np.take(papers, torch.randperm(len(papers), generator=generator).numpy())
 
     each = [shuffled(np.flatnonzero(subjects == subject)) for subject in range(subjects.max() + 1)]
     rest = shuffled(np.concatenate([papers[EACH:] for papers in each]))

@@ -56,7 +56,7 @@ class Asking:
         return self._places[heads]
 
     def padding(self, dtype: torch.dtype) -> list[Tensor | None]:
-        """What is added to the scores of each bucket, (b, 1, 1, n), so that none sees padding; the same for all layers."""
+        """What is added to scores in each bucket, (b, 1, 1, n), so that none sees padding; the same for all layers."""
         if dtype not in self._padding:
             low = torch.finfo(dtype).min / 2
             present = (bucket.present for bucket in self.buckets)
