@@ -2,12 +2,14 @@
 
     python experiments/speed/gps.py CORPORA                   # a folder with zinc12k/ and peptides_func/
     python experiments/speed/gps.py CORPORA --threads 2 --rounds 15
+    python experiments/speed/gps.py CORPORA --device cuda --compile
 
 Both models have the same layers (message passing with edge features beside attention, batch normalisation after each
 sum), embeddings, mean over nodes and head. Before anything is timed, their outputs and the gradients of all parameters
 are compared. A step is forward, backward and update; the two take turns in one process, so that a busy machine slows
 both alike, and only their ratio is meant to be read. With one thread the time is that of the processor, in which other
-programs do not count; with more it is that of the wall clock. Prints Markdown.
+programs do not count; with more, and on a GPU, it is that of the wall clock. ``--compile`` compiles both, for the
+shapes of the batches that are timed. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -190,16 +192,49 @@ def peer_step(model: Peer, optimizer: torch.optim.Optimizer, batch: Batch) -> No
     optimizer.step()
 
 
-def jobs(case: Case) -> dict[str, Callable[[], None]]:
+@dataclass(frozen=True)
+class Way:
+    """Where and how models are timed.
+
+    Args:
+        threads: of PyTorch.
+        device: where.
+        compiled: whether both are compiled.
+    """
+
+    threads: int
+    device: torch.device
+    compiled: bool
+
+    def model(self, model: nn.Module) -> Any:
+        """The model as it is timed."""
+        return torch.compile(model, dynamic=False) if self.compiled else model
+
+    def clock(self) -> float:
+        """Seconds; a GPU has done all that it was told."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.process_time() if self.threads == 1 and self.device.type == "cpu" else time.perf_counter()
+
+
+def jobs(case: Case, how: Way) -> dict[str, Callable[[], None]]:
     """What takes turns: a pass over all graphs of the case, each way."""
-    own, peer = case.models()
+    own, peer = (model.to(how.device) for model in case.models())
     examples = [[example(s, own) for s in part] for part in case.parts()]
     graphs = [[data(s) for s in part] for part in case.parts()]
-    made, peers = [collate(part, own.layout) for part in examples], [Batch.from_data_list(part) for part in graphs]
+
+    def joined(part: Any, model: GraphModel = own) -> GraphBatch:
+        return collate(part, model.layout).to(how.device)
+
+    def theirs_joined(part: Any) -> Batch:
+        return Batch.from_data_list(part).to(how.device)
+
+    made, peers = [joined(part) for part in examples], [theirs_joined(part) for part in graphs]
     differing = {name: by for name, by in difference(own, peer, made[0], peers[0]).items() if by > CLOSE}
     assert not differing, f"they compute different things: {differing}"
     mine = torch.optim.AdamW(own.parameters(), fused=True)
     theirs, plain = torch.optim.AdamW(peer.parameters(), fused=True), torch.optim.AdamW(peer.parameters())
+    ours, others = how.model(own), how.model(peer)
 
     def each(step: Callable[..., None], *fixed: Any, of: Sequence[Any], batch: Callable[[Any], Any]) -> None:
         for part in of:
@@ -208,34 +243,31 @@ def jobs(case: Case) -> dict[str, Callable[[], None]]:
     def same(part: Any) -> Any:
         return part
 
-    def joined(part: Any) -> GraphBatch:
-        return collate(part, own.layout)
-
     found = {
-        "own": partial(each, own_step, own, mine, of=made, batch=same),
-        "peer": partial(each, peer_step, peer, theirs, of=peers, batch=same),
-        "peer, its optimiser": partial(each, peer_step, peer, plain, of=peers, batch=same),
-        "own from graphs": partial(each, own_step, own, mine, of=examples, batch=joined),
-        "peer from graphs": partial(each, peer_step, peer, theirs, of=graphs, batch=Batch.from_data_list),
+        "own": partial(each, own_step, ours, mine, of=made, batch=same),
+        "peer": partial(each, peer_step, others, theirs, of=peers, batch=same),
+        "peer, its optimiser": partial(each, peer_step, others, plain, of=peers, batch=same),
+        "own from graphs": partial(each, own_step, ours, mine, of=examples, batch=joined),
+        "peer from graphs": partial(each, peer_step, others, theirs, of=graphs, batch=theirs_joined),
     }
     for position, config in POSITIONS.items():
-        with_it = case.models(config)[0]
-        given = [collate([example(s, with_it) for s in part], with_it.layout) for part in case.parts()]
+        with_it = case.models(config)[0].to(how.device)
+        given = [joined([example(s, with_it) for s in part], with_it) for part in case.parts()]
         optimizer = torch.optim.AdamW(with_it.parameters(), fused=True)
-        found[f"own with {position}"] = partial(each, own_step, with_it, optimizer, of=given, batch=same)
+        found[f"own with {position}"] = partial(each, own_step, how.model(with_it), optimizer, of=given, batch=same)
     return found
 
 
-def measured(case: Case, rounds: int, clock: Callable[[], float]) -> dict[str, float]:
+def measured(case: Case, rounds: int, how: Way) -> dict[str, float]:
     """Milliseconds per batch of each, medians over rounds in which they take turns."""
-    ways = jobs(case)
+    ways = jobs(case, how)
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
         for name, way in ways.items():
-            start = clock()
+            start = how.clock()
             way()
             if number:  # the first round warms up
-                times[name].append(clock() - start)
+                times[name].append(how.clock() - start)
     return {name: statistics.median(mine) / len(case.parts()) * 1e3 for name, mine in times.items()}
 
 
@@ -248,12 +280,14 @@ def line(case: Case, threads: int, took: dict[str, float]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def head() -> str:
+def head(device: torch.device, compiled: bool) -> str:
     """The head of the table, and what it was made with."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     columns = ["graphs", "batch", "threads", "ours, ms", "PyG, ms", "PyG / ours", "... its own optimiser"]
     columns += ["... batches made in the step", *(f"... ours with {position}" for position in POSITIONS)]
     made_with = (
-        f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, Python {sys.version.split()[0]}"
+        f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, Python {sys.version.split()[0]}; "
+        f"{where}{', both compiled' if compiled else ''}"
     )
     return (
         f"{made_with}; d {WIDTH}, {HEADS} heads, {LAYERS} layers\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
@@ -278,14 +312,16 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--batch", type=int, nargs="*", default=[32, 128, 256])
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"))
+    parser.add_argument("--compile", action="store_true", help="compile both; the first round takes minutes")
     given = parser.parse_args()
-    print(head())
+    print(head(given.device, given.compile))
     gc.disable()
     for case in cases(given.corpora, given.batch):
         for threads in given.threads:
             torch.set_num_threads(threads)
-            clock = time.process_time if threads == 1 else time.perf_counter
-            print(line(case, threads, measured(case, given.rounds, clock)), flush=True)
+            how = Way(threads, given.device, given.compile)
+            print(line(case, threads, measured(case, given.rounds, how)), flush=True)
             gc.collect()
 
 
