@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs format clean
+.PHONY: help demo test check docs bench format clean
 
 help:  ## say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ check: $(VENV)/.test  ## lint, format, types and the directions of imports
 docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: build/docs/index.html
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 	@echo build/docs/index.html
+
+bench: $(VENV)/.test  ## time encodings beside other libraries, and all position models; some five minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python experiments/speed/bench
 
 format: $(VENV)/.test  ## bring all code to one form
 	$(BIN)/ruff check --fix --exit-zero .

@@ -1,0 +1,92 @@
+"""Lengths of shortest paths: between all nodes, and from the root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import networkx
+import numpy as np
+from numpy.typing import NDArray
+from peers import dgl_graph, networkx_graph, rustworkx, rustworkx_graph, scipy_matrix
+from quantities import Peer, Quantity, Read, from_rows
+from scipy.sparse import csgraph
+
+from structpe.converters import import_dgl
+from structpe.encodings import UNREACHABLE, Depth, Distance, Encoded, UndirectedDistance
+from structpe.structure import Structure
+
+__all__ = ["DISTANCES"]
+
+Floats = NDArray[np.float64]
+
+
+def _ours(_: Structure, encoded: Encoded) -> Floats:
+    return encoded.pairs().astype(np.float64)
+
+
+def _lengths(_: Structure, lengths: Any) -> Floats:
+    """A matrix of theirs, which is infinite, or -1, where there is no path."""
+    matrix = np.asarray(lengths, dtype=np.float64)
+    return np.where(np.isfinite(matrix) & (matrix >= 0), matrix, UNREACHABLE)
+
+
+def _rows(structure: Structure, rows: Any) -> Floats:
+    """What networkx gives, a mapping for each node."""
+    return _lengths(structure, from_rows(structure.size, rows, np.inf))
+
+
+def _signed(read: Read) -> Read:
+    """The shorter of both directions, negative against the edges: what the encoding ``distance`` says."""
+
+    def of_pairs(structure: Structure, result: Any) -> Floats:
+        there = read(structure, result)
+        return np.where(there <= there.T, there, -there.T)
+
+    return of_pairs
+
+
+PEERS = (
+    Peer("scipy", scipy_matrix, lambda m: csgraph.shortest_path(m, unweighted=True), _lengths),
+    Peer("networkx", networkx_graph, lambda g: list(networkx.all_pairs_shortest_path_length(g)), _rows),
+    Peer("DGL", dgl_graph, lambda g: import_dgl().shortest_dist(g), _lengths),
+    Peer("rustworkx", rustworkx_graph, lambda g: rustworkx().distance_matrix(g, null_value=np.inf), _lengths),
+)
+
+
+def _depths(_: Structure, encoded: Encoded) -> Floats:
+    return encoded.values.astype(np.float64)
+
+
+def _from_root(structure: Structure, lengths: Any) -> Floats:
+    return np.asarray([lengths[node] for node in range(structure.size)], dtype=np.float64)
+
+
+def _rooted(native: Callable[[Structure], Any]) -> Callable[[Structure], tuple[Any, int | None]]:
+    """With the root beside it, which libraries do not know of."""
+    return lambda structure: (native(structure), structure.root)
+
+
+FROM_ROOT = (
+    Peer("scipy", _rooted(scipy_matrix), lambda g: csgraph.dijkstra(g[0], unweighted=True, indices=g[1]), _from_root),
+    Peer(
+        "networkx",
+        _rooted(networkx_graph),
+        lambda g: networkx.single_source_shortest_path_length(g[0], g[1]),
+        _from_root,
+    ),
+    Peer("DGL", _rooted(dgl_graph), lambda g: import_dgl().shortest_dist(g[0], root=g[1]), _from_root),
+)
+
+
+DISTANCES = (
+    Quantity(UndirectedDistance(), _ours, PEERS, ("1,000 molecules", "200 drawn graphs", "one drawn graph")),
+    Quantity(
+        Distance(),
+        _ours,
+        tuple(replace(peer, read=_signed(peer.read)) for peer in PEERS),
+        ("200 parses", "600 AMR graphs"),
+    ),
+    Quantity(Depth(), _depths, FROM_ROOT, ("200 parses",)),
+)

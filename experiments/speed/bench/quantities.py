@@ -1,0 +1,86 @@
+"""What structpe and other libraries both compute: how each computes it, and how one compares what they give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from samples import sample
+from turns import Way
+
+from structpe.encodings import Encoded, Encoding
+from structpe.structure import Structure
+
+__all__ = ["OURS", "Peer", "Quantity", "Read", "from_rows"]
+
+OURS = "structpe"
+Read: TypeAlias = Callable[[Structure, Any], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How another library computes a quantity.
+
+    Args:
+        library: its name in the tables.
+        native: a graph as the library holds it; made outside the clock.
+        compute: what is timed.
+        read: what it gives, as an array that is compared with ours; outside the clock too.
+    """
+
+    library: str
+    native: Callable[[Structure], Any]
+    compute: Callable[[Any], Any]
+    read: Read
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What an encoding says of graphs, and who says the same.
+
+    Args:
+        encoding: ours.
+        read: what it gives, as an array to compare.
+        peers: the others.
+        samples: names of the graphs.
+        close: how large a difference may be.
+    """
+
+    encoding: Encoding
+    read: Callable[[Structure, Encoded], NDArray[Any]]
+    peers: tuple[Peer, ...]
+    samples: tuple[str, ...]
+    close: float = 0.0
+
+    def ways(self, graphs: str, libraries: Sequence[str]) -> dict[str, Way]:
+        """Ours first, then those of the libraries that are here."""
+        structures = sample(graphs)
+        ours = Way(lambda: self.encoding.many(structures), _reader(self.read, structures))
+        found = {OURS: ours}
+        for peer in self.peers:
+            if peer.library in libraries:
+                found[peer.library] = _way(peer, structures)
+        return found
+
+
+def _way(peer: Peer, structures: Sequence[Structure]) -> Way:
+    natives = [peer.native(structure) for structure in structures]
+    return Way(lambda: [peer.compute(native) for native in natives], _reader(peer.read, structures))
+
+
+def _reader(read: Read, structures: Sequence[Structure]) -> Callable[[Sequence[Any]], list[NDArray[Any]]]:
+    def of_all(results: Sequence[Any]) -> list[NDArray[Any]]:
+        return [read(structure, result) for structure, result in zip(structures, results, strict=True)]
+
+    return of_all
+
+
+def from_rows(size: int, rows: Iterable[tuple[int, Mapping[int, float]]], missing: float) -> NDArray[np.float64]:
+    """(n, n) from what networkx gives: for each node a mapping from the others."""
+    result = np.full((size, size), missing)
+    for node, others in rows:
+        result[node, list(others)] = list(others.values())
+    return result

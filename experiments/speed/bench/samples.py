@@ -1,0 +1,81 @@
+"""The graphs that are measured on: the samples under ``datasets/``, and graphs drawn with a fixed seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+
+import structpe
+from structpe.structure import Structure
+
+__all__ = ["SAMPLES", "batch", "sample"]
+
+DATASETS = Path(__file__).parents[3] / "datasets"
+
+
+def _read(*files: str, format: str | None = None, count: int) -> list[Structure]:
+    """The graphs of shipped files, all again from the first until there are so many."""
+    found = [item.structure for file in files for item in structpe.read(DATASETS / file, format)]
+    return list(islice(cycle(found), count))
+
+
+def drawn(nodes: int, degree: float, generator: np.random.Generator) -> Structure:
+    """A connected undirected graph: a random tree, and more edges up to the mean degree."""
+    parents = [int(generator.integers(node)) for node in range(1, nodes)]
+    tree = np.stack([parents, np.arange(1, nodes)], axis=1)
+    more = np.triu(generator.random((nodes, nodes)) < max(degree * nodes / 2 - nodes + 1, 0) / (nodes**2 / 2), 1)
+    edges = np.unique(np.concatenate([tree, np.argwhere(more)]), axis=0)
+    return Structure(("",) * nodes, edges, directed=False, name=f"drawn graph of {nodes} nodes")
+
+
+def _drawn_of_all_sizes() -> list[Structure]:
+    generator = np.random.default_rng(0)
+    return [drawn(int(generator.integers(20, 121)), 2.5, generator) for _ in range(200)]
+
+
+SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
+    "1,000 molecules": lambda: _read("diameters_sample/molecules.csv", "molecules_sample/molecules.csv", count=1000),
+    "1,000 larger molecules": lambda: _larger("1,000 molecules", 9),
+    "200 parses": lambda: _read("trees_sample/sample.conllu", count=200),
+    "600 AMR graphs": lambda: _read("amr_sample/train.txt", format="amr", count=600),
+    "160 knowledge graphs": lambda: _read("kg_sample/train.xml", format="webnlg", count=160),
+    "200 drawn graphs": _drawn_of_all_sizes,
+    "one drawn graph": lambda: [drawn(2000, 10.0, np.random.default_rng(0))],
+}
+"""Each sample by the name that the tables give it; made when it is asked for. The drawn graphs have 20 to 120 nodes of
+mean degree 2.5, and 2,000 of mean degree 10. The larger molecules have ten atoms or more."""
+
+
+def _larger(name: str, least: int) -> list[Structure]:
+    kept = [structure for structure in sample(name) if structure.size > least]
+    return list(islice(cycle(kept), 1000))
+
+
+@cache
+def sample(name: str) -> Sequence[Structure]:
+    """The graphs of one name."""
+    return SAMPLES[name]()
+
+
+def batch(structures: int, units: int) -> list[Structure]:
+    """Drawn trees that all position models take: labelled, in an order, no node with more than two children."""
+    generator = np.random.default_rng(0)
+    return [_binary_tree(units, generator) for _ in range(structures)]
+
+
+def _binary_tree(nodes: int, generator: np.random.Generator) -> Structure:
+    free, edges = [0, 0], []
+    for node in range(1, nodes):
+        edges.append((free.pop(int(generator.integers(len(free)))), node))
+        free += [node, node]
+    return Structure(
+        nodes=tuple(f"w{node % 7}" for node in range(nodes)),
+        edges=np.array(edges),
+        relations=tuple("abc"[edge % 3] for edge in range(len(edges))),
+        order=generator.permutation(nodes),
+        root=0,
+    )

@@ -1,0 +1,54 @@
+"""The three tables: which rows they have, and how a row is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Row", "Table", "number"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, or several that are measured together.
+
+    Args:
+        name: of the encoding or position model.
+        of: on which graphs, where that is a matter of the row.
+        measure: from a number of rounds to the cells of each line.
+    """
+
+    name: str
+    of: str
+    measure: Callable[[int], Iterator[Sequence[str]]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of Markdown.
+
+    Args:
+        title: its heading.
+        columns: what stands over the cells.
+        rows: what can be measured.
+        rounds: how often each is, unless one says otherwise.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Row]
+    rounds: int
+
+    def head(self) -> str:
+        """The lines above the rows."""
+        return f"\n## {self.title}\n\n{line(self.columns)}\n{'|---' * len(self.columns)}|"
+
+
+def line(cells: Sequence[str]) -> str:
+    """A line of a table; a bar within a cell would end it."""
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def number(value: float) -> str:
+    """Three digits that count."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

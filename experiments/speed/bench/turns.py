@@ -1,0 +1,85 @@
+"""Ways of computing the same thing: first compared, then timed in turns, by the time of the processor."""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Disagreement", "Way", "check", "medians"]
+
+
+class Disagreement(Exception):
+    """Two ways have computed different things, so that their times say nothing of one another."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to compute something of each of several graphs.
+
+    Args:
+        run: what is timed; one result per graph.
+        read: brings the results into the form in which ways are compared; not timed.
+    """
+
+    run: Callable[[], Sequence[Any]]
+    read: Callable[[Sequence[Any]], list[NDArray[Any]]]
+
+
+def check(name: str, ways: Mapping[str, Way], close: float) -> None:
+    """Run every way once, which also warms it up, and compare all with the first.
+
+    Args:
+        name: of what is computed, for the error.
+        ways: by name.
+        close: how large a difference may be.
+
+    Raises:
+        Disagreement: one differs from the first.
+    """
+    first, *others = ways
+    ours = ways[first].read(ways[first].run())
+    for other in others:
+        theirs = ways[other].read(ways[other].run())
+        if len(theirs) != len(ours):
+            raise Disagreement(f"{name}: {other} gives {len(theirs)} results, {first} {len(ours)}; nothing is timed")
+        for number, (mine, other_one) in enumerate(zip(ours, theirs, strict=True)):
+            if reason := _difference(mine, other_one, close):
+                raise Disagreement(
+                    f"{name}: {other} and {first} differ on graph {number}, {reason}; nothing is timed before they agree"
+                )
+
+
+def _difference(mine: NDArray[Any], theirs: NDArray[Any], close: float) -> str:
+    """What is wrong; empty where nothing is."""
+    if mine.shape != theirs.shape:
+        return f"of shapes {theirs.shape} and {mine.shape}"
+    if np.allclose(mine, theirs, rtol=0, atol=close):
+        return ""
+    return f"by {np.abs(mine - theirs).max():.2g} at the most where {close:.0e} is allowed"
+
+
+def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Seconds of CPU time of each: the medians of rounds in which they take turns.
+
+    Turns, because a busy machine then slows all alike; time of the processor, because other programs do not count in
+    it; no garbage collection, because whose turn it would fall into is chance.
+    """
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        gc.collect()
+        gc.disable()
+        try:
+            for name, run in runs.items():
+                start = time.process_time()
+                run()
+                times[name].append(time.process_time() - start)
+        finally:
+            gc.enable()
+    return {name: statistics.median(each) for name, each in times.items()}
