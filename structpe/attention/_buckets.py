@@ -18,7 +18,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention._few import UNITS
 from structpe.attention._gather import gather_scalars, total, without_lists
 from structpe.terms import Terms
 
@@ -65,19 +64,18 @@ def _apart(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[Ten
     return torch.cat(each)
 
 
-def buckets_suit(x: Tensor, shapes: Sequence[tuple[int, int]], said: Sequence[Terms]) -> bool:
-    """Whether :func:`attend_buckets` computes this, and is the fastest to do so.
+def buckets_suit(x: Tensor, said: Sequence[Terms]) -> bool:
+    """Whether :func:`attend_buckets` computes this; with at most ``FEW_UNITS`` nodes per graph it is the fastest.
 
     Args:
         x: of the device and dtype in question.
-        shapes: (b, n) of each bucket.
-        said: what the position model says of each.
+        said: what the position model says of each bucket.
     """
     return (
-        x.device.type == "cpu"
+        len(said) > 0
+        and x.device.type == "cpu"
         and x.dtype in (torch.float32, torch.float64)
         and not torch.compiler.is_compiling()
-        and max(n for _, n in shapes) <= UNITS
         and all(terms.used() <= {"bias", "scale"} for terms in said)
     )
 

@@ -133,6 +133,19 @@ class Buckets(Sequence[Bucket]):
         """Numbers of graphs and of places for the nodes of each."""
         return tuple(bucket.shape for bucket in self.each)
 
+    @property
+    def nodes(self) -> int:
+        """N."""
+        return sum(b * n for b, n in self.shapes) if self.where is None else len(self.where)
+
+    def cut(self, count: int) -> tuple[Buckets, Buckets]:
+        """The first buckets, so many, and the others."""
+        return (
+            (self, Buckets(()))
+            if count == len(self)
+            else (Buckets.of(self.each[:count]), Buckets.of(self.each[count:]))
+        )
+
     def rows(self, x: Tensor) -> list[Tensor]:
         """(N, d) to (b, n, d) of each bucket; what padding holds is no one's, and has no gradient."""
         if self.places is not None and self.where is not None:

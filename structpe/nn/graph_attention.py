@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from structpe.attention import HeadPlaces, attend, attend_buckets, buckets_suit
-from structpe.data.graphs import GraphBatch
+from structpe.attention import attend, attend_buckets, buckets_suit
+from structpe.data.graphs import Buckets, GraphBatch
 from structpe.nn.attention import Attention
+from structpe.nn.small_graphs import SmallGraphs
 from structpe.positions.base import Dims, PositionModel, Site, Sources
 from structpe.terms import Terms
 
@@ -29,8 +30,7 @@ class Asking:
         self.position, self.buckets = position, batch.buckets
         self.asked = batch.buckets if batch.whole is None else batch.whole
         self.prepared: list[Any] = [position.prepare(bucket.positions) for bucket in self.asked]
-        self._places: dict[int, HeadPlaces] = {}
-        self._padding: dict[torch.dtype, list[Tensor | None]] = {}
+        self.small = SmallGraphs(batch.buckets)
 
     def inputs(self, x: Tensor) -> Tensor:
         """The nodes (N, d) as the first layer shall see them."""
@@ -48,20 +48,6 @@ class Asking:
     def said(self, number: int, site: Site) -> Terms:
         """What the position model says of attention in a bucket; nothing of padding."""
         return self.position.terms(self.prepared[number], site) if self.asked is self.buckets else Terms()
-
-    def places(self, heads: int) -> HeadPlaces:
-        """Where the parts of projected nodes lie, for attention in many graphs at once; the same for all layers."""
-        if heads not in self._places:
-            self._places[heads] = HeadPlaces.of(heads, self.buckets.shapes, self.buckets.where)
-        return self._places[heads]
-
-    def padding(self, dtype: torch.dtype) -> list[Tensor | None]:
-        """What is added to scores in each bucket, (b, 1, 1, n), so that none sees padding; the same for all layers."""
-        if dtype not in self._padding:
-            low = torch.finfo(dtype).min / 2
-            present = (bucket.present for bucket in self.buckets)
-            self._padding[dtype] = [None if p is None else (~p[:, None, None, :]).to(dtype) * low for p in present]
-        return self._padding[dtype]
 
     def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
         if site not in self.position.sites:
@@ -97,26 +83,34 @@ class GraphAttention(nn.Module):
     def forward(self, x: Tensor, asking: Asking, site: Site) -> Tensor:
         """(N, d) to (N, d)."""
         if self.attention is None or self.apart:
-            rows = asking.buckets.rows(x)
-            return asking.buckets.flat([self._whole(part, asking, i, site) for i, part in enumerate(rows)])
+            each = enumerate(zip(asking.buckets.rows(x), self._terms(asking, site), strict=True))
+            return asking.buckets.flat([self._whole(part, terms, asking, i, site) for i, (part, terms) in each])
         out: Tensor = self.attention.out(self._mixed(self.attention.projected(x), asking, site))
         return out
 
     def _mixed(self, projected: Tensor, asking: Asking, site: Site) -> Tensor:
-        """(N, 3 d) queries, keys and values to what is mixed of them, (N, d)."""
+        """(N, 3 d) queries, keys and values to what is mixed of them, (N, d): small graphs all at once."""
         assert self.attention is not None
-        a, buckets = self.attention, asking.buckets
-        if self.feature_map is None and a.kernel == "auto":
-            said = [asking.said(i, site) for i in range(len(buckets))]
-            if buckets_suit(projected, buckets.shapes, said):
-                dropout = a.dropout if self.training else 0.0
-                return attend_buckets(projected, asking.places(a.heads), said, asking.padding(projected.dtype), dropout)
-        rows = buckets.rows(projected)
-        return buckets.flat([self._mixed_rows(part, self._terms(asking, i, site)) for i, part in enumerate(rows)])
+        a, small = self.attention, asking.small
+        said = [asking.said(i, site) for i in range(len(small.buckets))]
+        if self.feature_map is not None or a.kernel != "auto" or not buckets_suit(projected, said):
+            return self._by_bucket(projected, asking.buckets, self._terms(asking, site))
+        first, others = torch.split(projected, small.nodes) if small.others else (projected, None)
+        dropout = a.dropout if self.training else 0.0
+        mixed = attend_buckets(first, small.places(a.heads), said, small.padding, dropout)
+        if others is None:
+            return mixed
+        terms = self._terms(asking, site)[len(said) :]
+        return torch.cat([mixed, self._by_bucket(others, small.others, terms)])
 
-    def _terms(self, asking: Asking, number: int, site: Site) -> Terms:
-        said = asking.terms(number, site)
-        return said if self.feature_map is None else said + Terms(feature_map=self.feature_map)
+    def _by_bucket(self, projected: Tensor, buckets: Buckets, terms: Sequence[Terms]) -> Tensor:
+        """The same, of the nodes of some buckets, one after the other."""
+        each = zip(buckets.rows(projected), terms, strict=True)
+        return buckets.flat([self._mixed_rows(part, said) for part, said in each])
+
+    def _terms(self, asking: Asking, site: Site) -> list[Terms]:
+        linear = Terms(feature_map=self.feature_map)
+        return [asking.terms(i, site) + linear for i in range(len(asking.buckets))]
 
     def _mixed_rows(self, projected: Tensor, terms: Terms) -> Tensor:
         """(b, n, 3 d) queries, keys and values to what is mixed of them, (b, n, d)."""
@@ -126,8 +120,8 @@ class GraphAttention(nn.Module):
         mixed: Tensor = attend(q, k, v, terms, a.kernel, a.dropout if self.training else 0.0)
         return mixed.transpose(1, 2).flatten(2)
 
-    def _whole(self, x: Tensor, asking: Asking, number: int, site: Site) -> Tensor:
-        position, prepared, terms = asking.position, asking.prepared[number], self._terms(asking, number, site)
+    def _whole(self, x: Tensor, terms: Terms, asking: Asking, number: int, site: Site) -> Tensor:
+        position, prepared = asking.position, asking.prepared[number]
         if self.attention is None:
             attended, asking.prepared[number] = position.attend(x, prepared, site, terms)
             return attended

@@ -192,6 +192,26 @@ def test_buckets_and_one_for_all_give_the_same_numbers(position: str, monkeypatc
 # --- what changes something ---
 
 
+@pytest.mark.parametrize("sizes", [[5, 9, 12], [5, 9, 9, 60, 61], [60, 70]], ids=["small", "some large", "large"])
+@pytest.mark.parametrize("position", ["none", "rwse", "t5"])
+def test_small_graphs_at_once_and_large_ones_by_bucket_are_dense_attention(position: str, sizes: list[int]) -> None:
+    structures = [graph(size, seed) for seed, size in enumerate(sizes)]
+    found, gradients = [], []
+    for kernel in ("auto", "dense"):
+        net = model(POSITIONS[position], kernel=kernel).double()
+        batch = batch_of(net, structures)
+        assert Asking(net.position, batch).small.nodes == [
+            sum(n for n in sizes if n < 41),
+            sum(n for n in sizes if n > 41),
+        ]
+        found.append(net(batch))
+        gradients.append(
+            torch.autograd.grad(found[-1].square().sum(), [*net.layers.parameters(), *net.position.parameters()])
+        )
+    torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-7, atol=1e-9)
+
+
 def test_the_direction_of_an_edge_is_told_where_graphs_are_directed() -> None:
     net = model([])
     one, other = (Structure(("",) * 3, edges, features=told) for edges, told in _arrows(directed=True))
