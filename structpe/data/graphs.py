@@ -91,6 +91,11 @@ class Bucket:
         full = min(sizes) == n
         return cls((b, n), positions, None if full else torch.arange(n)[None] < torch.tensor(sizes)[:, None])
 
+    @property
+    def mask(self) -> tuple[Bool[Tensor, "b 1 1 n"], ...]:
+        """What hides padding from attention; nothing where there is none."""
+        return () if self.present is None else (self.present[:, None, None, :],)
+
     def to(self, device: torch.device) -> Bucket:
         """The same on another device."""
         return Bucket(self.shape, self.positions.to(device), None if self.present is None else self.present.to(device))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.attention import attend, attend_buckets, buckets_suit
-from structpe.data.graphs import Buckets, GraphBatch
+from structpe.data.graphs import Bucket, Buckets, GraphBatch
 from structpe.nn.attention import Attention
 from structpe.nn.small_graphs import SmallGraphs
 from structpe.positions.base import Dims, PositionModel, Site, Sources
@@ -42,8 +42,7 @@ class Asking:
 
     def terms(self, number: int, site: Site) -> Terms:
         """What acts on attention in a bucket: what the position model says there, and the mask of padding."""
-        said, present = self.said(number, site), self.buckets[number].present
-        return said if present is None else said + Terms(mask=(present[:, None, None, :],))
+        return self.said(number, site) + Terms(mask=self.buckets[number].mask)
 
     def said(self, number: int, site: Site) -> Terms:
         """What the position model says of attention in a bucket; nothing of padding."""
@@ -83,34 +82,30 @@ class GraphAttention(nn.Module):
     def forward(self, x: Tensor, asking: Asking, site: Site) -> Tensor:
         """(N, d) to (N, d)."""
         if self.attention is None or self.apart:
-            each = enumerate(zip(asking.buckets.rows(x), self._terms(asking, site), strict=True))
-            return asking.buckets.flat([self._whole(part, terms, asking, i, site) for i, (part, terms) in each])
-        out: Tensor = self.attention.out(self._mixed(self.attention.projected(x), asking, site))
+            each = enumerate(asking.buckets.rows(x))
+            return asking.buckets.flat([self._whole(part, asking, i, site) for i, part in each])
+        said = [asking.said(i, site) for i in range(len(asking.buckets))]
+        out: Tensor = self.attention.out(self._mixed(self.attention.projected(x), asking.small, said))
         return out
 
-    def _mixed(self, projected: Tensor, asking: Asking, site: Site) -> Tensor:
+    def _mixed(self, projected: Tensor, small: SmallGraphs, said: list[Terms]) -> Tensor:
         """(N, 3 d) queries, keys and values to what is mixed of them, (N, d): small graphs all at once."""
         assert self.attention is not None
-        a, small = self.attention, asking.small
-        said = [asking.said(i, site) for i in range(len(small.buckets))]
-        if self.feature_map is not None or a.kernel != "auto" or not buckets_suit(projected, said):
-            return self._by_bucket(projected, asking.buckets, self._terms(asking, site))
+        a, count = self.attention, len(small.buckets)
+        if self.feature_map is not None or a.kernel != "auto" or not buckets_suit(projected, said[:count]):
+            return self._by_bucket(projected, small.whole, said)
         first, others = torch.split(projected, small.nodes) if small.others else (projected, None)
         dropout = a.dropout if self.training else 0.0
-        mixed = attend_buckets(first, small.places(a.heads), said, small.padding, dropout)
-        if others is None:
-            return mixed
-        terms = self._terms(asking, site)[len(said) :]
-        return torch.cat([mixed, self._by_bucket(others, small.others, terms)])
+        mixed = attend_buckets(first, small.places(a.heads), said[:count], small.padding, dropout)
+        return mixed if others is None else torch.cat([mixed, self._by_bucket(others, small.others, said[count:])])
 
-    def _by_bucket(self, projected: Tensor, buckets: Buckets, terms: Sequence[Terms]) -> Tensor:
+    def _by_bucket(self, projected: Tensor, buckets: Buckets, said: Sequence[Terms]) -> Tensor:
         """The same, of the nodes of some buckets, one after the other."""
-        each = zip(buckets.rows(projected), terms, strict=True)
-        return buckets.flat([self._mixed_rows(part, said) for part, said in each])
+        each = zip(buckets.rows(projected), buckets, said, strict=True)
+        return buckets.flat([self._mixed_rows(part, self._all(terms, bucket)) for part, bucket, terms in each])
 
-    def _terms(self, asking: Asking, site: Site) -> list[Terms]:
-        linear = Terms(feature_map=self.feature_map)
-        return [asking.terms(i, site) + linear for i in range(len(asking.buckets))]
+    def _all(self, said: Terms, bucket: Bucket) -> Terms:
+        return said + Terms(mask=bucket.mask, feature_map=self.feature_map)
 
     def _mixed_rows(self, projected: Tensor, terms: Terms) -> Tensor:
         """(b, n, 3 d) queries, keys and values to what is mixed of them, (b, n, d)."""
@@ -120,8 +115,9 @@ class GraphAttention(nn.Module):
         mixed: Tensor = attend(q, k, v, terms, a.kernel, a.dropout if self.training else 0.0)
         return mixed.transpose(1, 2).flatten(2)
 
-    def _whole(self, x: Tensor, terms: Terms, asking: Asking, number: int, site: Site) -> Tensor:
+    def _whole(self, x: Tensor, asking: Asking, number: int, site: Site) -> Tensor:
         position, prepared = asking.position, asking.prepared[number]
+        terms = self._all(asking.said(number, site), asking.buckets[number])
         if self.attention is None:
             attended, asking.prepared[number] = position.attend(x, prepared, site, terms)
             return attended

@@ -17,6 +17,7 @@ class SmallGraphs:
     """The first buckets of a batch, as far as their graphs are small; what attention in all of them shares.
 
     Attributes:
+        whole: all buckets of the batch.
         buckets: theirs.
         others: those of larger graphs.
         nodes: how many nodes either have, the small graphs' first.
@@ -24,7 +25,7 @@ class SmallGraphs:
 
     def __init__(self, buckets: Buckets) -> None:
         count = sum(n <= FEW_UNITS for _, n in buckets.shapes)  # graphs are in the order of their sizes
-        self.buckets, self.others = buckets.cut(count)
+        self.whole, (self.buckets, self.others) = buckets, buckets.cut(count)
         self.nodes = [self.buckets.nodes, self.others.nodes]
         self._places: dict[int, HeadPlaces] = {}
 
