@@ -8,12 +8,15 @@ from functools import partial
 from distances import DISTANCES
 from peers import installed
 from quantities import OURS, Quantity
+from spectra import SPECTRA
 from tables import Row, Table, number
+from trees import TREES
 from turns import check, medians
+from walks import WALKS
 
 __all__ = ["TABLE"]
 
-QUANTITIES = (*DISTANCES,)
+QUANTITIES = (*DISTANCES, *SPECTRA, *WALKS, *TREES)
 
 
 def _measure(quantity: Quantity, graphs: str, rounds: int) -> Iterator[Sequence[str]]:

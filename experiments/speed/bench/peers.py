@@ -31,6 +31,7 @@ __all__ = [
 LIBRARIES = {
     "scipy": "scipy",
     "networkx": "networkx",
+    "PyTorch": "torch",
     "PyG": "torch_geometric",
     "DGL": "dgl",
     "spaCy": "spacy",
@@ -50,9 +51,9 @@ def scipy_matrix(structure: Structure) -> csr_array:
     return csr_array((np.ones(len(source)), (source, target)), shape=(structure.size, structure.size))
 
 
-def networkx_graph(structure: Structure) -> networkx.Graph:
+def networkx_graph(structure: Structure) -> networkx.Graph[int]:
     """A graph, or a directed one."""
-    graph = networkx.DiGraph() if structure.directed else networkx.Graph()
+    graph: networkx.Graph[int] = networkx.DiGraph() if structure.directed else networkx.Graph()
     graph.add_nodes_from(range(structure.size))
     graph.add_edges_from(structure.edges.tolist())
     return graph

@@ -51,7 +51,7 @@ def report(only: Sequence[str] | None, rounds: int | None, names: bool) -> None:
 def head() -> str:
     """With what the tables are made, and where."""
     here = installed()
-    versions = {"structpe": structpe.__version__, "Python": platform.python_version(), "torch": torch.__version__}
+    versions = {"structpe": structpe.__version__, "Python": platform.python_version()}
     versions |= {"numpy": np.__version__, **here}
     made = f"{datetime.date.today().isoformat()}, one thread of {os.cpu_count()} {platform.machine()} cores"
     without = [name for name in LIBRARIES if name not in here]

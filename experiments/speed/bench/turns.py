@@ -52,7 +52,7 @@ def check(name: str, ways: Mapping[str, Way], close: float) -> None:
         for number, (mine, other_one) in enumerate(zip(ours, theirs, strict=True)):
             if reason := _difference(mine, other_one, close):
                 raise Disagreement(
-                    f"{name}: {other} and {first} differ on graph {number}, {reason}; nothing is timed before they agree"
+                    f"{name}: {other} and {first} differ on graph {number}, {reason}; so nothing is timed"
                 )
 
 
