@@ -17,7 +17,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from report import report
+from report import listed, report
 from turns import Disagreement
 
 from structpe.errors import StructPEError
@@ -27,17 +27,19 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser("bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="encodings and position models; by default all")
-    parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 5 in the three tables")
+    parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 15 in the three tables")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and measure nothing")
     given = parser.parse_args()
     if given.rounds is not None and given.rounds < 1:
         parser.error(f"--rounds is {given.rounds}; give 1 or more")
+    if given.list:
+        print(listed())
+        return 0
     try:
-        report(given.only, given.rounds, given.list)
+        return 0 if report(given.only, given.rounds) else 1
     except (Disagreement, StructPEError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 if __name__ == "__main__":

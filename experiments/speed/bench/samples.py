@@ -11,8 +11,9 @@ import numpy as np
 
 import structpe
 from structpe.structure import Structure
+from structpe.transforms import grid
 
-__all__ = ["SAMPLES", "batch", "sample"]
+__all__ = ["SAMPLES", "sample"]
 
 DATASETS = Path(__file__).parents[3] / "datasets"
 
@@ -44,6 +45,9 @@ SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
     "600 AMR graphs": lambda: _read("amr_sample/train.txt", format="amr", count=600),
     "160 knowledge graphs": lambda: _read("kg_sample/train.xml", format="webnlg", count=160),
     "200 drawn graphs": _drawn_of_all_sizes,
+    "32 drawn trees": lambda: binary_trees(32, 24),
+    "32 grids of 4 by 6": lambda: [grid((4, 6))] * 32,
+    "32 grids of 2 by 3 by 4": lambda: [grid((2, 3, 4))] * 32,
     "one drawn graph": lambda: [drawn(2000, 10.0, np.random.default_rng(0))],
 }
 """Each sample by the name that the tables give it; made when it is asked for. The drawn graphs have 20 to 120 nodes of
@@ -61,10 +65,10 @@ def sample(name: str) -> Sequence[Structure]:
     return SAMPLES[name]()
 
 
-def batch(structures: int, units: int) -> list[Structure]:
+def binary_trees(count: int, nodes: int) -> list[Structure]:
     """Drawn trees that all position models take: labelled, in an order, no node with more than two children."""
     generator = np.random.default_rng(0)
-    return [_binary_tree(units, generator) for _ in range(structures)]
+    return [_binary_tree(nodes, generator) for _ in range(count)]
 
 
 def _binary_tree(nodes: int, generator: np.random.Generator) -> Structure:

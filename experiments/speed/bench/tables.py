@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Row", "Table", "number"]
+__all__ = ["MISSING", "Row", "Table", "line", "number"]
+
+MISSING = "-"
+"""What stands in a cell for which there is no number."""
 
 
 @dataclass(frozen=True)

@@ -72,14 +72,13 @@ def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
     it; no garbage collection, because whose turn it would fall into is chance.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        gc.collect()
-        gc.disable()
-        try:
+    gc.disable()
+    try:
+        for _ in range(rounds):
             for name, run in runs.items():
                 start = time.process_time()
                 run()
                 times[name].append(time.process_time() - start)
-        finally:
-            gc.enable()
+    finally:
+        gc.enable()
     return {name: statistics.median(each) for name, each in times.items()}
