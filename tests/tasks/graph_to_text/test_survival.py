@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
@@ -21,28 +18,23 @@ from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.train import train
 from structpe.tasks.training.result import Result
+from tests.forking import forked
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.graph_to_text.trial import is_trial
 
-ROOT = Path(__file__).parents[3]
 
-
-def run(config: GraphToTextConfig, folder: Path, *kill: str) -> subprocess.CompletedProcess[str]:
+def run(config: GraphToTextConfig, folder: Path, *kill: str) -> tuple[int, str]:
+    """The code with which it ended, and what it said."""
     save(config, folder / "given.yaml")
-    return subprocess.run(
-        [sys.executable, "-m", "tests.tasks.graph_to_text.survivor", folder / "given.yaml", folder, *kill],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
+    words = (str(folder / "given.yaml"), str(folder), *kill)
+    code, _, err = forked(folder, "tests.tasks.graph_to_text.survivor", *words).ended()
+    return code, err
 
 
 def survived(config: GraphToTextConfig, folder: Path) -> str:
-    done = run(config, folder)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    code, err = run(config, folder)
+    assert code == 0, err
+    return err
 
 
 def seen(folder: Path, rank: int = 0) -> list[list[str]]:
@@ -75,10 +67,10 @@ def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
 
     # Batch 9 of the training, the first of its third epoch, is the 10th collated: one was for validation.
     config = tiny(killed)
-    assert run(config, killed, "collate", "10").returncode == -signal.SIGKILL
+    assert run(config, killed, "collate", "10")[0] == -signal.SIGKILL
     assert checkpoints(killed) == ["step-00000003", "step-00000006"]
     # It goes on after step 6, in the middle of an epoch; the checkpoint of step 12 gets no name.
-    assert run(config, killed, "write", "2").returncode == -signal.SIGKILL
+    assert run(config, killed, "write", "2")[0] == -signal.SIGKILL
     assert checkpoints(killed) == [".step-00000012", "step-00000006", "step-00000009"]
     told = survived(config, killed)
 

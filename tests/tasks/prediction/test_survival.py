@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,11 +17,11 @@ import pytest
 
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.runs import run_all
-from structpe.tasks.prediction.study import StudyConfig, load_study
+from structpe.tasks.prediction.study import load_study
 from structpe.tasks.prediction.train import Outcome, train
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.folder import alone
-from tests.modules import ROOT
+from tests.forking import Forked, forked
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
 
@@ -72,23 +72,13 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, capfd: pytest.Capt
     same_results(folder, tmp_path / "never")
 
 
-def started(file: Path, only: str) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "structpe", "study", str(file), "--jobs", "2", "--threads", "1", "--only", only]
-    return subprocess.Popen(
-        words,
-        cwd=ROOT,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Where tests run in the background of a shell, Ctrl-C is ignored, and children inherit that.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+def started(file: Path, only: str) -> Forked:
+    return forked(file.parent, "structpe", "study", str(file), "--jobs", "2", "--threads", "1", "--only", only)
 
 
-def until(condition: object, seconds: float = 600) -> None:
+def until(condition: Callable[[], bool], seconds: float = 600) -> None:
     end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
+    while not condition():
         assert time.monotonic() < end, "it did not come to that"
         time.sleep(0.02)
 
@@ -109,50 +99,53 @@ def alive(process: int) -> bool:
     return bool(found) and not found.startswith("Z")
 
 
-def newest(config: StudyConfig) -> dict[str, int]:
-    """The step of the newest checkpoint of each run of the study that has one."""
-    found: dict[str, int] = {}
-    for path in Path(config.out).glob("*/*/*/*/checkpoints/step-*"):
-        found[path.parts[-3]] = max(found.get(path.parts[-3], 0), int(path.name[5:]))
-    return found
+def checkpoints(run: Path) -> list[Path]:
+    return list(run.glob("checkpoints/step-*"))
 
 
-def further(config: StudyConfig, before: dict[str, int], runs: int) -> bool:
-    """Whether as many runs have a checkpoint, and one is newer than before."""
-    now = newest(config)
-    return len(now) >= runs and any(step > before.get(run, 0) for run, step in now.items())
+def far(run: Path) -> bool:
+    """Whether it has a checkpoint, or is finished already, as happens where the other's process begins late."""
+    return bool(checkpoints(run)) or (run / "result.json").exists()
 
 
 @pytest.mark.timeout(900)
 def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    training = {**TRAINING, "steps": 200, "validate_every": 50, "checkpoint_every": 5}
+    """Twice while the process of its first run begins, for which that is as any other moment; then amid both runs."""
+    training = {**TRAINING, "steps": 60, "validate_every": 20, "checkpoint_every": 5}
     file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, training=training)
     config = load_study(file)
-    ways = ((signal.SIGINT, 130, "*/seed-0", 1), (signal.SIGTERM, 143, "*/seed-0", 1), (signal.SIGKILL, -9, "*", 2))
-    for way, code, only, runs in ways:
-        process, before = started(file, only), newest(config)
-        until(lambda before=before, runs=runs: further(config, before, runs))
-        mine = descendants(process.pid)
-        assert len(mine) >= 2
-        began = time.monotonic()
-        process.send_signal(way)
-        out, err = process.communicate(timeout=200)
-        assert process.returncode == code
-        assert time.monotonic() - began < 60
-        assert out == ""
-        assert "Traceback" not in err
-        if way != signal.SIGKILL:
-            assert "runs are interrupted; the same command goes on with them" in err
-        until(lambda mine=mine: not any(map(alive, mine)))
-    last = started(file, "*")
-    out, err = last.communicate(timeout=800)
-    assert last.returncode == 0, err
-    assert "| gps | rwse | 2 |" in out
     keys = config.keys()
+    for way, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        log = config.folder(keys[0]) / "log.txt"
+        log.unlink(missing_ok=True)
+        told = ended(started(file, "*/seed-0"), way, code, log.exists)
+        assert "1 runs are interrupted; the same command goes on with them" in told
+    ended(started(file, "*"), signal.SIGKILL, -9, lambda: all(far(config.folder(key)) for key in keys))
+    going = [key for key in keys if checkpoints(config.folder(key))]
+    assert going
+    code, out, err = started(file, "*").ended(800)
+    assert code == 0, err
+    assert "| gps | rwse | 2 |" in out
     for key in keys:
-        train(replace(config.run(key), out=str(tmp_path / "never" / str(key))))
-        same_results(config.folder(key), tmp_path / "never" / str(key))
-        assert "going on after step" in (config.folder(key) / "log.txt").read_text()
+        never = replace(config.run(key), out=str(tmp_path / "never" / str(key)))
+        train(replace(never, training=replace(never.training, checkpoint_every=60)))
+        same_results(config.folder(key), Path(never.out))
+        assert key not in going or "going on after step" in (config.folder(key) / "log.txt").read_text()
+
+
+def ended(study: Forked, way: signal.Signals, code: int, ready: Callable[[], bool]) -> str:
+    """What a study says that is sent a signal when it is ready; none of the processes that it started is left."""
+    until(ready)
+    mine = descendants(study.pid)
+    assert mine
+    began = time.monotonic()
+    os.kill(study.pid, way)
+    ending, out, err = study.ended()
+    assert time.monotonic() - began < 60
+    assert (ending, out) == (code, "")
+    assert "Traceback" not in err
+    until(lambda: not any(map(alive, mine)))
+    return err
 
 
 @pytest.mark.timeout(900)
