@@ -30,7 +30,7 @@ from structpe.errors import EncodingError, StoreError, undamaged
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
-__all__ = ["FORMAT", "Store", "load", "write"]
+__all__ = ["FORMAT", "Store", "fingerprint", "load", "write"]
 
 FORMAT = 1
 """Version of the layout; a store of another one is refused."""
@@ -160,6 +160,19 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     return Store(path, index, {encoding: stored[encoding] for encoding in asked})
 
 
+def fingerprint(structures: Sequence[Structure]) -> str:
+    """Tells apart lists of structures: a digest of all that encodings may look at, which is all but their names."""
+    digest = hashlib.sha256()
+    for s in structures:
+        arrays = {"edges": s.edges, "order": s.order, "owner": s.owner} | dict(sorted(s.features.items()))
+        present = {k: np.asarray(v) for k, v in arrays.items() if v is not None}
+        shapes = [(k, v.dtype.str, v.shape) for k, v in present.items()]
+        digest.update(json.dumps([s.nodes, s.relations, s.directed, s.root, s.units, shapes]).encode())
+        for array in present.values():
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 def _growing(path: Path) -> Path:
     return path.with_name(path.name + ".tmp")
 
@@ -178,7 +191,7 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
 
 
 def _write_shard(file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding]) -> dict[str, Any]:
-    whole = [FORMAT, __version__, _described(encodings), _fingerprint(structures)]
+    whole = [FORMAT, __version__, _described(encodings), fingerprint(structures)]
     # One entry: safetensors writes several in any order, and the same run shall give the same bytes.
     made_from = {"made_from": json.dumps(whole)}
     if not _holds(file, made_from):
@@ -243,19 +256,6 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
 def _tuples(value: Any) -> Any:
     """JSON has lists only; the options of an encoding are hashable, so they were tuples."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-def _fingerprint(structures: Sequence[Structure]) -> str:
-    """A digest of everything that the structures are."""
-    digest = hashlib.sha256()
-    for s in structures:
-        arrays = {"edges": s.edges, "order": s.order, "owner": s.owner} | dict(sorted(s.features.items()))
-        present = {k: np.asarray(v) for k, v in arrays.items() if v is not None}
-        shapes = [(k, v.dtype.str, v.shape) for k, v in present.items()]
-        digest.update(json.dumps([s.nodes, s.relations, s.directed, s.root, s.units, s.name, shapes]).encode())
-        for array in present.values():
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
 
 
 def _checksum(file: Path) -> str:

@@ -18,7 +18,7 @@ from structpe.encodings.base import Encoded, Encoding
 from structpe.files import whole_file
 from structpe.structure import Structure
 
-__all__ = ["Encodings", "digest", "encode", "examples"]
+__all__ = ["Encodings", "encode", "examples"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
         EncodingError: a graph lacks what an encoding needs.
         StoreError: a store is damaged.
     """
-    content = digest(graphs)
+    content = store.fingerprint(graphs)
     values, seconds = {}, 0.0
     for encoding in dict.fromkeys(encodings):
         told = hashlib.sha256(f"{content} {encoding!r}".encode()).hexdigest()[:16]
@@ -85,17 +85,3 @@ def _seconds(clock: Path) -> float:
 def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[GraphExample]:
     """The graphs of these numbers, ready for batches."""
     return [GraphExample.of(benchmark.graphs[i], encodings.of(i), np.asarray(benchmark.targets[i])) for i in numbers]
-
-
-def digest(graphs: Sequence[Structure]) -> str:
-    """Tells apart lists of graphs: all that encodings may look at."""
-    told = hashlib.sha256()
-    for graph in graphs:
-        told.update(repr((graph.size, graph.directed, graph.root, graph.relations[:1])).encode())
-        told.update(graph.edges.tobytes())
-        if graph.order is not None:
-            told.update(graph.order.tobytes())
-        for values in graph.features.values():
-            told.update(np.ascontiguousarray(values).tobytes())
-        told.update(hashlib.sha256("\0".join((*graph.nodes, *graph.relations)).encode()).digest())
-    return told.hexdigest()

@@ -26,6 +26,7 @@ import torch
 
 from structpe.benchmarks import Benchmark, Split, load
 from structpe.benchmarks.base import find
+from structpe.data.store import fingerprint
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
 from structpe.files import whole_file
 from structpe.nn.graph_model import GraphModel
@@ -33,7 +34,7 @@ from structpe.positions.build import build
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
-from structpe.tasks.prediction.examples import digest, encode, examples
+from structpe.tasks.prediction.examples import encode, examples
 from structpe.tasks.prediction.nodes import Data, node_data
 from structpe.tasks.prediction.task import Collate, Prediction
 from structpe.tasks.prediction.versions import versions
@@ -166,7 +167,7 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
     if fresh:
         _begin(folder, config, position)
     _tell(benchmark, data, model)
-    result = _fit(folder, config, task, data, digest(benchmark.graphs))
+    result = _fit(folder, config, task, data, fingerprint(benchmark.graphs))
     outcome = _score(folder, config, task, benchmark, data, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)

@@ -1,0 +1,55 @@
+"""Encodings are kept on disk for all runs: those of one list of graphs are never taken for those of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from structpe.data.store import fingerprint
+from structpe.encodings import ENCODINGS
+from structpe.structure import Structure
+from structpe.tasks.prediction.examples import encode
+
+NUMBERS = np.arange(6.0)
+GRAPH = Structure(
+    ("a", "b", "c"),
+    np.array([[0, 1], [1, 2]]),
+    ("x", "y"),
+    root=0,
+    features={"first": NUMBERS[:3], "second": NUMBERS[3:]},
+    name="file:1",
+)
+
+
+def test_graphs_that_differ_in_their_units_alone_have_encodings_of_their_own(tmp_path: Path) -> None:
+    depth = ENCODINGS["depth"]()
+    two = GRAPH.with_units(("a", "b", "c", "c"), [0, 1, 2, 2])
+    for graph, depths in ((GRAPH, [0, 1, 2]), (two, [0, 1, 2, 2])):
+        assert encode([graph], [depth], tmp_path).of(0)[depth].values.tolist() == depths
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: replace(GRAPH, features={"first": NUMBERS[3:], "second": NUMBERS[:3]}),
+        lambda: replace(GRAPH, features={"second": NUMBERS[:3], "third": NUMBERS[3:]}),
+        lambda: replace(GRAPH, features={**GRAPH.features, "first": NUMBERS[:3, None]}),
+        lambda: replace(GRAPH, nodes=("a", "b", "d")),
+        lambda: replace(GRAPH, relations=("x", "x")),
+        lambda: replace(GRAPH, edges=np.array([[0, 1], [2, 1]])),
+        lambda: replace(GRAPH, order=np.array([2, 1, 0])),
+        lambda: replace(GRAPH, root=1),
+        lambda: replace(GRAPH, directed=False),
+        lambda: GRAPH.with_units(("a", "b", "c"), [0, 1, 2]),
+    ],
+)
+def test_a_fingerprint_looks_at_all_that_encodings_may_look_at(change: Callable[[], Structure]) -> None:
+    assert fingerprint([change()]) != fingerprint([GRAPH])
+
+
+def test_a_fingerprint_does_not_look_at_names() -> None:
+    assert fingerprint([replace(GRAPH, name="elsewhere:1")]) == fingerprint([GRAPH])
