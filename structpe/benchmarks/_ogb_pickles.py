@@ -4,9 +4,7 @@
 of NumPy arrays, and its safe reader cannot read the protocol (4) in which ``ogb`` writes the processed data sets.
 Reading them as full pickles would run whatever a file says. Here a file is read in one of two ways:
 
-- It holds no tensors: by an unpickler that knows the names in :data:`ALLOWED` and no other. Behind these are not
-  NumPy's functions but stand-ins that make arrays and numbers of booleans, integers and floats only, because
-  NumPy's own trust the description of a dtype that a file gives them.
+- It holds no tensors: by an unpickler that knows the names in :data:`ALLOWED` and no other.
 - It holds tensors (those of the loaders for PyTorch Geometric): by torch's safe reader, with the same stand-ins and
   the four classes that such files need.
 """
@@ -23,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from structpe.benchmarks._unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.errors import ReadError
 
 __all__ = ["load", "save"]
@@ -44,9 +43,11 @@ def load(file: str | Path, *_: object) -> Any:
                 return _tensors(file)
             (content,) = (name for name in names if re.fullmatch(r"[^/]+/data\.pkl", name))
             with archive.open(content) as stream:
-                return _Unpickler(stream).load()
+                return Unpickler(stream, ALLOWED, "file of OGB").load()
     except FileNotFoundError:
         raise ReadError("there is no such file; fetch the whole data set").at(str(file)) from None
+    except Refused as refused:
+        raise ReadError(f"{refused}; {AGAIN}").at(str(file)) from None
     except (ReadError, MemoryError) as error:
         raise error.at(str(file)) if isinstance(error, ReadError) else error from None
     except Exception as error:  # a damaged pickle may raise anything
@@ -65,70 +66,28 @@ def save(content: object, file: str | Path, **options: Any) -> None:
         draft.unlink(missing_ok=True)
 
 
-class _Type:
-    """A dtype: booleans, integers, floats."""
-
-    def __init__(self, code: object, *_: object) -> None:
-        if not isinstance(code, str) or not re.fullmatch(r"b1|[iu][1248]|f[248]", code):
-            raise ReadError(f"the file holds values of dtype {code!r}, OGB's are numbers; {AGAIN}")
-        self.code, self.order = code, "="
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = {"<": "<", ">": ">", "|": "|", "=": "="}[state[1]]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.order + self.code)
-
-
-class _Array(np.ndarray[Any, Any]):
-    """An array whose dtype is a :class:`_Type`."""
-
-    def __new__(cls, *_: object) -> _Array:
-        """An empty one, whatever a file asks for: NumPy's own would take its bytes for addresses of objects."""
-        return super().__new__(cls, (0,))
-
-    def __setstate__(self, state: Any) -> None:
-        version, shape, kind, fortran, content = state
-        if type(kind) is not _Type or type(content) is not bytes:
-            raise ReadError(f"the file holds an array that is none of numbers; {AGAIN}")
-        super().__setstate__((version, shape, kind.dtype, fortran, content))  # checks that shape and content fit
-
-
-class _Function:
-    """A function that a pickle may call. A class, as attributes of a plain function could be set by a pickle."""
-
-    def __setstate__(self, state: object) -> None:
-        raise ReadError(f"the file gives a function a state; {AGAIN}")
-
-
-class _Empty(_Function):
-    def __new__(cls, *_: object) -> _Array:  # type: ignore[misc]
-        return _Array()
-
-
-class _Scalar(_Function):
-    def __new__(cls, kind: _Type, content: bytes) -> np.generic:  # type: ignore[misc]
+class _Scalar(Function):
+    def __new__(cls, kind: Type, content: bytes) -> np.generic:  # type: ignore[misc]
         (number,) = np.frombuffer(content, kind.dtype)
         return number  # type: ignore[no-any-return]
 
 
-class _Bytes(_Function):
+class _Bytes(Function):
     def __new__(cls, text: str, codec: str) -> bytes:  # type: ignore[misc]
         if codec != "latin1":
-            raise ReadError(f"the file holds bytes as {codec!r}; {AGAIN}")
+            raise Refused(f"the file holds bytes as {codec!r}")
         return text.encode("latin-1")
 
 
-class _NoBytes(_Function):
+class _NoBytes(Function):
     def __new__(cls) -> bytes:  # type: ignore[misc]
         return b""
 
 
 ALLOWED: dict[tuple[str, str], type] = {
-    ("numpy", "dtype"): _Type,
-    ("numpy", "ndarray"): _Array,
-    **{(f"numpy.{core}.multiarray", "_reconstruct"): _Empty for core in ("_core", "core")},
+    ("numpy", "dtype"): Type,
+    ("numpy", "ndarray"): Array,
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): Empty for core in ("_core", "core")},
     **{(f"numpy.{core}.multiarray", "scalar"): _Scalar for core in ("_core", "core")},
     ("_codecs", "encode"): _Bytes,
     **{(builtins, "bytes"): _NoBytes for builtins in ("builtins", "__builtin__")},
@@ -137,13 +96,6 @@ ALLOWED: dict[tuple[str, str], type] = {
 
 The last two are how protocol 2 writes bytes: some as text, and none as ``bytes()``.
 """
-
-
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> type:
-        if (module, name) not in ALLOWED:
-            raise ReadError(f"the file names {module}.{name}, which no file of OGB needs; {AGAIN}")
-        return ALLOWED[module, name]
 
 
 def _tensors(file: Path) -> Any:

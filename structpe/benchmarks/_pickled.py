@@ -1,13 +1,11 @@
 """Arrays that NumPy and SciPy pickled, under Python 2 too, read without running anything that a file names.
 
-A pickle may name any function and have it called. Here the few names that such files need stand for plain records of
-this module, any other name is refused, and NumPy sees nothing but the bytes, their type and their shape.
+The few names that such files need are in :data:`STANDS_FOR`, with what stands for each; any other is refused.
 """
 
 from __future__ import annotations
 
 import io
-import pickle
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from structpe.benchmarks._files import needed
+from structpe.benchmarks._unpickling import Array, Empty, Refused, Type, Unpickler
 from structpe.errors import ReadError
 
 __all__ = ["pickled_array", "pickled_lists", "pickled_matrix", "pickled_numbers"]
-
-TYPES = ("f4", "f8", "i4", "i8")
 
 
 def pickled_array(file: Path) -> NDArray[Any]:
@@ -31,12 +28,11 @@ def pickled_array(file: Path) -> NDArray[Any]:
         ReadError: the file is missing or damaged, or holds another thing.
     """
     record = _loaded(file)
-    if not isinstance(record, _Array):
+    if not isinstance(record, Array):
         raise _wrong("an array was", record).at(str(file))
-    try:
-        return record.value
-    except AttributeError as error:  # of an array whose numbers are not in the file
-        raise _damaged(error).at(str(file)) from None
+    if not record.filled:
+        raise ReadError("the array of the file has no numbers; bring back the original").at(str(file))
+    return record.view(np.ndarray)
 
 
 def pickled_matrix(file: Path) -> sparse.csr_matrix:
@@ -86,33 +82,9 @@ def pickled_numbers(file: Path) -> dict[str, NDArray[np.int64]]:
 def _whole(value: Any, file: Path) -> NDArray[np.int64]:
     if type(value) is list and all(type(each) is int for each in value):
         return np.array(value, dtype=np.int64)
-    if not isinstance(value, _Array) or "value" not in vars(value) or value.value.dtype.kind != "i":
+    if not isinstance(value, Array) or not value.filled or value.dtype.kind != "i":
         raise _wrong("whole numbers were", value).at(str(file))
-    return value.value.astype(np.int64)
-
-
-class _Type:
-    """A number type: its code, and from its state the order of its bytes."""
-
-    def __init__(self, code: str, *_: Any) -> None:
-        if code not in TYPES:
-            raise ValueError(f"numbers of type {code!r}; {', '.join(TYPES)} are known")
-        self.code, self.order = code, "<"
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.order = {"<": "<", ">": ">"}[state[1]]
-
-
-class _Array:
-    """An array: its state is a version, a shape, a type, whether columns come first, and the bytes."""
-
-    value: NDArray[Any]
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        _, shape, kind, columns_first, data = state
-        content = data.encode("latin1") if isinstance(data, str) else data  # a str was written under Python 2
-        numbers = np.frombuffer(content, dtype=np.dtype(kind.order + kind.code))
-        self.value = numbers.reshape(shape, order="F" if columns_first else "C")
+    return value.view(np.ndarray).astype(np.int64)
 
 
 class _Matrix:
@@ -124,45 +96,30 @@ class _Matrix:
         self.state = state
 
     def value(self) -> sparse.csr_matrix:
-        data, indices, starts = (self.state[name].value for name in ("data", "indices", "indptr"))
+        data, indices, starts = (self.state[name].view(np.ndarray) for name in ("data", "indices", "indptr"))
         matrix = sparse.csr_matrix((data, indices, starts), shape=self.state["_shape"])
         # Indices out of range would be read from memory that is not the matrix's.
         matrix.check_format(full_check=True)
         return matrix
 
 
-class _Empty:
-    """What a file calls to make an array. A class, as a pickle could set attributes of a plain function."""
-
-    def __new__(cls, kind: type[_Array], *_: Any) -> _Array:  # type: ignore[misc]
-        if kind is not _Array:
-            raise TypeError("an array of another kind than NumPy's own")
-        return _Array()
-
-
-STANDS_FOR = {
-    ("numpy.core.multiarray", "_reconstruct"): _Empty,
-    ("numpy._core.multiarray", "_reconstruct"): _Empty,
-    ("numpy", "ndarray"): _Array,
-    ("numpy", "dtype"): _Type,
+STANDS_FOR: dict[tuple[str, str], type] = {
+    ("numpy.core.multiarray", "_reconstruct"): Empty,
+    ("numpy._core.multiarray", "_reconstruct"): Empty,
+    ("numpy", "ndarray"): Array,
+    ("numpy", "dtype"): Type,
     ("scipy.sparse.csr", "csr_matrix"): _Matrix,
     ("collections", "defaultdict"): defaultdict,
     ("__builtin__", "list"): list,
 }
 
 
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in STANDS_FOR:
-            raise ReadError(
-                f"the file would load {module}.{name}, which no data needs; do not use it, bring back the original"
-            )
-        return STANDS_FOR[module, name]
-
-
 def _loaded(file: Path) -> Any:
     try:
-        return _Unpickler(io.BytesIO(needed(file).read_bytes()), encoding="latin1").load()
+        content = io.BytesIO(needed(file).read_bytes())
+        return Unpickler(content, STANDS_FOR, "data", encoding="latin1").load()
+    except Refused as refused:
+        raise ReadError(f"{refused}; do not use it, bring back the original").at(str(file)) from None
     except ReadError as error:
         raise error if error.places else error.at(str(file)) from None
     except Exception as error:  # a damaged pickle may fail in any way

@@ -64,9 +64,9 @@ def test_what_a_file_names_is_not_run(graphs, place, name, with_tensors):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (np.array([{}, []], dtype=object), "the file holds values of dtype 'O8', OGB's are numbers"),
-        (np.array(["a"]), "the file holds values of dtype 'U1', OGB's are numbers"),
-        (np.zeros(2, dtype=[("a", int), ("b", object)]), "the file holds values of dtype 'V16', OGB's are numbers"),
+        (np.array([{}, []], dtype=object), "the file holds values of dtype 'O8', numbers are needed"),
+        (np.array(["a"]), "the file holds values of dtype 'U1', numbers are needed"),
+        (np.zeros(2, dtype=[("a", int), ("b", object)]), "the file holds values of dtype 'V16', numbers are needed"),
         (Malice(np.dtype, None), "the file holds values of dtype None"),
     ],
 )

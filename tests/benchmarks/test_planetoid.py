@@ -132,19 +132,40 @@ class Command:
 @pytest.mark.parametrize(
     ("part", "value", "message"),
     [
-        ("graph", Command(), "ind.cora.graph: the file would load posix.system, which no data needs; do not use it"),
-        ("allx", sparse.coo_matrix(np.eye(2)), "the file would load scipy.sparse._coo.coo_matrix, which no data"),
+        ("graph", Command(), "ind.cora.graph: the file names posix.system, which no data needs; do not use it"),
+        ("allx", sparse.coo_matrix(np.eye(2)), "the file names scipy.sparse._coo.coo_matrix, which no data"),
         ("allx", np.eye(2), "ind.cora.allx: a sparse matrix was expected, the file holds: array; bring"),
         ("ally", {0: [1]}, "ind.cora.ally: an array was expected, the file holds: dict; bring"),
         ("graph", {0: [0.5]}, "ind.cora.graph: lists of whole numbers were expected, the file holds: dict; bring"),
         ("graph", {0: [1], 2: []}, "ind.cora.graph: 2 papers are not numbered 0..1"),
         ("graph", {0: [-1], 1: []}, "ind.cora.graph: 2 papers are not numbered 0..1"),
         ("ty", one_hot(0, 1), "ind.cora.ty: rows of shape (2, 3) after (503, 3) do not fit 3 tested papers from"),
-        ("ally", np.array([None]), "ind.cora.ally: the file is damaged (ValueError: numbers of type 'O8'; f4, f8, i4"),
+        ("ally", np.array([None]), "ind.cora.ally: the file holds values of dtype 'O8', numbers are needed; do"),
     ],
 )
 def test_what_does_not_belong_into_a_file_is_refused(folder, part, value, message):
     dump(folder / f"ind.cora.{part}", value)
+    with pytest.raises(ReadError) as caught:
+        load("cora", folder)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pickled", "message"),
+    [
+        (b"cnumpy\nndarray\n(K\x01\x85X\x01\x00\x00\x00OC\x08" + b"\x11" * 8 + b"tR.", "the array of the file has no"),
+        (
+            b"cnumpy\nndarray\nK\x01\x85\x81(K\x01K\x02\x85K\x01K\x00C\x00tb.",
+            "an array that is none of numbers; do not",
+        ),
+        (
+            b"cnumpy.core.multiarray\n_reconstruct\n)\x81(K\x01K\x01\x85cnumpy\ndtype\nC\x02U1\x85RK\x00C\x00tb.",
+            "b'U1'",
+        ),
+    ],
+)
+def test_what_stands_for_arrays_makes_no_others(folder, pickled, message):
+    (folder / "ind.cora.ally").write_bytes(pickle.PROTO + b"\x03" + pickled)
     with pytest.raises(ReadError) as caught:
         load("cora", folder)
     assert message in str(caught.value)
