@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 from structpe.errors import ReadError
 from structpe.readers import _text
+from structpe.structure import Ids
 
-__all__ = ["array", "arrays", "lines", "needed"]
+__all__ = ["array", "arrays", "indices", "lines", "lists_of_indices", "needed"]
+
+DIGITS = 20
+"""A number with as many is none of the things in a file."""
 
 
 def needed(file: Path) -> Path:
@@ -79,3 +83,44 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
         yield from _text.lines(needed(file))
     except ReadError as error:
         raise error.at(str(file)) if error.places else error from None
+
+
+def indices(file: Path, below: int, what: str) -> Ids:
+    """Indices, of a part of a split say.
+
+    Args:
+        file: a text of whole numbers 0..below - 1, each at most once, apart by blanks and ends of lines.
+        below: how many things they number.
+        what: these are, for errors.
+
+    Raises:
+        ReadError: the file is missing or empty, or has something else than such numbers.
+    """
+    seen: set[int] = set()
+    found = [number for place, line in lines(file) for number in _indices(file, place, line.split(), below, what, seen)]
+    if not found:
+        raise _no_indices(file, below, what, "the file is empty")
+    return np.array(found, dtype=np.int64)
+
+
+def lists_of_indices(file: Path, below: int, what: str) -> list[Ids]:
+    """The same where each line is a list of its own, its numbers apart by commas."""
+    return [
+        np.array(list(_indices(file, place, line.split(","), below, what, set())), dtype=np.int64)
+        for place, line in lines(file)
+    ]
+
+
+def _indices(file: Path, line: int, words: list[str], below: int, what: str, seen: set[int]) -> Iterator[int]:
+    for word in words:
+        number = int(word) if word.strip().isdecimal() and len(word) < DIGITS else below
+        if number >= below or number in seen:
+            again = " a second time" if number in seen else ""
+            raise _no_indices(file, below, what, f"{_text.shown(word)} is given{again}", f"line {line}")
+        seen.add(number)
+        yield number
+
+
+def _no_indices(file: Path, below: int, what: str, given: str, *places: str) -> ReadError:
+    needed = f"numbers of {what} from 0..{below - 1}, each once, are needed"
+    return ReadError(f"{given}; {needed}; bring back the original").at(str(file), *places)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.benchmarks._files import lines
+from structpe.benchmarks._files import lists_of_indices
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.errors import ReadError
-from structpe.structure import Ids, Structure
+from structpe.structure import Structure
 from structpe.transforms.numbering import renumbered
 
 __all__ = ["SKIPS", "circle", "csl"]
@@ -64,7 +64,7 @@ def circle(skip: int, loops: bool = False) -> Structure:
 
 def _folds(folder: Path) -> tuple[Split, ...]:
     files = [folder / f"CSL_{part}.index" for part in ("train", "val", "test")]
-    parts = [_lines(file) for file in files]
+    parts = [lists_of_indices(file, GRAPHS, "graphs") for file in files]
     for file, part in zip(files, parts, strict=True):
         if len(part) != len(parts[0]):
             raise ReadError(f"there are {len(part)} folds, but {len(parts[0])} in {files[0].name}").at(str(file))
@@ -74,16 +74,4 @@ def _folds(folder: Path) -> tuple[Split, ...]:
             raise ReadError(
                 f"fold {number} does not share out the graphs 0..{GRAPHS - 1}, each once; bring back the original"
             ).at(str(folder))
-    return folds
-
-
-def _lines(file: Path) -> list[Ids]:
-    folds = []
-    for number, line in lines(file):
-        try:
-            folds.append(np.array([int(text) for text in line.split(",")], dtype=np.int64))
-        except ValueError:
-            raise ReadError("numbers of graphs apart by commas are needed; bring back the original").at(
-                str(file), f"line {number}"
-            ) from None
     return folds

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from structpe.benchmarks._files import needed
+from structpe.benchmarks._files import indices, needed
 from structpe.benchmarks._scaffolds import scaffold_split
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
@@ -66,7 +66,8 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
     ``..._test.idx`` with row numbers, the first row after the header being 0.
     """
     reading = _reading(folder, "hiv", skip=False)
-    numbers = Split(*(_numbers(folder / f"hiv_scaffold_{part}.idx") for part in Split._fields))
+    files = (folder / f"hiv_scaffold_{part}.idx" for part in Split._fields)
+    numbers = Split(*(indices(file, len(reading), "rows") for file in files))
     named = np.sort(np.concatenate(numbers))
     if not np.array_equal(named, np.arange(len(reading))):
         raise ReadError(
@@ -144,13 +145,4 @@ def _value(cells: Mapping[str, str], column: str, where: str) -> float:
     except ValueError:
         raise ReadError(f"{text!r} in column {column!r} is no number; correct it, or leave the cell empty").at(
             where
-        ) from None
-
-
-def _numbers(file: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    try:
-        return np.array(needed(file).read_text(encoding="utf-8").split(), dtype=np.int64)
-    except (ValueError, OverflowError) as error:
-        raise ReadError(f"no list of row numbers, one on each line ({error}); bring back the original").at(
-            str(file)
         ) from None

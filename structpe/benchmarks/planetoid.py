@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from structpe.benchmarks._files import lines
+from structpe.benchmarks._files import indices
 from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Numbers
@@ -71,7 +71,7 @@ def pubmed(folder: Path, normalise: bool = True, drawn: int | None = None) -> Be
 def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int | None) -> Benchmark:
     file = {part: folder / f"ind.{name}.{part}" for part in ("allx", "ally", "tx", "ty", "y", "graph", "test.index")}
     edges, size = _edges(file["graph"])
-    tested = _numbers(file["test.index"], size)
+    tested = indices(file["test.index"], size, "papers")
     words, tested_words = (pickled_matrix(file[part]).toarray().astype(np.float32) for part in ("allx", "tx"))
     features = _placed(words, tested_words, tested, size, file["tx"])
     classes = _placed(pickled_array(file["ally"]), pickled_array(file["ty"]), tested, size, file["ty"])
@@ -134,18 +134,6 @@ def _edges(file: Path) -> tuple[Ids, int]:
     citing = np.repeat(list(lists), [len(others) for others in lists.values()])
     pairs = np.sort(np.stack([citing, np.array(cited, dtype=np.int64)], axis=1), axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0), size
-
-
-def _numbers(file: Path, size: int) -> Ids:
-    try:
-        numbers = np.array([int(text) for _, line in lines(file) for text in line.split()], dtype=np.int64)
-    except ValueError:
-        raise ReadError("a number of a paper in each line is needed; bring back the original").at(str(file)) from None
-    if not len(numbers) or len(np.unique(numbers)) < len(numbers) or numbers.min() < 0 or numbers.max() >= size:
-        raise ReadError(f"numbers of papers from 0..{size - 1}, each once, are needed; bring back the original").at(
-            str(file)
-        )
-    return numbers
 
 
 def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, file: Path) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structpe.benchmarks._files import lines
+from structpe.benchmarks._files import indices, lines
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ReadError
@@ -112,7 +112,8 @@ def _rows(file: Path) -> Iterator[tuple[int, list[int]]]:
 def _folds(folder: Path, count: int) -> tuple[Split, ...]:
     """Fold k tests test part k, selects by the next test part, and trains by the rest of training part k."""
     trained, tested = (
-        [_numbers(folder / f"{part}_idx-{k}.txt", count) for k in range(1, FOLDS + 1)] for part in ("train", "test")
+        [np.sort(indices(folder / f"{part}_idx-{k}.txt", count, "graphs")) for k in range(1, FOLDS + 1)]
+        for part in ("train", "test")
     )
     folds = []
     for k, (train, test) in enumerate(zip(trained, tested, strict=True)):
@@ -123,16 +124,6 @@ def _folds(folder: Path, count: int) -> tuple[Split, ...]:
             ).at(str(folder))
         folds.append(Split(np.setdiff1d(train, valid), valid, test))
     return tuple(folds)
-
-
-def _numbers(file: Path, count: int) -> Ids:
-    rows = list(_rows(file))
-    numbers = np.array([number for _, row in rows for number in row], dtype=np.int64)
-    if not len(numbers) or len(np.unique(numbers)) < len(numbers) or numbers.min() < 0 or numbers.max() >= count:
-        raise ReadError(f"numbers of graphs from 0..{count - 1}, each once, are needed; bring back the original").at(
-            str(file)
-        )
-    return np.sort(numbers)
 
 
 def _error(file: Path, line: int, message: str) -> ReadError:

@@ -57,12 +57,17 @@ def test_rows_are_molecules_with_features(folder):
         ),
         ("hiv.csv", TABLE.replace("CCO", "CC(", 1), "hiv.csv: item 1: line 2: 'CC(' is not a molecule"),
         ("hiv_scaffold_valid.idx", None, "there is no file hiv_scaffold_valid.idx in"),
-        ("hiv_scaffold_valid.idx", "one\n", "hiv_scaffold_valid.idx: no list of row numbers, one on each line"),
+        (
+            "hiv_scaffold_valid.idx",
+            "one\n",
+            "hiv_scaffold_valid.idx: line 1: 'one' is given; numbers of rows from 0..3, ",
+        ),
+        ("hiv_scaffold_valid.idx", "9" * 5000, "line 1: '9999"),
         ("hiv_scaffold_valid.idx", "2\n", "the three .idx files name 4 rows (3 of them different) of the 4 in hiv.csv"),
         (
             "hiv_scaffold_valid.idx",
             "",
-            "the three .idx files name 3 rows (3 of them different) of the 4 in hiv.csv; the",
+            "hiv_scaffold_valid.idx: the file is empty; numbers of rows from 0..3, each once, are needed",
         ),
     ],
 )

@@ -184,9 +184,9 @@ def test_indices_that_lead_out_of_a_matrix_are_refused(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("503 x", "ind.cora.test.index: a number of a paper in each line is needed"),
-        ("503 503 504", "ind.cora.test.index: numbers of papers from 0..506, each once, are needed"),
-        ("503 504 507", "ind.cora.test.index: numbers of papers from 0..506, each once, are needed"),
+        ("503 x", "ind.cora.test.index: line 1: 'x' is given; numbers of papers from 0..506, each once, are"),
+        ("503 503 504", "ind.cora.test.index: line 1: '503' is given a second time; numbers of papers from 0..506"),
+        ("503 504\n507", "ind.cora.test.index: line 2: '507' is given; numbers of papers from 0..506, each once"),
         ("502 503 504", "ind.cora.tx: rows of shape (3, 4) after (503, 4) do not fit 3 tested papers from number 502"),
     ],
 )

@@ -81,8 +81,8 @@ def test_damaged_graphs_are_named(folder, text, message):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("test_idx-3.txt", "4 21", "test_idx-3.txt: numbers of graphs from 0..20, each once, are needed"),
-        ("test_idx-3.txt", "4 4", "test_idx-3.txt: numbers of graphs from 0..20, each once, are needed"),
+        ("test_idx-3.txt", "4\n21", "test_idx-3.txt: line 2: '21' is given; numbers of graphs from 0..20, each once"),
+        ("test_idx-3.txt", "4 4", "test_idx-3.txt: line 1: '4' is given a second time; numbers of graphs from 0..20"),
         ("test_idx-3.txt", "4 6", "fold 3 trains by what it tests, or lacks what the next fold tests"),
         ("train_idx-3.txt", "0 1 2", "fold 3 trains by what it tests, or lacks what the next fold tests"),
         ("train_idx-10.txt", None, "there is no file train_idx-10.txt in"),
