@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,9 +141,18 @@ def _value(cells: Mapping[str, str], column: str, where: str) -> float:
     if column not in cells:
         raise ReadError(f"there is no column {column!r}; the table has {', '.join(map(repr, cells))}").at(where)
     text = cells[column].strip()
+    value = _number(text) if text else None
+    if text and value is None:
+        raise ReadError(
+            f"{text!r} in column {column!r} is no finite number; correct it, or leave the cell empty if it is not known"
+        ).at(where)
+    return math.nan if value is None else value
+
+
+def _number(text: str) -> float | None:
+    """A number that targets can hold, as float32."""
     try:
-        return float(text) if text else float("nan")
+        value = float(text)
     except ValueError:
-        raise ReadError(f"{text!r} in column {column!r} is no number; correct it, or leave the cell empty").at(
-            where
-        ) from None
+        return None
+    return value if abs(value) <= float(np.finfo(np.float32).max) else None

@@ -53,8 +53,12 @@ def test_rows_are_molecules_with_features(folder):
         (
             "hiv.csv",
             TABLE.replace("CI,0", "CI,yes", 1),
-            "hiv.csv:1: 'yes' in column 'HIV_active' is no number; correct",
+            "hiv.csv:1: 'yes' in column 'HIV_active' is no finite number; correct it, or leave the cell empty",
         ),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,inf"), "hiv.csv:2: 'inf' in column 'HIV_active' is no finite number"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,1e999"), "hiv.csv:2: '1e999' in column 'HIV_active' is no finite"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,-1e39"), "hiv.csv:2: '-1e39' in column 'HIV_active' is no finite"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,NaN"), "hiv.csv:2: 'NaN' in column 'HIV_active' is no finite"),
         ("hiv.csv", TABLE.replace("CCO", "CC(", 1), "hiv.csv: item 1: line 2: 'CC(' is not a molecule"),
         ("hiv_scaffold_valid.idx", None, "there is no file hiv_scaffold_valid.idx in"),
         (
