@@ -40,6 +40,7 @@ from structpe.tasks.prediction.task import Collate, Prediction
 from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import alone, check_devices, clear, device_of, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
@@ -158,7 +159,7 @@ def _named(config: PredictionConfig, key: str, make: Any) -> Any:
 
 def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> Outcome:
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
-    split = _split(config, benchmark)
+    metric, split = _metric(config, benchmark), _split(config, benchmark)
     position = _position(folder, config, benchmark, split, fresh)
     torch.manual_seed(config.training.seed)
     model = _model(config, benchmark, position)
@@ -167,12 +168,21 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
     if fresh:
         _begin(folder, config, position)
     _tell(benchmark, data, model)
-    result = _fit(folder, config, task, data, fingerprint(benchmark.graphs))
+    training = replace(config.training, metric=metric)
+    result = _fit(folder, training, task, data, fingerprint(benchmark.graphs))
     outcome = _score(folder, config, task, benchmark, data, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     say(f"{folder}: finished: {outcome}")
     return outcome
+
+
+def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:
+    """What decides which model is best. Asked before graphs are encoded, which may take minutes."""
+    official, given = benchmark.objective.metric, config.training.metric
+    if given not in ("official", "loss", official):
+        raise ConfigError(f"training.metric takes 'official', 'loss' or {official!r}; given is {given!r}")
+    return official if given == "official" else given
 
 
 def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
@@ -227,18 +237,11 @@ def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
     whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
 
 
-def _fit(folder: Path, config: PredictionConfig, task: Prediction, data: Data, content: str) -> Result:
+def _fit(folder: Path, training: TrainingConfig, task: Prediction, data: Data, content: str) -> Result:
     try:
         from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
     except ModuleNotFoundError as missing:
         raise MissingExtra(str(missing.name), "bench") from missing
-    training = config.training
-    if training.metric == "official":
-        training = replace(training, metric=task.objective.metric)
-    elif training.metric not in ("loss", task.objective.metric):
-        raise ConfigError(
-            f"training.metric takes 'official', 'loss' or {task.objective.metric!r}; given is {training.metric!r}"
-        )
     plan = Plan(data.sizes, training.batch_size, training.seed, training.devices, content)
     count = training.steps * training.accumulate
     return fit(task, Batches(data.train, plan, data.collate, count, workers=training.workers), training, folder)

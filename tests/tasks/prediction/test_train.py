@@ -201,6 +201,13 @@ def test_what_cannot_be_trained(changed: Any, error: type[Exception], message: s
     assert message in str(caught.value)
 
 
+def test_a_metric_that_there_is_not_is_told_before_graphs_are_encoded(tmp_path: Path) -> None:
+    config = single(tmp_path, training={"metric": "accuracy"})
+    with pytest.raises(ConfigError, match=r"^training\.metric takes 'official', 'loss' or 'mae'; given is 'accuracy'$"):
+        train(config)
+    assert not (Path(config.out).parent / "encodings").exists()
+
+
 def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     config = single(tmp_path)
     with pytest.raises(ReadError, match=r"data: benchmark 'zinc-stand-in': there is no folder nowhere; give the one"):
