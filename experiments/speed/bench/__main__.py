@@ -27,7 +27,7 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser("bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="encodings and position models; by default all")
-    parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 15 in the three tables")
+    parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 9 in the three tables")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and measure nothing")
     given = parser.parse_args()
     if given.rounds is not None and given.rounds < 1:

@@ -67,7 +67,7 @@ def _expm(matrix: csr_array) -> Floats:
 
 
 SPECTRA = (
-    # The graph as a whole, as theirs do. DGL's lap_pe asks its solver for two digits only, so that it is no peer.
+    # The graph as a whole, as theirs do. DGL's lap_pe asks its solver for two digits only, and would not pass.
     Quantity(
         Laplacian(VECTORS, components=False),
         _ours,

@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 __all__ = ["Disagreement", "Way", "check", "medians"]
 
 
+TURN = 0.02
+"""Seconds of CPU time that a turn takes at the least."""
+
+LONGEST = 10.0
+"""Seconds of CPU time that the rounds of one row may take; what takes seconds is known well enough after two."""
+
+
 class Disagreement(Exception):
     """Two ways have computed different things, so that their times say nothing of one another."""
 
@@ -69,16 +76,28 @@ def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
     """Seconds of CPU time of each: the medians of rounds in which they take turns.
 
     Turns, because a busy machine then slows all alike; time of the processor, because other programs do not count in
-    it; no garbage collection, because whose turn it would fall into is chance.
+    it; no garbage collection, because whose turn it would fall into is chance. What is quick runs several times in its
+    turn, as the first time finds memory and caches as another has left them. After :data:`LONGEST` no round begins.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
+    begun = time.process_time()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in runs.items():
-                start = time.process_time()
-                run()
-                times[name].append(time.process_time() - start)
+                times[name] += _turn(run)
+            if time.process_time() - begun > LONGEST:
+                break
     finally:
         gc.enable()
     return {name: statistics.median(each) for name, each in times.items()}
+
+
+def _turn(run: Callable[[], object]) -> list[float]:
+    """Seconds of each of as many runs as fill a turn, one at least."""
+    found: list[float] = []
+    while sum(found) < TURN:
+        start = time.process_time()
+        run()
+        found.append(time.process_time() - start)
+    return found
