@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -19,6 +20,8 @@ __all__ = ["RandomWalk"]
 _DENSE = 500  # up to this many nodes powers of a dense matrix are faster than walks from blocks of nodes
 _BLOCK = 256
 _CELLS = 1 << 22
+_SECONDS = 1e-9
+"""For each start, place or edge, and step on a large graph: 0.5 to 1.0 on random graphs of 5,000 to 20,000 nodes."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,16 @@ class RandomWalk(Encoding, name="random-walk"):
     is what isolated nodes get. LSPE writes A D^-1, whose powers have the same diagonals where A is symmetric. All units
     of a node have its vector.
 
+    Walks begin at each node and follow all edges, so a large graph takes time nodes x edges x steps. What would take
+    longer than ``minutes``, by an estimate for one core, is refused before it is begun.
+
     A directed graph without cycles gives zeros alone, unless edges are walked both ways. Nodes that an automorphism
     exchanges have the same vector.
 
     Args:
         steps: number of steps; computed in float64.
         undirected: walk edges both ways, whatever the structure says: max(A, A^T) in place of A.
+        minutes: the longest that one graph may take, roughly; it changes no value.
     """
 
     arity = 1
@@ -43,9 +50,10 @@ class RandomWalk(Encoding, name="random-walk"):
 
     steps: int = 16
     undirected: bool = False
+    minutes: int = 10
 
     def __post_init__(self) -> None:
-        check_sizes(self, steps=self.steps)
+        check_sizes(self, steps=self.steps, minutes=self.minutes)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -53,6 +61,8 @@ class RandomWalk(Encoding, name="random-walk"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         if self.undirected:
             structures = [_both_ways(s) for s in structures]
+        for structure in structures:
+            self._check_time(structure)
         result: dict[int, NDArray[np.float64]] = {}
         small = sorted((s.size, i) for i, s in enumerate(structures) if s.size <= _DENSE)
         for size, group in groupby(small, key=lambda item: item[0]):
@@ -64,6 +74,17 @@ class RandomWalk(Encoding, name="random-walk"):
             if structure.size > _DENSE:
                 result[i] = _sparse_returns(structure, self.steps)
         return [Encoded(of_units(s, result[i].astype(np.float32))) for i, s in enumerate(structures)]
+
+    def _check_time(self, structure: Structure) -> None:
+        edges = len(structure.edges) * (1 if structure.directed else 2)
+        minutes = _SECONDS / 60 * structure.size * (structure.size + edges) * self.steps
+        if minutes > self.minutes:
+            raise self.error(
+                structure,
+                f"{self.steps} steps from each of {structure.size} nodes along {edges} edges take about "
+                f"{math.ceil(minutes)} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the "
+                f"graph (structpe.transforms.subgraph), or give minutes: {math.ceil(minutes)} to go ahead",
+            )
 
 
 def _both_ways(structure: Structure) -> Structure:

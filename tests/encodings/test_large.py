@@ -17,8 +17,9 @@ from structpe.encodings.distance import Distance
 from structpe.encodings.expander import Expander
 from structpe.encodings.laplacian import Laplacian
 from structpe.encodings.neighbours import Neighbours
+from structpe.encodings.random_walk import RandomWalk
 from structpe.errors import EncodingError
-from structpe.structure import Structure
+from structpe.structure import Structure, path
 
 CUBIC = ("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian")
 N = MOST_NODES + 1
@@ -40,6 +41,34 @@ def test_encodings_of_all_pairs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(EncodingError, match="'distance' takes a matrix with a number for each pair"):
             asked()
     assert not (tmp_path / "s").exists()
+
+
+def drawn(nodes: int, edges: int) -> Structure:
+    ends = np.random.default_rng(0).integers(0, nodes, (edges, 2))
+    return Structure(("",) * nodes, ends, directed=False, name="graph:1")
+
+
+def test_walks_that_would_take_hours_are_refused(tmp_path: Path) -> None:
+    arxiv = drawn(169_343, 1_166_243)
+    message = (
+        r"graph:1: encoding 'random-walk': 20 steps from each of 169343 nodes along 2332486 edges take "
+        r"about 142 minutes, and 10 are allowed; take fewer steps, encode parts of the graph .* or give minutes: 142"
+    )
+    with pytest.raises(EncodingError, match=message):
+        encode([path("ab"), arxiv], [RandomWalk(steps=20)])
+    with pytest.raises(EncodingError, match="about 29 minutes, and 28 are allowed"):
+        store.write(tmp_path / "s", [arxiv], [RandomWalk(steps=4, minutes=28)])
+
+
+@pytest.mark.parametrize(("nodes", "edges", "steps"), [(10_000, 39_402, 20), (20_000, 100_000, 16)])
+def test_walks_that_take_seconds_or_a_minute_are_not(nodes: int, edges: int, steps: int) -> None:
+    RandomWalk(steps=steps)._check_time(drawn(nodes, edges))
+
+
+def test_a_longer_time_can_be_allowed() -> None:
+    walk = RandomWalk(steps=20, minutes=142)
+    walk._check_time(drawn(169_343, 1_166_243))
+    assert RandomWalk(**walk.options()) == walk
 
 
 def test_encodings_of_listed_pairs_are_not() -> None:

@@ -29,6 +29,7 @@ HUGE = 10**9
         ("laplacian", "k"),
         ("magnetic-laplacian", "k"),
         ("parent-child", "width"),
+        ("random-walk", "minutes"),
         ("random-walk", "steps"),
         ("rrwp", "steps"),
         ("tabular", "most"),
