@@ -27,19 +27,19 @@ def written_out(
     """softmax(scale q k^T + bias) v over the allowed pairs; 0 for a query that is allowed none.
 
     Args:
-        q, k, v: (b, h, n, d) and (b, h, m, d).
+        q, k, v: (b, h, n, c), (b, h, m, c) and (b, h, m, d); c may exceed d, by factors.
         bias: (b or 1, h or 1, n, m).
         allowed: (b or 1, h or 1, n or 1, m), bool.
         scale: of the products.
         dropout: probability with which a weight is dropped.
     """
-    b, h, n, d = q.shape
+    b, h = q.shape[:2]
     added = q.new_zeros(()) if bias is None else bias
     if allowed is not None:
         # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
         added = added.masked_fill(~allowed, torch.finfo(q.dtype).min / 2)
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
-    q, k, v = (x.reshape(b * h, -1, d) for x in (q, k, v))
+    q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=scale, beta=float(added.ndim > 0)).softmax(-1)
-    out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).view(b, h, n, d)
+    out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).unflatten(0, (b, h))
     return out if allowed is None else out * allowed.any(-1, keepdim=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structpe.attention import attend
 from structpe.attention._few import few
-from structpe.terms import Terms
+from structpe.terms import Factor, Terms
 
 B, H, N, D = 70, 4, 20, 3
 
@@ -28,6 +28,7 @@ CASES: dict[str, Callable[[Tensor], Terms]] = {
     "bias": lambda bias: Terms(bias=(bias,)),
     "bias and padding": lambda bias: Terms(bias=(bias,), mask=(PADDING,)),
     "one bias of all": lambda bias: Terms(bias=(bias[:1, :1],), scale=0.5),
+    "factors": lambda bias: Terms(factors=(Factor(bias[..., :2], bias[..., 2:4]),), bias=(bias,), scale=0.5),
     "causal bias": lambda bias: Terms(bias=(bias,), causal=True),
 }
 
@@ -42,7 +43,7 @@ def test_it_is_what_the_reference_says(case: str, monkeypatch: pytest.MonkeyPatc
     found = []
     for kernel in ("sdpa", "dense"):
         out = attend(q, k, v, CASES[case](bias), kernel)
-        given = (q, k, v, bias) if "bias" in case else (q, k, v)
+        given = (q, k, v, bias) if "bias" in case or case == "factors" else (q, k, v)
         found.append([out, *torch.autograd.grad((out * weights).sum(), given)])
     for mine, reference in zip(*found, strict=True):
         assert mine.isfinite().all()
