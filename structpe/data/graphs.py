@@ -33,6 +33,7 @@ class GraphExample:
         edge_x: (E, k) features of each message's edge; None where there are none.
         encoded: what the encodings say.
         target: of the graph, or of each of its nodes.
+        size: n, the number of nodes.
         counted: (n,) nodes whose target counts; None where a graph has one target.
         root: node that reads out the graph, where one is asked to.
     """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.data.encode import encode
-from structpe.data.graphs import Bucket, Buckets, GraphExample, Layout, collate
+from structpe.data.graphs import Bucket, Buckets, GraphBatch, GraphExample, Layout, collate
 from structpe.encodings.distance import UndirectedDistance
 from structpe.structure import Structure
 
@@ -23,6 +26,12 @@ def example(size: int, number: int = 0, directed: bool = False, features: bool =
     told = {"x": 100 * number + np.arange(size)[:, None], "edge_x": 1000 * number + np.arange(size - 1)[:, None]}
     structure = Structure(("",) * size, edges, directed=directed, root=size - 1, features=told if features else {})
     return GraphExample.of(structure, {DISTANCE: DISTANCE.one(structure)}, np.array([float(number)]))
+
+
+@pytest.mark.parametrize("kind", [GraphExample, Bucket, Buckets, GraphBatch])
+def test_every_attribute_has_its_line(kind: type) -> None:
+    told = re.findall(r"^ {8}(\w+(?:, \w+)*): ", kind.__doc__ or "", re.MULTILINE)
+    assert [name for line in told for name in line.split(", ")] == [field.name for field in fields(kind)]
 
 
 @given(SIZES)
