@@ -99,38 +99,30 @@ def alive(process: int) -> bool:
     return bool(found) and not found.startswith("Z")
 
 
-def checkpoints(run: Path) -> list[Path]:
-    return list(run.glob("checkpoints/step-*"))
-
-
-def far(run: Path) -> bool:
-    """Whether it has a checkpoint, or is finished already, as happens where the other's process begins late."""
-    return bool(checkpoints(run)) or (run / "result.json").exists()
-
-
 @pytest.mark.timeout(900)
 def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    """Twice while the process of its first run begins, for which that is as any other moment; then amid both runs."""
+    """While the processes of its runs begin, which for these is as any other moment; then amid a run."""
     training = {**TRAINING, "steps": 60, "validate_every": 20, "checkpoint_every": 5}
     file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, training=training)
     config = load_study(file)
     keys = config.keys()
-    for way, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        log = config.folder(keys[0]) / "log.txt"
-        log.unlink(missing_ok=True)
-        told = ended(started(file, "*/seed-0"), way, code, log.exists)
-        assert "1 runs are interrupted; the same command goes on with them" in told
-    ended(started(file, "*"), signal.SIGKILL, -9, lambda: all(far(config.folder(key)) for key in keys))
-    going = [key for key in keys if checkpoints(config.folder(key))]
-    assert going
-    code, out, err = started(file, "*").ended(800)
+    folders = [config.folder(key) for key in keys]
+    for way, code, runs in ((signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 1), (signal.SIGKILL, -9, 2)):
+        logs = [folder / "log.txt" for folder in folders[:runs]]
+        for log in logs:
+            log.unlink(missing_ok=True)
+        process = started(file, "*/seed-0" if runs == 1 else "*")
+        told = ended(process, way, code, lambda logs=logs: all(log.exists() for log in logs))
+        assert way == signal.SIGKILL or "1 runs are interrupted; the same command goes on with them" in told
+    (folder, _), (key, _) = folders, keys
+    ended(started(file, "*/seed-0"), signal.SIGKILL, -9, lambda: bool(list(folder.glob("checkpoints/step-*"))))
+    code, out, err = started(file, "*/seed-0").ended(800)
     assert code == 0, err
-    assert "| gps | rwse | 2 |" in out
-    for key in keys:
-        never = replace(config.run(key), out=str(tmp_path / "never" / str(key)))
-        train(replace(never, training=replace(never.training, checkpoint_every=60)))
-        same_results(config.folder(key), Path(never.out))
-        assert key not in going or "going on after step" in (config.folder(key) / "log.txt").read_text()
+    assert "| gps | rwse | 1 |" in out
+    assert "going on after step" in (folder / "log.txt").read_text()
+    never = replace(config.run(key), out=str(tmp_path / "never"))
+    train(replace(never, training=replace(never.training, checkpoint_every=60)))
+    same_results(folder, Path(never.out))
 
 
 def ended(study: Forked, way: signal.Signals, code: int, ready: Callable[[], bool]) -> str:
