@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+import torch
+
 from tests.modules import ROOT
 
 
@@ -73,6 +75,7 @@ def _as_if_new(out: Path, err: Path) -> None:
     """As the interpreter begins a process."""
     os.chdir(ROOT)
     os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)  # threads do not survive a fork, and waiting for them would never end
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     sys.stdout, sys.stderr = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+import torch
 
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.runs import run_all
@@ -38,6 +39,7 @@ def same_results(mine: Path, theirs: Path) -> None:
 
 def killed_at_its_second_checkpoint(config: PredictionConfig) -> None:
     """For a process of its own: the checkpoint is written, but has not got its name, when the process is killed."""
+    torch.set_num_threads(1)  # threads do not survive a fork, and waiting for them would never end
     write, count = checkpoint.whole_folder, 0
 
     def told(path: Path, fill: object) -> None:
