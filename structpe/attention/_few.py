@@ -33,7 +33,7 @@ def written_out(
         scale: of the products.
         dropout: probability with which a weight is dropped.
     """
-    b, h = q.shape[:2]
+    (b, h, n, _), d = q.shape, v.shape[-1]
     added = q.new_zeros(()) if bias is None else bias
     if allowed is not None:
         # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
@@ -41,5 +41,5 @@ def written_out(
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=scale, beta=float(added.ndim > 0)).softmax(-1)
-    out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).unflatten(0, (b, h))
+    out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).view(b, h, n, d)
     return out if allowed is None else out * allowed.any(-1, keepdim=True)
