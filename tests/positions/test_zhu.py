@@ -28,6 +28,9 @@ LABELS = ("op1", "ARG1", "ARG2", "EOS")
 # Our number of each label of the golden files: <unk> <blank> None -:op1 -:ARG1 +:op1 +:ARG1 -:ARG2 +:ARG2 -:EOS +:EOS
 NUMBERS = torch.tensor([0, -1, 1, 4, 6, 5, 7, 8, 9, 10, 11])
 
+CLOSE = 2e-8
+"""Of golden numbers: below 1e-9 on the kind of processor that made them, up to 7e-9 on another (an Intel Xeon)."""
+
 SQUARE = Structure(("a", "b", "c", "d", "e"), [(0, 1), (2, 0), (1, 3), (2, 3)], ("x", "y", "x", "z"), root=0)
 
 
@@ -97,7 +100,7 @@ def test_the_authors_path_vectors(name: str) -> None:
     table = model.terms(model.prepare(positions), Site(0)).key[0].dense()[..., 0, :]
     w = given.weights("transformer.0.self_attn.linear_structure_k.")
     expected = functional.linear(given["out.structure"], w["weight"], w["bias"])
-    torch.testing.assert_close(table, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(table, expected, rtol=0, atol=CLOSE)
 
 
 @pytest.mark.parametrize("kernel", ["dense", "tables"])
@@ -109,10 +112,10 @@ def test_the_authors_attention(name: str, kernel: str) -> None:
     terms = model.terms(model.prepare(positions), Site(0))
     w = given.weights("transformer.0.self_attn.final_linear.")
     out = functional.linear(attend(q, k, v, terms, kernel).transpose(1, 2).flatten(2), w["weight"], w["bias"])
-    torch.testing.assert_close(out, given["out.attn"], rtol=0, atol=1e-9)
+    torch.testing.assert_close(out, given["out.attn"], rtol=0, atol=CLOSE)
     eye = torch.eye(64, dtype=torch.float64)[:4].expand(2, 1, 4, 64)
     weights = attend(q[:, :1], k[:, :1], eye, Terms(key=terms.key), kernel)[:, 0, :, :4]
-    torch.testing.assert_close(weights, given["out.attn_head0"], rtol=0, atol=1e-9)
+    torch.testing.assert_close(weights, given["out.attn_head0"], rtol=0, atol=CLOSE)
 
 
 # --- the same written out pair by pair ---
