@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.attention import KERNELS
 from structpe.data.edges import EdgeTypes
 from structpe.data.encode import encode, join
 from structpe.data.packing import graphs_of, pack
@@ -20,13 +19,16 @@ from structpe.data.store import write
 from structpe.errors import UnsupportedTerm
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
-from structpe.positions import MODELS, PositionModel, Positions, Site
+from structpe.positions import MODELS, PositionModel, Positions
 from structpe.structure import Structure
 from structpe.terms import Listed, Lookup, Pairs
 from tests.positions.cases import (
+    CAUSAL,
     DIMS,
+    NAMES,
     TREES,
     Around,
+    able,
     causal,
     encoded,
     labelled_path,
@@ -34,10 +36,10 @@ from tests.positions.cases import (
     noise,
     says_where,
     tolerance,
+    used,
 )
 from tests.strategies import relabelled
 
-NAMES = sorted(MODELS)
 EDGES = EdgeTypes.fit(TREES)
 COUNTS = [
     name
@@ -124,7 +126,7 @@ def test_many_graphs_in_one_row_are_as_one_by_one(name: str) -> None:
     x = [noise(1, size, 8, seed=i) for i, size in enumerate(sizes)]
     positions = join({e: [pack(e.many(TREES))] for e in whole.position.encodings})
     numbers = graphs_of([sizes])
-    if "projection" in _used(name, 0):  # mixtures of all keys of a row know no graphs
+    if "projection" in used(made(name)):  # mixtures of all keys of a row know no graphs
         with pytest.raises(UnsupportedTerm, match="keys that are mixtures of others cannot be masked for each query"):
             whole(torch.cat(x, dim=1), numbers >= 0, positions, None, numbers)
         return
@@ -167,30 +169,22 @@ def test_evaluation_draws_nothing_at_random(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_agree_through_all_layers(name: str) -> None:
     expected = run(encoder(made(name), "dense"), TREES, noise(3, 10, 8))
-    used = frozenset().union(*(_used(name, layer) for layer in range(DIMS.layers)))
-    able = [k for k in KERNELS if KERNELS[k].can(used | {"mask"})]
-    assert len(able) > 1 or "product" in used  # which, without pairs, no kernel but the reference computes
-    for kernel in able:
+    fields = used(made(name)) | {"mask"}
+    assert len(able(fields)) > 1 or "product" in fields  # which, without pairs, no kernel but the reference computes
+    for kernel in able(fields):
         got = run(encoder(made(name), kernel), TREES, noise(3, 10, 8))
         for a, b in zip(real(got), real(expected), strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CAUSAL)
 def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> None:
     """One query and many keys: shapes that no encoder makes."""
-    if not made(name).causal:
-        return
-    x, used = noise(1, 9, 8), frozenset().union(*(_used(name, layer) for layer in range(DIMS.layers)))
+    x = noise(1, 9, 8)
     positions = encoded(made(name), [labelled_path(9)])
     whole = Around(made(name), "dense")(positions, x, causal(9))
-    for kernel in (k for k in KERNELS if KERNELS[k].can(used)):
+    for kernel in able(used(made(name))):
         torch.testing.assert_close(Around(made(name), kernel).steps(positions, x), whole, rtol=0, atol=1e-9)
-
-
-def _used(name: str, layer: int) -> frozenset[str]:
-    model = made(name)
-    return model.terms(model.prepare(encoded(model, TREES)), Site(layer)).used()
 
 
 @pytest.mark.parametrize("name", NAMES)

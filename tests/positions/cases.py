@@ -11,14 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structpe.attention import attend
+from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings import Encoding
-from structpe.positions.base import MODELS, Dims, PositionModel, Positions, Site, Sources
+from structpe.positions.base import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 
 DIMS = Dims(8, 2, 3)
+
+NAMES = sorted(MODELS)
+BLOCKS = [name for name in NAMES if issubclass(MODELS[name], Block)]
+TERMS = [name for name in NAMES if name not in BLOCKS]
+"""The models whose attention is the one equation."""
+LEARNABLE = [name for name in NAMES if MODELS[name].spec.cells.learnable]
+CAUSAL = [name for name in NAMES if MODELS[name](DIMS).causal]
+"""Those that a decoder may use."""
 
 
 def tree(parents: Sequence[int], units: Sequence[int], relations: str, order: Sequence[int] | None = None) -> Structure:
@@ -66,6 +74,17 @@ def made(name: str, dims: Dims = DIMS, **options: Any) -> PositionModel:
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
     return model
+
+
+def used(model: PositionModel, structures: Sequence[Structure] = TREES) -> frozenset[str]:
+    """The fields of the equation that a model fills in any layer."""
+    prepared = model.prepare(encoded(model, structures))
+    return frozenset().union(*(model.terms(prepared, Site(layer)).used() for layer in range(model.dims.layers)))
+
+
+def able(fields: frozenset[str]) -> list[str]:
+    """The kernels that compute these fields."""
+    return [kernel for kernel in sorted(KERNELS) if KERNELS[kernel].can(fields)]
 
 
 def accepts(name: str, option: str) -> bool:

@@ -25,10 +25,16 @@ from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sou
 from structpe.terms import Terms
 from structpe.transforms.virtual import with_virtual_node
 from tests.positions.cases import (
+    BLOCKS,
+    CAUSAL,
     DIMS,
+    LEARNABLE,
+    NAMES,
     SYMMETRIC,
+    TERMS,
     TREES,
     Around,
+    able,
     accepts,
     causal,
     encoded,
@@ -38,10 +44,10 @@ from tests.positions.cases import (
     present,
     says_where,
     tolerance,
+    used,
 )
 from tests.strategies import relabelled
 
-NAMES = sorted(MODELS)
 SHARINGS = ["none", "head-wise", "layer-wise", "both"]
 SEVERAL = [Dims(8, 2, 3), Dims(12, 3, 1), Dims(16, 1, 2)]
 
@@ -213,57 +219,58 @@ def _apart(rows: Tensor) -> bool:
 # --- laws ---
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("name", NAMES)
-def test_every_kernel_means_what_dense_means(name: str, kernel: str) -> None:
-    if made(name).own_attention:
-        return
-    if not KERNELS[kernel].can(_used(name)):
+@pytest.mark.parametrize("name", TERMS)
+def test_every_kernel_means_what_dense_means(name: str) -> None:
+    expected, fields = _values_and_gradients(name, "dense"), used(made(name))
+    assert "dense" in able(fields)
+    for kernel in able(fields):
+        for mine, dense in zip(_values_and_gradients(name, kernel), expected, strict=True):
+            torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9, msg=lambda text, k=kernel: f"{k}: {text}")
+
+
+def _values_and_gradients(name: str, kernel: str) -> list[Tensor | None]:
+    model, x = made(name), noise(3, 10, 8).requires_grad_()
+    out = Around(model, kernel)(encoded(model, TREES), x, present(TREES))
+    (out * noise(3, 10, 8, seed=1) * present(TREES)[:, 0, 0, :, None]).sum().backward()
+    return [out, x.grad, *(p.grad for p in model.parameters())]
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_kernel_that_cannot_names_what_it_lacks_and_those_that_can(name: str) -> None:
+    fields = used(made(name))
+    unable = set(KERNELS) - set(able(fields))
+    assert unable, "no kernel is beyond any model: 'linear' and 'edges' need fields that exclude each other"
+    for kernel in unable:
         with pytest.raises(UnsupportedTerm) as caught:
             Around(made(name), kernel)(encoded(made(name), TREES), noise(3, 10, 8))
-        for term in _used(name) - KERNELS[kernel].supports or KERNELS[kernel].needs - _used(name):
+        for term in fields - KERNELS[kernel].supports or KERNELS[kernel].needs - fields:
             assert term in str(caught.value)
-        able = str(caught.value).split("these can: ")[1]
-        assert all((n in able) == KERNELS[n].can(_used(name)) for n in KERNELS)
-        return
-    results = {}
-    for chosen in ("dense", kernel):
-        model = made(name)
-        x = noise(3, 10, 8).requires_grad_()
-        out = Around(model, chosen)(encoded(model, TREES), x, present(TREES))
-        (out * noise(3, 10, 8, seed=1) * present(TREES)[:, 0, 0, :, None]).sum().backward()
-        results[chosen] = [out, x.grad, *(p.grad for p in model.parameters())]
-    for mine, dense in zip(results[kernel], results["dense"], strict=True):
-        torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9)
+        assert str(caught.value).split("these can: ")[1].removesuffix(" (or 'auto')").split(", ") == able(fields)
 
 
-@pytest.mark.parametrize("kernel", [*sorted(KERNELS), "sdpa, written out"])
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_of_queries_keys_and_values_are_those_of_dense(
-    name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if kernel == "sdpa, written out":  # as among few units of many structures
+@pytest.mark.parametrize("name", TERMS)
+def test_gradients_of_queries_keys_and_values_are_those_of_dense(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, kernels = _gradients(name, "dense"), able(used(made(name)))
+    results = {kernel: _gradients(name, kernel) for kernel in kernels}
+    if "sdpa" in kernels:
         monkeypatch.setattr("structpe.attention._few.CELLS", 0)
-        kernel = "sdpa"
-    if made(name).own_attention or not KERNELS[kernel].can(_used(name)):
-        return
-    results = {}
-    for chosen in ("dense", kernel):
-        model = made(name)
-        q, k, v = (noise(3, 2, 10, 4, seed=i).requires_grad_() for i in range(3))
-        terms = _terms(model, encoded(model, TREES)) + Terms(mask=(present(TREES),))
-        out = attend(q, k, v, terms, chosen)
-        (out * noise(3, 2, 10, 4, seed=4)).sum().backward()
-        results[chosen] = [out, q.grad, k.grad, v.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
-    for mine, dense in zip(results[kernel], results["dense"], strict=True):
-        torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9)
+        results["sdpa, written out, as among few units of many structures"] = _gradients(name, "sdpa")
+    for kernel, result in results.items():
+        for mine, dense in zip(result, expected, strict=True):
+            torch.testing.assert_close(mine, dense, rtol=1e-9, atol=1e-9, msg=lambda text, k=kernel: f"{k}: {text}")
+
+
+def _gradients(name: str, kernel: str) -> list[Tensor | None]:
+    model = made(name)
+    q, k, v = (noise(3, 2, 10, 4, seed=i).requires_grad_() for i in range(3))
+    out = attend(q, k, v, _terms(model, encoded(model, TREES)) + Terms(mask=(present(TREES),)), kernel)
+    (out * noise(3, 2, 10, 4, seed=4)).sum().backward()
+    return [out, q.grad, k.grad, v.grad, *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
 @pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LEARNABLE)
 def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
-    if not MODELS[name].spec.cells.learnable:
-        return
     model = made(name).train(training)
     # One tree with a virtual node, for what is learned of that alone.
     structures = [*TREES[:2], with_virtual_node(TREES[2])] if Feature("virtual", 0) in model.encodings else TREES
@@ -276,11 +283,9 @@ def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
         assert value.grad.any(), f"{name}: the gradient of {parameter} is zero"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CAUSAL)
 def test_steps_with_a_cache_are_the_rows_of_the_full_computation(name: str) -> None:
     model, x = made(name), noise(1, 9, 8)
-    if not model.causal:
-        return
     positions = encoded(model, [labelled_path(9)])
     full = Around(model)(positions, x, causal(9))
     torch.testing.assert_close(Around(model).steps(positions, x), full, rtol=0, atol=1e-9)
@@ -323,28 +328,20 @@ def test_numbering_the_nodes_otherwise_only_permutes(name: str, tree: int) -> No
     assert torch.allclose(after, before[:, units], rtol=0, atol=tolerance(positions)) != counts
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("name", NAMES)
-def test_half_precision_runs(name: str, kernel: str) -> None:
-    if not KERNELS[kernel].can(_used(name)):
-        return
+def test_half_precision_runs(name: str) -> None:
     rounded = made(name)
     for parameter in rounded.parameters():  # what is lost by that is not the model's doing
         parameter.data = parameter.data.bfloat16().double()
-    exact = Around(rounded, kernel)(encoded(rounded, TREES), noise(3, 10, 8), present(TREES))
+    exact = Around(rounded)(encoded(rounded, TREES), noise(3, 10, 8), present(TREES))
     model = made(name).bfloat16()
     positions = encoded(model, TREES, torch.bfloat16)
-    half = Around(model, kernel)(positions, noise(3, 10, 8).bfloat16(), present(TREES))
-    assert half.dtype == torch.bfloat16
-    assert half.isfinite().all()
-    off = (half.double() - exact).abs().mean() / exact.abs().mean()
-    assert off < 0.05, f"{name} in bfloat16 is off by {off:.1%}"
-
-
-def _used(name: str) -> frozenset[str]:
-    model = made(name)
-    prepared = model.prepare(encoded(model, TREES))
-    return frozenset().union(*(model.terms(prepared, Site(layer)).used() for layer in range(DIMS.layers)))
+    for kernel in ["dense"] if name in BLOCKS else able(used(made(name))):  # a block asks no kernel
+        half = Around(model, kernel)(positions, noise(3, 10, 8).bfloat16(), present(TREES))
+        assert half.dtype == torch.bfloat16
+        assert half.isfinite().all()
+        off = (half.double() - exact).abs().mean() / exact.abs().mean()
+        assert off < 0.05, f"{name} in bfloat16 is off by {off:.1%} in {kernel}"
 
 
 @pytest.mark.parametrize("name", MODELS)
