@@ -20,6 +20,7 @@ __all__ = [
     "masks",
     "meet_keys",
     "meet_queries",
+    "opened",
     "total",
     "without_lists",
 ]
@@ -86,6 +87,15 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
         return bias
     allowed = reduce(torch.logical_and, masks)
     return allowed if bias is None else bias.masked_fill(~allowed, -math.inf)
+
+
+def opened(added: Tensor) -> tuple[Tensor, Tensor]:
+    """What is added to scores, with 0 where a whole row is -inf, and which rows these are, (..., 1).
+
+    A softmax of -inf alone is NaN, and so is its gradient; such a row is to be set to zero after it.
+    """
+    nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
+    return added.masked_fill(nowhere, 0.0), nowhere
 
 
 def _heads(x: Lookup | Listed) -> Tensor:

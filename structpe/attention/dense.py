@@ -28,7 +28,8 @@ def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     n, m = q.shape[2], k.shape[2]
     allowed = _allowed(terms, q, n, m)
     if terms.feature_map is None:
-        weights = _softmax(_scores(q, k, terms), allowed)
+        score = _scores(q, k, terms)
+        weights = _softmax(score, allowed & (score != -math.inf))
     else:
         weights = torch.einsum("bhnf,bhmf->bhnm", terms.feature_map(q), terms.feature_map(k)) * allowed
         total = weights.sum(-1, keepdim=True)
