@@ -40,7 +40,8 @@ def biases(shapes: list[tuple[int, int]], seed: int) -> list[Terms]:
     said = []
     for i, (b, n) in enumerate(shapes):
         index = torch.randint(0, 5, (b, n, n), generator=generator)
-        found = Terms(bias=(Lookup(table, torch.arange(5).expand(b, -1), index),), scale=0.5)
+        rows = torch.arange(5).expand(b if i % 3 else 1, -1)
+        found = Terms(bias=(Lookup(table, rows, index),), scale=(0.5, -0.5, 0.0)[i % 3])
         if i % 2:
             pairs = torch.randn(1, HEADS, n, n, dtype=torch.float64, generator=generator)
             pairs[torch.rand(pairs.shape, generator=generator) < 0.4] = -math.inf  # some nodes attend nowhere

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -128,13 +129,20 @@ def test_it_gets_zeros_in_any_precision_with_and_without_gradients(kernel: str, 
                 assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
 
 
-@pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "bias" in KERNELS[name].supports])
+NUMBERS = ["bias", "factors", "gate", "key", "product", "projection", "query", "value"]
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_what_encodings_say_in_float64_may_be_added_to_half_precision(kernel: str) -> None:
     q, k, v = (x.detach().bfloat16() for x in inputs())
-    terms = drawn({"bias"} | KERNELS[kernel].needs, 0)
-    out = attend(q, k, v, terms, kernel)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.double(), attend(q.double(), k.double(), v.double(), terms), rtol=0.05, atol=0.05)
+    for field in KERNELS[kernel].supports & set(NUMBERS):
+        terms = drawn(settled({field} | KERNELS[kernel].needs), 0)
+        if not KERNELS[kernel].can(terms.used()):
+            continue
+        out = attend(q, k, v, cast(terms, torch.bfloat16), kernel)
+        assert out.dtype == torch.bfloat16
+        wide = attend(q.double(), k.double(), v.double(), terms)
+        torch.testing.assert_close(out.double(), wide, rtol=0.05, atol=0.05)
 
 
 def every_pair() -> Pairs:
@@ -277,6 +285,41 @@ def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
 @pytest.mark.parametrize(("n", "m"), [(1, 300), (128, 128), (129, 129), (200, 327), (300, 140)])
 def test_causal_sums_in_chunks_are_those_of_dense(n: int, m: int) -> None:
     assert_same("linear", {"feature_map", "causal", "mask", "maps"}, 0, B, n, m)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 49, 50, 51])
+def test_blocks_of_any_number_of_pairs_are_those_of_dense(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 50 pairs of a batch: one by one, a part, all but one, all, more than all."""
+    monkeypatch.setattr(sys.modules["structpe.attention._sums"], "_BLOCK", pairs * H * D + H * D - 1)
+    q, k, v = inputs()
+    terms = Terms(pairs=(every_pair(),)) + drawn({"key", "query", "product", "value", "factors"}, 1, grad=True)
+    found = []
+    for kernel in ("edges", "dense"):
+        out = attend(q, k, v, terms, kernel)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v, *tables_of(terms)))))
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 5, 6, 7])
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (5, 7), (7, 5), (1, 5)])
+def test_chunks_of_any_number_of_units_are_those_of_dense(
+    chunk: int, n: int, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["structpe.attention.linear"], "_CHUNK", chunk)
+    assert_same("linear", {"feature_map", "causal", "mask", "maps"}, 0, B, n, m)
+
+
+def test_sums_over_many_keys_are_of_float32_also_in_half_precision() -> None:
+    """What comes out is rounded once: the sums lose nothing more."""
+    n, once = 4096, torch.finfo(torch.bfloat16).eps / 2
+    q, k = torch.rand(2, 1, 1, n, 4).bfloat16().unbind(0)
+    v = torch.rand(1, 1, n, 4).bfloat16()
+    for causal in (False, True):
+        terms = Terms(feature_map=torch.abs, causal=causal)
+        found = attend(q, k, v, terms, "linear")
+        wide = attend(q.double(), k.double(), v.double(), terms, "linear")
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.double(), wide, rtol=1.05 * once, atol=0)
 
 
 @pytest.mark.parametrize("some", [set(), {"bias", "key", "product", "value"}, {"feature_map"}])
