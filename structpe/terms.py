@@ -44,12 +44,12 @@ class Lookup:
     Attributes:
         table: (R, ...) what stands for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
         rows: (b or 1, r) integers into the table.
-        index: (b or 1, n, m) integers into the rows.
+        index: (b or 1, n, m) integers into the rows; structures may share either, both or neither.
     """
 
     table: Tensor
-    rows: Int[Tensor, "b r"]
-    index: Int[Tensor, "b n m"]
+    rows: Int[Tensor, "#b r"]
+    index: Int[Tensor, "#b n m"]
 
     def map(self, function: Callable[[Tensor], Tensor]) -> Lookup:
         """The same pairs with another table: ``function`` sees each distinct value once, not each pair."""
@@ -91,11 +91,30 @@ class Pairs:
         batch: (e,) number of the structure.
         query: (e,) place of the query.
         key: (e,) place of the key.
+
+    Raises:
+        PositionError: a pair is listed twice. On a GPU, which would have to be waited for, this is not looked at.
     """
 
     batch: Int[Tensor, " e"]
     query: Int[Tensor, " e"]
     key: Int[Tensor, " e"]
+
+    def __post_init__(self) -> None:
+        parts = (self.batch, self.query, self.key)
+        alike = all(part.shape == self.key.shape and part.device.type == "cpu" for part in parts)
+        if torch.compiler.is_compiling() or not alike or not self.key.numel():
+            return
+        codes = (self.batch * (self.query.max() + 1) + self.query) * (self.key.max() + 1) + self.key
+        if (codes[1:] > codes[:-1]).all():  # in order, as they mostly are
+            return
+        codes, order = codes.sort()
+        twice = order[1:][codes[1:] == codes[:-1]].tolist()
+        if twice:
+            first = tuple(int(part[twice[0]]) for part in parts)
+            raise PositionError(
+                f"{len(twice)} pairs are listed more than once, such as batch, query and key {first}; list each once"
+            )
 
     def dense(self, b: int, n: int, m: int) -> Bool[Tensor, "b 1 n m"]:
         """The mask that they are. For looking and for the reference."""
@@ -163,12 +182,12 @@ class Factor:
     """A pair scalar of low rank, left_i.right_j, outside the scale; it folds into a longer head.
 
     Attributes:
-        left: (b or 1, h, n, r) of the queries.
-        right: (b or 1, h, m, r) of the keys.
+        left: (b or 1, h or 1, n or 1, r) of the queries.
+        right: (b or 1, h or 1, m or 1, r) of the keys.
     """
 
-    left: Float[Tensor, "#b h n r"]
-    right: Float[Tensor, "#b h m r"]
+    left: Float[Tensor, "#b #h #n r"]
+    right: Float[Tensor, "#b #h #m r"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +197,8 @@ class Terms:
     Attributes:
         maps: functions of (q, k), before anything else; they must commute.
         factors: pair scalars of low rank.
-        bias: pair scalars, (R, h or 1) per lookup, or dense (b, h, n, m).
+        bias: pair scalars, (R, h or 1) per lookup, or dense (b or 1, h or 1, n or 1, m or 1). One of -inf says that
+            the pair does not attend, as a mask does.
         gate: pair scalars that multiply the score, in the forms of ``bias``.
         mask: bool (b or 1, h or 1, n, u); False means that the pair does not attend. All must allow a pair. u is m, but
             beside a projection the number of keys before it.
@@ -187,7 +207,7 @@ class Terms:
         product: pair vectors that weigh each channel of q.k, added to it.
         value: pair vectors added to the value.
         act: function of the scaled score, before gate and bias; at most one.
-        scale: factor of 1/sqrt(d); scales multiply.
+        scale: factor of 1/sqrt(d), of any sign; scales multiply.
         pairs: lists of the only pairs that attend; a pair must be on all of them.
         causal: whether the i-th last query sees the i-th last key and those before it, and no other.
         feature_map: f, in place of the exponential of the score; goes with maps, mask, pairs, causal, projection and

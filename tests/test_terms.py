@@ -76,6 +76,11 @@ def test_causal_once_is_causal() -> None:
     assert not (Terms() + Terms()).causal
 
 
+@pytest.mark.parametrize(("a", "b"), [(2.0, 3.0), (2.0, -0.5), (-1.0, -2.0), (0.0, 4.0), (1.0, 1.0)])
+def test_scales_multiply(a: float, b: float) -> None:
+    assert (Terms(scale=a) + Terms(scale=b)).scale == a * b
+
+
 def lookup(batch: int = 2) -> Lookup:
     return Lookup(torch.randn(6, 3), torch.randint(6, (batch, 4)), torch.randint(4, (batch, 5, 5)))
 

@@ -129,9 +129,7 @@ class _Together(torch.autograd.Function):
         for (q, k, v), (out,), scale, plus in buckets:
             scores = q.new_empty(len(q), q.shape[1], q.shape[1])
             torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=scale, out=scores)
-            if plus is not None:
-                _by_head(scores, places).add_(plus)
-            weights = scores.softmax(-1)
+            weights = _weights(scores, _by_head(scores, places), plus)
             noise = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout) if dropout else None
             torch.bmm(weights if noise is None else weights * noise, v, out=out)
             kept += [weights, noise]
@@ -165,6 +163,26 @@ class _Together(torch.autograd.Function):
             of_added.append(_by_head(of_scores, places).sum_to_size(shape) if wanted else None)
         of_projected = of_parts.index_select(0, places.given_back).view(len(grad), -1)
         return of_projected, None, None, None, *of_added
+
+
+def _weights(scores: Tensor, by_head: Tensor, plus: Tensor | None) -> Tensor:
+    """The softmax of scores with what is added to them; zeros for a query whose nodes are all at -inf, or padding.
+
+    Args:
+        scores: (b h, n, n).
+        by_head: the same as (b, h, n, n).
+        plus: what is added, (b or 1, h or 1, n or 1, n).
+    """
+    if plus is None:
+        return scores.softmax(-1)
+    by_head.add_(plus)
+    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # padding is lower, no score is
+    if not nowhere.any():
+        return scores.softmax(-1)
+    by_head.masked_fill_(nowhere, 0.0)
+    weights = scores.softmax(-1)
+    weights.view_as(by_head).masked_fill_(nowhere, 0.0)
+    return weights
 
 
 def _each(parts: Tensor, places: HeadPlaces, kinds: int) -> list[tuple[Tensor, ...]]:

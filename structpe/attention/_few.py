@@ -6,9 +6,13 @@ On a CPU PyTorch's fused kernel goes through the graphs one by one, whatever the
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from structpe.attention._gather import opened
 
 __all__ = ["few", "written_out"]
 
@@ -28,18 +32,19 @@ def written_out(
 
     Args:
         q, k, v: (b, h, n, c), (b, h, m, c) and (b, h, m, d); c may exceed d, by factors.
-        bias: (b or 1, h or 1, n, m).
+        bias: (b or 1, h or 1, n or 1, m or 1).
         allowed: (b or 1, h or 1, n or 1, m), bool.
         scale: of the products.
         dropout: probability with which a weight is dropped.
     """
     (b, h, n, _), d = q.shape, v.shape[-1]
-    added = q.new_zeros(()) if bias is None else bias
+    added, nowhere = q.new_zeros(()) if bias is None else bias, None
     if allowed is not None:
-        # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
-        added = added.masked_fill(~allowed, torch.finfo(q.dtype).min / 2)
+        added = added.masked_fill(~allowed, -math.inf)
+    if added.ndim:
+        added, nowhere = opened(added)
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=scale, beta=float(added.ndim > 0)).softmax(-1)
     out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).view(b, h, n, d)
-    return out if allowed is None else out * allowed.any(-1, keepdim=True)
+    return out if nowhere is None else out.masked_fill(nowhere, 0.0)

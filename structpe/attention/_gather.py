@@ -20,6 +20,7 @@ __all__ = [
     "masks",
     "meet_keys",
     "meet_queries",
+    "opened",
     "total",
     "without_lists",
 ]
@@ -50,18 +51,18 @@ def gather_scalars(x: Lookup | Listed | Tensor) -> Tensor:
 
 def meet_keys(q: Tensor, x: Lookup | Listed) -> Tensor:
     """(b, h, n, m) q_i . table[x_ij]: the query meets each row once, then the products are gathered."""
-    return _pick(q @ _heads(x).transpose(-1, -2), _lookup(x).index)
+    return _pick(q @ _heads(x).to(q.dtype).transpose(-1, -2), _lookup(x).index)
 
 
 def meet_queries(x: Lookup | Listed, k: Tensor) -> Tensor:
     """(b, h, n, m) table[x_ij] . k_j: as :func:`meet_keys`, with keys and queries exchanged."""
-    return _pick(k @ _heads(x).transpose(-1, -2), _lookup(x).index.transpose(1, 2)).transpose(-1, -2)
+    return _pick(k @ _heads(x).to(k.dtype).transpose(-1, -2), _lookup(x).index.transpose(1, 2)).transpose(-1, -2)
 
 
 def collect_values(weights: Tensor, x: Lookup | Listed) -> Tensor:
     """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, which they then meet."""
     b, h, n, _ = weights.shape
-    rows = _heads(x)
+    rows = _heads(x).to(weights.dtype)
     by_row = weights.new_zeros(b, h, n, rows.shape[-2])
     by_row = by_row.scatter_add(-1, _lookup(x).index[:, None].expand(b, h, n, -1), weights)
     return by_row @ rows
@@ -86,6 +87,15 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
         return bias
     allowed = reduce(torch.logical_and, masks)
     return allowed if bias is None else bias.masked_fill(~allowed, -math.inf)
+
+
+def opened(added: Tensor) -> tuple[Tensor, Tensor]:
+    """What is added to scores, with 0 where a whole row is -inf, and which rows these are, (..., 1).
+
+    A softmax of -inf alone is NaN, and so is its gradient; such a row is to be set to zero after it.
+    """
+    nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
+    return added.masked_fill(nowhere, 0.0), nowhere
 
 
 def _heads(x: Lookup | Listed) -> Tensor:

@@ -47,12 +47,12 @@ class Listing:
         return self.pairs.batch * self.m + self.pairs.key
 
     def of_queries(self, x: Tensor) -> Along:
-        """Vectors of the queries (b or 1, h, n, d), with the query of each pair."""
-        return self._flat(x), self.query
+        """Vectors of the queries (b or 1, h or 1, n or 1, d), with the query of each pair."""
+        return self._flat(x, self.n), self.query
 
     def of_keys(self, x: Tensor) -> Along:
-        """Vectors of the keys (b or 1, h, m, d), with the key of each pair."""
-        return self._flat(x), self.key
+        """Vectors of the keys (b or 1, h or 1, m or 1, d), with the key of each pair."""
+        return self._flat(x, self.m), self.key
 
     def meet(self, q: Tensor, k: Tensor) -> Tensor:
         """(e, h) q_i . k_j."""
@@ -97,13 +97,13 @@ class Listing:
         """(e, h or 1) of a tensor (b or 1, h or 1, n or 1, m or 1)."""
         pairs = self.pairs
         batch, query, key = (
-            where if size > 1 else where * 0
+            _shared(size, where)
             for size, where in zip((len(x), *x.shape[2:]), (pairs.batch, pairs.query, pairs.key), strict=True)
         )
         return x[batch, :, query, key]
 
-    def _flat(self, x: Tensor) -> Tensor:
-        return x.expand(self.b, *x.shape[1:]).transpose(1, 2).flatten(0, 1)
+    def _flat(self, x: Tensor, units: int) -> Tensor:
+        return x.expand(self.b, self.h, units, -1).transpose(1, 2).flatten(0, 1)
 
     def _vectors(self, x: Lookup | Listed) -> Along:
         table, row = self._rows(x)
@@ -112,8 +112,8 @@ class Listing:
     def _rows(self, x: Lookup | Listed) -> Along:
         """(R, h or 1, ...) the table and (e,) the row of each pair."""
         if isinstance(x, Lookup):
-            batch = self.pairs.batch if len(x.rows) > 1 else self.pairs.batch * 0
-            return x.table, x.rows[batch, x.index[batch, self.pairs.query, self.pairs.key]]
+            rows, index = (_shared(len(part), self.pairs.batch) for part in (x.rows, x.index))
+            return x.table, x.rows[rows, x.index[index, self.pairs.query, self.pairs.key]]
         if x.pairs is self.pairs:
             return x.table, x.index
         place, found = self._find(x.pairs)
@@ -131,3 +131,8 @@ class Listing:
 
     def _code(self, pairs: Pairs) -> Tensor:
         return (pairs.batch * self.n + pairs.query) * self.m + pairs.key
+
+
+def _shared(size: int, where: Tensor) -> Tensor:
+    """Places along a dimension of this size, which all of them share if it is 1."""
+    return where if size > 1 else where * 0

@@ -19,50 +19,71 @@ __all__ = ["check_shapes"]
 
 
 def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
-    """See to it that all terms are of these sizes, or of 1 where that says the same of all.
+    """Check that all terms are of these sizes, or of 1 where all share what they say.
 
     Raises:
-        StructPEError: one is not; or a mask that is none, of other numbers than booleans.
+        StructPEError: one is not; or a mask is of other numbers than booleans; or a list has a pair that is not there.
     """
     if torch.compiler.is_compiling():  # a size that may vary shall not be fixed by looking at it
         return
     keys = m if terms.projection is None else terms.projection.keys.shape[-2]
-    width = None if terms.maps else d  # maps may change it
     for field in fields(terms):
         given = getattr(terms, field.name)
+        width = None if terms.maps and field.name != "value" else d  # maps may change that of queries and keys
         for term in given if isinstance(given, tuple) else (given,):
             _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
 
 
 def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: int | None) -> None:
     b, h, n, keys = sizes
-    vectors = name in ("key", "query", "product", "value")
-    inner = (d if name != "value" else None,) if vectors else ()
     if isinstance(term, Tensor):
         if name == "mask" and term.dtype != torch.bool:
             raise StructPEError(f"a mask is of booleans, this one is of {term.dtype}; give mask > 0, say")
         _fits(name, term.shape, sizes)
     elif isinstance(term, Lookup):
-        _fits(f"the index of a {name}", term.index.shape, (b, n, keys))
-        _fits(f"the table of a {name}", term.table.shape[1:], (h, *inner))
+        _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
+        _fits(f"the index of a {name}", term.index.shape, (b,), (n, keys))
+        _check_table(name, term.table, h, d)
     elif isinstance(term, Listed):
-        _fits(f"the index of a {name}", term.index.shape, (len(term.pairs.batch),), exact=True)
-        _fits(f"the table of a {name}", term.table.shape[1:], (h, *inner))
+        _fits(f"the index of a {name}", term.index.shape, (), (len(term.pairs.batch),))
+        _check_table(name, term.table, h, d)
+        _check_pairs(f"the pairs of a {name}", term.pairs, b, n, keys)
     elif isinstance(term, Pairs):
-        for part in (term.query, term.key):
-            _fits(name, part.shape, (len(term.batch),), exact=True)
+        _check_pairs(name, term, b, n, keys)
     elif isinstance(term, Factor):
-        _fits("the left of a factor", term.left.shape, (b, h, n, term.left.shape[-1]))
-        _fits("the right of a factor", term.right.shape, (b, h, keys, term.left.shape[-1]))
+        rank = term.left.shape[-1]
+        _fits("the left of a factor", term.left.shape, (b, h, n), (rank,))
+        _fits("the right of a factor", term.right.shape, (b, h, keys), (rank,))
     elif isinstance(term, Projection):
         for part in (term.keys, term.values):
-            _fits(name, part.shape, (b, h, keys, m))
+            _fits(name, part.shape, (b, h), (keys, m))
 
 
-def _fits(what: str, shape: Sequence[int], sizes: Sequence[int | None], exact: bool = False) -> None:
-    alike = len(shape) == len(sizes) and all(
-        wanted is None or had == wanted or (had == 1 and not exact) for had, wanted in zip(shape, sizes, strict=True)
+def _check_table(name: str, table: Tensor, h: int, d: int | None) -> None:
+    vectors = name in ("key", "query", "product", "value")
+    _fits(f"the table of a {name}", table.shape[1:], (h,), (d,) if vectors else ())
+
+
+def _check_pairs(what: str, pairs: Pairs, *sizes: int) -> None:
+    parts = (pairs.batch, pairs.query, pairs.key)
+    for part in parts:
+        _fits(what, part.shape, (), (len(pairs.batch),))
+    if not len(pairs.batch) or pairs.batch.device.type != "cpu":  # a GPU would have to be waited for
+        return
+    for where, part, size in zip(("batch", "query", "key"), parts, sizes, strict=True):
+        low, high = (int(x) for x in part.aminmax())
+        if low < 0 or high >= size:
+            raise StructPEError(f"{what} name a {where} from {low} to {high}; it must be from 0 to {size - 1}")
+
+
+def _fits(what: str, shape: Sequence[int], shared: Sequence[int], own: Sequence[int | None] = ()) -> None:
+    """Raises unless the shape is that; sizes that may be ``shared`` may be 1, and None is any size."""
+    first, rest = shape[: len(shared)], shape[len(shared) :]
+    alike = (
+        len(shape) == len(shared) + len(own)
+        and all(had in (size, 1) for had, size in zip(first, shared, strict=True))
+        and all(size in (had, None) for had, size in zip(rest, own, strict=True))
     )
     if not alike:
-        wanted = ", ".join("any" if size is None else str(size) if exact else f"{size} or 1" for size in sizes)
-        raise StructPEError(f"{what} has shape {tuple(shape)}; for these queries and keys it must be ({wanted})")
+        named = ", ".join([f"{size} or 1" for size in shared] + ["any" if size is None else str(size) for size in own])
+        raise StructPEError(f"{what} has shape {tuple(shape)}; for these queries and keys it must be ({named})")

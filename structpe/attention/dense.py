@@ -28,7 +28,8 @@ def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     n, m = q.shape[2], k.shape[2]
     allowed = _allowed(terms, q, n, m)
     if terms.feature_map is None:
-        weights = _softmax(_scores(q, k, terms), allowed)
+        score = _scores(q, k, terms)
+        weights = _softmax(score, allowed & (score != -math.inf))
     else:
         weights = torch.einsum("bhnf,bhmf->bhnm", terms.feature_map(q), terms.feature_map(k)) * allowed
         total = weights.sum(-1, keepdim=True)
@@ -83,11 +84,11 @@ def _mixed(projection: Projection, k: Tensor, v: Tensor, masks: tuple[Tensor, ..
     for mask in masks:
         there = mask.transpose(-1, -2)  # (b or 1, h or 1, m, 1), as attend() has seen to
         k, v = k * there, v * there
-    return projection.keys @ k, projection.values @ v
+    return projection.keys.to(k.dtype) @ k, projection.values.to(v.dtype) @ v
 
 
 def _vectors(x: Lookup | Listed, q: Tensor, m: int) -> Tensor:
-    dense = _pairs(x, q, m).movedim(3, 1)  # (b, n, m, h, d) -> (b, h, n, m, d)
+    dense = _pairs(x, q, m).to(q.dtype).movedim(3, 1)  # (b, n, m, h, d) -> (b, h, n, m, d)
     return dense.expand(q.shape[0], q.shape[1], *dense.shape[2:])
 
 

@@ -36,7 +36,7 @@ def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     out = at.collect(weights, v)
     for x in terms.value:
         out = out + at.collect_pairs(weights, x)
-    return out.to(v.dtype).view(at.b, at.n, at.h, -1).transpose(1, 2)
+    return out.to(v.dtype).view(at.b, at.n, at.h, v.shape[-1]).transpose(1, 2)
 
 
 def _shares(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
@@ -47,13 +47,13 @@ def _shares(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
         return shares if allowed is None else shares * allowed
     scores = _scores(q, k, terms, at)
     if allowed is not None:
-        # The lowest finite number, not -inf: a query whose pairs are all masked would be NaN, and so its gradient.
-        scores = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min)
+        scores = scores.masked_fill(~allowed, -math.inf)
     query = at.query[:, None].expand_as(scores)
     highest = scores.new_zeros(at.b * at.n, at.h)
     highest = highest.scatter_reduce(0, query, scores.detach(), "amax", include_self=False)
-    shares = torch.exp(scores - highest.gather(0, query))
-    return shares if allowed is None else shares * allowed
+    # Of a query whose pairs are all at -inf: without its highest they are NaN, and so are gradients.
+    highest = highest.masked_fill(highest == -math.inf, 0.0)
+    return torch.exp(scores - highest.gather(0, query))
 
 
 def _scores(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:

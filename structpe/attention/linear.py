@@ -67,5 +67,5 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def _chunks(x: Tensor) -> Tensor:
     """(b, h, g, chunk, d), zeros at the end."""
     b, h, n, d = x.shape
-    size = min(_CHUNK, n)
-    return functional.pad(x, (0, 0, 0, -n % size)).reshape(b, h, -1, size, d)
+    size = max(1, min(_CHUNK, n))
+    return functional.pad(x, (0, 0, 0, -n % size)).reshape(b, h, -(-n // size), size, d)

@@ -41,7 +41,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     scale = terms.scale / math.sqrt(q.shape[-1])
     parts = [gather_scalars(bias) for bias in terms.bias]
     parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
-    q, k = _fold(q, k, scale, terms)
+    q, k, scale = _fold(q, k, scale, terms)
     alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
     added = total(parts)
     added = None if added is None else added.to(q.dtype)
@@ -51,15 +51,24 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     mask = disallow(added, forbidding)
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
-    return functional.scaled_dot_product_attention(
+    d, wide = v.shape[-1], max(q.shape[-1], v.shape[-1])
+    if q.shape[-1] != d:
+        # Of several widths PyTorch writes out all n m weights; its kernels for GPUs ask for a multiple of 8 as well.
+        wide = -(-wide // 8) * 8
+        q, k, v = (functional.pad(x, (0, wide - x.shape[-1])) for x in (q, k, v))
+    out = functional.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=alone, scale=scale
     )
+    return out[..., :d]
 
 
-def _fold(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor]:
-    """[q; left/scale].[k; right]: a longer head in place of a bias."""
+def _fold(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:
+    """[scale q; left].[k; right]: a longer head in place of a bias, and what is left to scale by."""
+    if not terms.factors and scale > 0:
+        return q, k, scale
+    # Here, as no fused kernel promises to scale by 0 or less.
+    q = scale * q
     for factor in terms.factors:
-        batch = q.shape[0]
-        q = torch.cat([q, (factor.left / scale).expand(batch, -1, -1, -1)], dim=-1)
-        k = torch.cat([k, factor.right.expand(batch, -1, -1, -1)], dim=-1)
-    return q, k
+        q = torch.cat([q, factor.left.to(q.dtype).expand(*q.shape[:3], -1)], dim=-1)
+        k = torch.cat([k, factor.right.to(k.dtype).expand(*k.shape[:3], -1)], dim=-1)
+    return q, k, 1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -15,6 +16,8 @@ from structpe.attention._gather import (
     masks,
     meet_keys,
     meet_queries,
+    opened,
+    total,
     without_lists,
 )
 from structpe.attention.base import kernel
@@ -29,14 +32,7 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     for change in terms.maps:
         q, k = change(q, k)
     terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
-    scores = _scores(q, k, terms)
-    mask = disallow(None, masks(terms, q, k))
-    if mask is not None:
-        # The lowest finite number, not -inf: a row with nothing to attend to would be NaN, and so would its gradient.
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
-    weights = torch.softmax(scores, dim=-1)
-    if mask is not None:
-        weights = weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+    weights = _weights(_scores(q, k, terms), terms, masks(terms, q, k))
     weights = functional.dropout(weights.to(v.dtype), dropout, training=dropout > 0)
     out = weights @ v
     for x in terms.value:
@@ -44,7 +40,20 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     return out
 
 
+def _weights(scores: Tensor, terms: Terms, forbidding: Sequence[Tensor]) -> Tensor:
+    """(b, h, n, m) the softmax of scores and biases over the pairs that attend; zeros where there is none."""
+    added = total([gather_scalars(bias) for bias in terms.bias])
+    if forbidding and added is None:
+        added = scores.new_zeros(())
+    added = disallow(added, forbidding)
+    if added is None:
+        return torch.softmax(scores, dim=-1)
+    added, nowhere = opened(added)
+    return torch.softmax(scores + added, dim=-1).masked_fill(nowhere, 0.0)
+
+
 def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
+    """(b, h, n, m) but for biases."""
     scores = q @ k.transpose(-1, -2)
     for x in terms.key:
         scores = scores + meet_keys(q, x)
@@ -57,6 +66,4 @@ def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
         scores = scores * gather_scalars(gate)
     for factor in terms.factors:
         scores = scores + factor.left @ factor.right.transpose(-1, -2)
-    for bias in terms.bias:
-        scores = scores + gather_scalars(bias)
     return scores

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TypeAlias
 
 import torch
@@ -13,7 +14,8 @@ from torch import Tensor
 from structpe.attention import KERNELS
 from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
 
-__all__ = ["ALONE", "FIELDS", "PADDING_ONLY", "B", "D", "H", "M", "N", "drawn", "everything", "settled", "tables_of"]
+__all__ = ["ALONE", "FIELDS", "PADDING_ONLY", "B", "D", "H", "M", "N", "Sizes", "drawn", "everything", "settled"]
+__all__ += ["tables_of"]
 
 B, H, N, M, D = 2, 3, 5, 5, 4
 MIXTURES = 3
@@ -25,6 +27,17 @@ PADDING_ONLY = {"linear"}
 """Kernels whose masks may not depend on the query."""
 
 Scalars: TypeAlias = Lookup | Listed | Tensor
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Batch, heads, queries, keys, width of a head."""
+
+    b: int = B
+    h: int = H
+    n: int = N
+    m: int = M
+    d: int = D
 
 
 def settled(some: Collection[str]) -> set[str]:
@@ -46,21 +59,21 @@ def everything(kernel: str) -> list[set[str]]:
 def drawn(
     some: Collection[str],
     seed: int,
-    batch: int = B,
-    n: int = N,
-    m: int = M,
+    batch: int | None = None,
+    sizes: Sizes = Sizes(),
     grad: bool = False,
     beside: Collection[str] = (),
     padding_only: bool = False,
 ) -> Terms:
     """Terms with exactly these fields, float64; ``batch`` 1 means that all structures of a batch share them.
 
-    Whether a quantity of pairs is a lookup, listed or a tensor, and whether it has a table per head, is drawn too.
-    With ``grad`` all of their numbers ask for gradients. ``beside`` are the fields of the terms that they will be added
-    to. With ``padding_only`` masks do not depend on the query.
+    Whether a quantity of pairs is a lookup, listed or a tensor, whether it has a table per head, and which of its parts
+    the structures share, is drawn too; so is the sign of the scale, or none, and which biases are -inf. With ``grad``
+    all of their numbers ask for gradients. ``beside`` are the fields of the terms that they will be added to. With
+    ``padding_only`` masks do not depend on the query.
     """
     mixed = "projection" in {*some, *beside}
-    draw = _Draw(seed, batch, n, m, grad, mixed, padding_only or mixed)
+    draw = _Draw(seed, sizes, sizes.b if batch is None else batch, grad, mixed, padding_only or mixed)
     return Terms(**{name: getattr(draw, name)() for name in sorted(some)})
 
 
@@ -82,14 +95,19 @@ def tables_of(terms: Terms) -> list[Tensor]:
 
 
 class _Draw:
-    def __init__(self, seed: int, batch: int, n: int, m: int, grad: bool, mixed: bool, padding_only: bool) -> None:
+    def __init__(self, seed: int, sizes: Sizes, batch: int, grad: bool, mixed: bool, padding_only: bool) -> None:
         self.generator = torch.Generator().manual_seed(seed)
-        self.batch, self.n, self.keys, self.grad, self.padding_only = batch, n, m, grad, padding_only
-        self.m = MIXTURES if mixed else m  # what queries meet
+        self.all, self.batch, self.grad, self.padding_only = sizes, batch, grad, padding_only
+        self.h, self.n, self.keys, self.d = sizes.h, sizes.n, sizes.m, sizes.d
+        self.m = MIXTURES if mixed else sizes.m  # what queries meet
         self.shared = self.listing()
 
-    def numbers(self, *shape: int) -> Tensor:
-        return torch.randn(*shape, generator=self.generator, dtype=torch.float64).requires_grad_(self.grad)
+    def numbers(self, *shape: int, unseen: int = 0) -> Tensor:
+        """Of each that many one in ``unseen`` is -inf."""
+        made = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        if unseen:
+            made[self.below(unseen, *shape) == 0] = -math.inf
+        return made.requires_grad_(self.grad)
 
     def below(self, most: int, *shape: int) -> Tensor:
         return torch.randint(most, shape, generator=self.generator)
@@ -97,46 +115,57 @@ class _Draw:
     def one_of(self, *several: int) -> int:
         return several[int(self.below(len(several), 1))]
 
-    def lookup(self, *width: int) -> Lookup:
-        rows, index = self.below(7, self.batch, 4), self.below(4, self.batch, self.n, self.m)
-        return Lookup(self.numbers(7, self.one_of(1, H), *width), rows, index)
+    def lookup(self, *width: int, unseen: int = 0) -> Lookup:
+        """Structures share its rows, its index, both or neither."""
+        rows, index = (self.one_of(1, self.batch) for _ in range(2))
+        table = self.numbers(7, self.one_of(1, self.h), *width, unseen=unseen)
+        return Lookup(table, self.below(7, rows, 4), self.below(4, index, self.n, self.m))
 
     def listing(self) -> Pairs:
-        chosen = self.below(3, B, self.n, self.m) > 0
+        chosen = self.below(3, self.all.b, self.n, self.m) > 0
         chosen[:, 1:2] = False  # a query that may attend nowhere
         batch, query, key = chosen.nonzero()[torch.randperm(int(chosen.sum()), generator=self.generator)].T
         return Pairs(batch, query, key)
 
-    def listed(self, *width: int) -> Listed:
+    def listed(self, *width: int, unseen: int = 0) -> Listed:
         """Of the pairs that attend, if any are listed, or of others."""
         pairs = self.shared if self.one_of(0, 1) else self.listing()
-        return Listed(self.numbers(7, self.one_of(1, H), *width), self.below(7, len(pairs.key)), pairs)
+        table = self.numbers(7, self.one_of(1, self.h), *width, unseen=unseen)
+        return Listed(table, self.below(7, len(pairs.key)), pairs)
 
-    def scalars(self) -> tuple[Scalars, ...]:
-        dense = self.numbers(self.one_of(1, self.batch), self.one_of(1, H), self.n, self.m)
-        forms = (dense, self.lookup(), self.listed())
+    def scalars(self, unseen: int = 0) -> tuple[Scalars, ...]:
+        shape = (self.one_of(1, self.batch), self.one_of(1, self.h), self.one_of(1, self.n), self.one_of(1, self.m))
+        dense = self.numbers(*shape, unseen=unseen)
+        forms = (dense, self.lookup(unseen=unseen), self.listed(unseen=unseen))
         return tuple(form for form in forms if self.one_of(0, 1)) or (forms[self.one_of(0, 1, 2)],)
 
     def maps(self) -> tuple[object, ...]:
-        a, b = self.numbers(D), self.numbers(D)
+        a, b = self.numbers(self.d), self.numbers(self.d)
         return (lambda q, k: (q * a, k * b), lambda q, k: (q + q * b, k))
 
     def factors(self) -> tuple[Factor, ...]:
-        return (Factor(self.numbers(self.batch, H, self.n, 2), self.numbers(self.batch, H, self.m, 2)),)
+        left, right = (
+            self.numbers(self.one_of(1, self.batch), self.one_of(1, self.h), self.one_of(1, of_all), 2)
+            for of_all in (self.n, self.m)
+        )
+        return (Factor(left, right),)
 
-    bias = gate = scalars
+    def bias(self) -> tuple[Scalars, ...]:
+        return self.scalars(unseen=self.one_of(0, 0, 2, 5))
+
+    gate = scalars
 
     def mask(self) -> tuple[Tensor, ...]:
         if self.padding_only:
-            of_heads = self.below(5, 1, H, 1, self.keys) > 0
+            of_heads = self.below(5, 1, self.h, 1, self.keys) > 0
             of_heads[:, 0] = False  # a head that may attend nowhere
             return (self.below(4, self.batch, 1, 1, self.keys) > 0, of_heads)
         allowed = self.below(4, self.batch, 1, self.n, self.keys) > 0
         allowed[:, :, 1:2] = False  # a query that may attend nowhere
-        return (allowed, self.below(5, 1, H, 1, self.keys) > 0)
+        return (allowed, self.below(5, 1, self.h, 1, self.keys) > 0)
 
     def vectors(self) -> tuple[Lookup | Listed, ...]:
-        forms = (self.lookup(D), self.lookup(D), self.listed(D))
+        forms = (self.lookup(self.d), self.lookup(self.d), self.listed(self.d))
         return tuple(form for form in forms if self.one_of(0, 1)) or (forms[self.one_of(0, 2)],)
 
     key = query = product = value = vectors
@@ -145,7 +174,7 @@ class _Draw:
         return torch.tanh
 
     def scale(self) -> float:
-        return 0.5 + float(torch.rand(1, generator=self.generator))
+        return self.one_of(-1, 0, 1, 1) * (0.5 + float(torch.rand(1, generator=self.generator)))
 
     def pairs(self) -> tuple[Pairs, ...]:
         return (self.shared, self.listing())[: self.one_of(1, 2)]
@@ -154,9 +183,9 @@ class _Draw:
         return True
 
     def feature_map(self) -> object:
-        weight = self.numbers(D, 6)
+        weight = self.numbers(self.d, 6)
         return lambda x: torch.exp(torch.tanh(x @ weight))
 
     def projection(self) -> Projection:
-        shapes = [(self.one_of(1, self.batch), self.one_of(1, H), MIXTURES, self.keys) for _ in range(2)]
+        shapes = [(self.one_of(1, self.batch), self.one_of(1, self.h), MIXTURES, self.keys) for _ in range(2)]
         return Projection(*(self.numbers(*shape) for shape in shapes))

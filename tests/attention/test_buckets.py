@@ -40,10 +40,12 @@ def biases(shapes: list[tuple[int, int]], seed: int) -> list[Terms]:
     said = []
     for i, (b, n) in enumerate(shapes):
         index = torch.randint(0, 5, (b, n, n), generator=generator)
-        found = Terms(bias=(Lookup(table, torch.arange(5).expand(b, -1), index),), scale=0.5)
+        rows = torch.arange(5).expand(b if i % 3 else 1, -1)
+        found = Terms(bias=(Lookup(table, rows, index),), scale=(0.5, -0.5, 0.0)[i % 3])
         if i % 2:
-            pairs = torch.randn(1, HEADS, n, n, dtype=torch.float64, generator=generator, requires_grad=True)
-            found = found + Terms(bias=(pairs,))
+            pairs = torch.randn(1, HEADS, n, n, dtype=torch.float64, generator=generator)
+            pairs[torch.rand(pairs.shape, generator=generator) < 0.4] = -math.inf  # some nodes attend nowhere
+            found = found + Terms(bias=(pairs.requires_grad_(),))
         said.append(found)
     return said
 
@@ -87,6 +89,7 @@ def test_it_is_attention_in_each_graph_alone_in_values_and_gradients(
     ours = torch.autograd.grad(found, asked, towards)
     theirs = torch.autograd.grad(expected, asked, towards)
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    assert all(x.isfinite().all() for x in (found, *ours))
 
 
 def test_what_padding_would_read_is_never_seen() -> None:

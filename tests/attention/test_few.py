@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 
@@ -22,12 +23,18 @@ def drawn(*shape: int) -> Tensor:
 
 PADDING = torch.arange(N) < torch.arange(B)[:, None, None, None] % (N + 1)
 """Of graphs of all sizes; also of size 0, in which no unit attends to any."""
+FORBIDDEN = torch.zeros(1, 1, N, N, dtype=torch.float64).masked_fill(torch.rand(N, N) < 0.5, -math.inf)
+FORBIDDEN[:, :, 3] = -math.inf  # a query that may attend nowhere
 CASES: dict[str, Callable[[Tensor], Terms]] = {
     "nothing": lambda bias: Terms(),
     "padding": lambda bias: Terms(mask=(PADDING,)),
     "bias": lambda bias: Terms(bias=(bias,)),
     "bias and padding": lambda bias: Terms(bias=(bias,), mask=(PADDING,)),
     "one bias of all": lambda bias: Terms(bias=(bias[:1, :1],), scale=0.5),
+    "bias that forbids": lambda bias: Terms(bias=(bias, FORBIDDEN)),
+    "bias that forbids, and padding": lambda bias: Terms(bias=(bias[:1], FORBIDDEN), mask=(PADDING,)),
+    "bias and a scale below 0": lambda bias: Terms(bias=(bias,), scale=-0.5),
+    "bias and a scale of 0": lambda bias: Terms(bias=(bias,), scale=0.0),
     "factors": lambda bias: Terms(factors=(Factor(bias[..., :2], bias[..., 2:4]),), bias=(bias,), scale=0.5),
     "causal bias": lambda bias: Terms(bias=(bias,), causal=True),
 }

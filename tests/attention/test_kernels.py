@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from structpe.attention import KERNELS, Kernel, attend
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.terms import Listed, Lookup, Pairs, Terms
+from structpe.terms import Pairs, Terms
 from tests.attention.drawing import (
     FIELDS,
     PADDING_ONLY,
@@ -24,11 +25,13 @@ from tests.attention.drawing import (
     H,
     M,
     N,
+    Sizes,
     drawn,
     everything,
     settled,
     tables_of,
 )
+from tests.attention.oracle import attends
 
 OTHERS = sorted(set(KERNELS) - {"dense"})
 
@@ -43,7 +46,7 @@ def outcome(
 ) -> list[Tensor]:
     """The output, and the gradients of queries, keys, values and of every number in the terms."""
     q, k, v = inputs(seed, n, m)
-    terms = drawn(some, seed, batch, n, m, grad=True, padding_only=padding_only)
+    terms = drawn(some, seed, batch, Sizes(n=n, m=m), grad=True, padding_only=padding_only)
     out = attend(q, k, v, terms, kernel)
     weigh = torch.randn(out.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     (out * weigh).sum().backward()
@@ -88,7 +91,7 @@ def test_a_query_that_may_attend_nowhere_gets_zeros_and_gives_no_gradient(kernel
     for some in (settled(some & able | needs) - {"projection"} for some in some_fields):
         for n, m in ((N, M), (M + 2, M)):
             q, k, v = inputs(0, n, m)
-            terms = drawn(some, 3, n=n, m=m, grad=True, padding_only=kernel in PADDING_ONLY)
+            terms = drawn(some, 3, sizes=Sizes(n=n, m=m), grad=True, padding_only=kernel in PADDING_ONLY)
             out = attend(q, k, v, terms, kernel)
             out.sum().backward()
             nowhere = ~torch.tensor(
@@ -126,13 +129,20 @@ def test_it_gets_zeros_in_any_precision_with_and_without_gradients(kernel: str, 
                 assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
 
 
-@pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "bias" in KERNELS[name].supports])
+NUMBERS = ["bias", "factors", "gate", "key", "product", "projection", "query", "value"]
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_what_encodings_say_in_float64_may_be_added_to_half_precision(kernel: str) -> None:
     q, k, v = (x.detach().bfloat16() for x in inputs())
-    terms = drawn({"bias"} | KERNELS[kernel].needs, 0)
-    out = attend(q, k, v, terms, kernel)
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.double(), attend(q.double(), k.double(), v.double(), terms), rtol=0.05, atol=0.05)
+    for field in KERNELS[kernel].supports & set(NUMBERS):
+        terms = drawn(settled({field} | KERNELS[kernel].needs), 0)
+        if not KERNELS[kernel].can(terms.used()):
+            continue
+        out = attend(q, k, v, cast(terms, torch.bfloat16), kernel)
+        assert out.dtype == torch.bfloat16
+        wide = attend(q.double(), k.double(), v.double(), terms)
+        torch.testing.assert_close(out.double(), wide, rtol=0.05, atol=0.05)
 
 
 def every_pair() -> Pairs:
@@ -147,76 +157,6 @@ def cast(terms: Terms, dtype: torch.dtype) -> Terms:
     """A drawn feature map computes in float64."""
     feature_map = terms.feature_map
     return terms if feature_map is None else replace(terms, feature_map=lambda x: feature_map(x.double()).to(dtype))
-
-
-@pytest.mark.parametrize("some", everything("dense"), ids=lambda some: f"{len(some)} fields")
-@pytest.mark.parametrize("seed", range(4))
-def test_dense_is_the_equation_pair_by_pair(seed: int, some: set[str]) -> None:
-    q, k, v = (x.detach() for x in inputs(seed))
-    t = drawn(some, seed)
-    out = attend(q, k, v, t, "dense")
-    for change in t.maps:
-        q, k = change(q, k)
-    for b, h, i in itertools.product(range(B), range(H), range(N)):
-        keys, extra = list(k[b, h]), list(v[b, h])
-        if t.projection is not None:
-            keys, extra = (mixtures(t, b, h, of, x) for of, x in zip(("keys", "values"), (keys, extra), strict=True))
-        weights, values = [], []
-        for j in range(len(keys)):
-            if t.projection is not None or attends(t, b, h, i, j):
-                weights.append(weight(t, q[b, h, i], keys[j], b, h, i, j))
-                values.append(extra[j] + sum(one(x, b, h, i, j) for x in t.value))
-        expected = sum((w / sum(weights) * x for w, x in zip(weights, values, strict=True)), torch.zeros(D).double())
-        torch.testing.assert_close(out[b, h, i], expected, rtol=0, atol=1e-9)
-
-
-def weight(t: Terms, query: Tensor, key: Tensor, *at: int) -> float:
-    """How much a pair counts, before all of a query are made to sum to one."""
-    if t.feature_map is not None:
-        return float(t.feature_map(query) @ t.feature_map(key))
-    b, h, i, j = at
-    s = query @ key
-    s = s + sum(query @ one(x, *at) for x in t.key) + sum(one(x, *at) @ key for x in t.query)
-    s = s + sum((query * key * one(x, *at)).sum() for x in t.product)
-    s = torch.tanh(s * t.scale / math.sqrt(D)) if t.act is not None else s * t.scale / math.sqrt(D)
-    for gate in t.gate:
-        s = s * one(gate, *at)
-    s = s + sum(one(f.left, b, h, i) @ one(f.right, b, h, j) for f in t.factors) + sum(one(x, *at) for x in t.bias)
-    return math.exp(s)
-
-
-def mixtures(t: Terms, b: int, h: int, of: str, of_units: list[Tensor]) -> list[Tensor]:
-    """Mixtures of keys or values, of those that are there."""
-    shares = getattr(t.projection, of)
-    there = [all(one(mask, b, h, 0, j) for mask in t.mask) for j in range(len(of_units))]
-    return [
-        sum((one(shares, b, h, c, j) * x for j, x in enumerate(of_units) if there[j]), torch.zeros(D).double())
-        for c in range(shares.shape[2])
-    ]
-
-
-def attends(t: Terms, b: int, h: int, i: int, j: int, ahead: int = M - N) -> bool:
-    """Whether a pair does; ``ahead`` is how many more keys than queries there are."""
-    allowed = all(one(mask, b, h, i, j) for mask in t.mask) and (not t.causal or j <= i + ahead)
-    return allowed and all((b, i, j) in listed(pairs) for pairs in t.pairs)
-
-
-def listed(pairs: Pairs) -> list[tuple[int, int, int]]:
-    return list(zip(pairs.batch.tolist(), pairs.query.tolist(), pairs.key.tolist(), strict=True))
-
-
-def one(x: Lookup | Listed | Tensor, *at: int) -> Tensor:
-    """The quantity of one pair, found the slow way."""
-    if isinstance(x, Tensor):
-        return x[tuple(place if size > 1 else 0 for place, size in zip(at, x.shape, strict=False))]
-    b, h, i, j = at
-    if isinstance(x, Lookup):
-        entry = x.table[x.rows[b, x.index[b, i, j]]]
-    elif (b, i, j) in listed(x.pairs):
-        entry = x.table[x.index[listed(x.pairs).index((b, i, j))]]
-    else:
-        entry = torch.zeros_like(x.table[0])
-    return entry[h if len(entry) > 1 else 0]
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -345,6 +285,41 @@ def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
 @pytest.mark.parametrize(("n", "m"), [(1, 300), (128, 128), (129, 129), (200, 327), (300, 140)])
 def test_causal_sums_in_chunks_are_those_of_dense(n: int, m: int) -> None:
     assert_same("linear", {"feature_map", "causal", "mask", "maps"}, 0, B, n, m)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 49, 50, 51])
+def test_blocks_of_any_number_of_pairs_are_those_of_dense(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the 50 pairs of a batch: one by one, a part, all but one, all, more than all."""
+    monkeypatch.setattr(sys.modules["structpe.attention._sums"], "_BLOCK", pairs * H * D + H * D - 1)
+    q, k, v = inputs()
+    terms = Terms(pairs=(every_pair(),)) + drawn({"key", "query", "product", "value", "factors"}, 1, grad=True)
+    found = []
+    for kernel in ("edges", "dense"):
+        out = attend(q, k, v, terms, kernel)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v, *tables_of(terms)))))
+    torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 4, 5, 6, 7])
+@pytest.mark.parametrize(("n", "m"), [(5, 5), (5, 7), (7, 5), (1, 5)])
+def test_chunks_of_any_number_of_units_are_those_of_dense(
+    chunk: int, n: int, m: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["structpe.attention.linear"], "_CHUNK", chunk)
+    assert_same("linear", {"feature_map", "causal", "mask", "maps"}, 0, B, n, m)
+
+
+def test_sums_over_many_keys_are_of_float32_also_in_half_precision() -> None:
+    """What comes out is rounded once: the sums lose nothing more."""
+    n, once = 4096, torch.finfo(torch.bfloat16).eps / 2
+    q, k = torch.rand(2, 1, 1, n, 4).bfloat16().unbind(0)
+    v = torch.rand(1, 1, n, 4).bfloat16()
+    for causal in (False, True):
+        terms = Terms(feature_map=torch.abs, causal=causal)
+        found = attend(q, k, v, terms, "linear")
+        wide = attend(q.double(), k.double(), v.double(), terms, "linear")
+        assert found.dtype == torch.bfloat16
+        torch.testing.assert_close(found.double(), wide, rtol=1.05 * once, atol=0)
 
 
 @pytest.mark.parametrize("some", [set(), {"bias", "key", "product", "value"}, {"feature_map"}])

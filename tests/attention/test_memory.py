@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from structpe.encodings.distance import Distance
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Dims
-from structpe.structure import Structure
+from structpe.structure import Structure, path
 from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
 
 B, H, N, D, ROWS = 2, 2, 64, 32, 9
@@ -111,13 +112,77 @@ def test_attention_with_a_feature_map_is_linear(causal: bool) -> None:
     assert counts[1] < 2.05 * counts[0]
 
 
+def factor(rank: int) -> Factor:
+    return Factor(*(torch.randn(B, H, LONG, rank, requires_grad=True) for _ in range(2)))
+
+
+def to_width(width: int) -> Any:
+    """A map of queries and keys to another width of heads."""
+    weight = torch.randn(32, width, requires_grad=True)
+    return lambda q, k: (q @ weight, k @ weight)
+
+
+WIDTHS = {
+    "plain": Terms(),
+    "factor of rank 1": Terms(factors=(factor(1),)),
+    "factors of other ranks": Terms(factors=(factor(2), factor(34))),
+    "causal factor": Terms(factors=(factor(2),), causal=True),
+    "factor and padding": Terms(factors=(factor(2),), mask=(torch.rand(B, 1, 1, LONG) < 0.9,)),
+    "wider heads": Terms(maps=(to_width(64),)),
+    "narrower heads": Terms(maps=(to_width(12),)),
+    "narrower heads and a factor that makes up for it": Terms(maps=(to_width(30),), factors=(factor(2),)),
+    "scale below zero": Terms(scale=-1.0, factors=(factor(2),)),
+}
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("case", WIDTHS)
+def test_queries_and_keys_of_another_width_than_values_keep_the_fused_kernel(case: str, gradients: bool) -> None:
+    q, k, v = (torch.randn(B, H, LONG, 32, requires_grad=gradients) for _ in range(3))
+    with torch.set_grad_enabled(gradients), Largest() as seen:
+        out = attend(q, k, v, WIDTHS[case], "sdpa")
+        if gradients:
+            out.square().sum().backward()
+    assert out.shape == v.shape
+    assert torch.Size(seen.shape).numel() < B * LONG * LONG, seen.shape
+
+
+@pytest.mark.parametrize("name", ["abs-scalar", "diet-abs", "segment-bias", "tupe-a"])
+def test_models_of_factors_keep_it(name: str) -> None:
+    dims = Dims(64, H, 1)
+    model = MODELS[name](dims)
+    sentence = replace(path(["x"] * LONG), features={"segment": torch.arange(LONG).numpy() % 2})
+    encoder = Encoder(LayerConfig(dims, dims.width, dropout=0.0), model)
+    x, there = torch.randn(1, LONG, dims.width), torch.ones(1, LONG, dtype=torch.bool)
+    positions = encode([sentence], model.encodings)
+    with Largest() as seen:
+        encoder(x, there, positions).square().sum().backward()
+    assert torch.Size(seen.shape).numel() < LONG * LONG, seen.shape
+
+
+BLOCK = 1 << 20
+
+
+@pytest.mark.parametrize("pairs", [BLOCK // 64, BLOCK // 64 + 1, 3 * BLOCK // 64 - 7])
+def test_vectors_of_listed_pairs_are_made_block_by_block(pairs: int) -> None:
+    """Of as many pairs as fill a block, of one more, and of several blocks."""
+    n = 1 << 10
+    query, key = torch.arange(pairs) % n, torch.arange(pairs) // n
+    q, k, v = (torch.randn(1, 4, n, 16, requires_grad=True) for _ in range(3))
+    every = Pairs(torch.zeros(pairs, dtype=torch.int64), query, key)
+    listed = Listed(torch.randn(ROWS, 4, 16, requires_grad=True), torch.arange(pairs) % ROWS, every)
+    with Largest() as seen:
+        attend(q, k, v, Terms(pairs=(every,), key=(listed,), value=(listed,))).square().sum().backward()
+    assert torch.Size(seen.shape).numel() == BLOCK, seen.shape
+
+
 def along_edges(n: int, feature_map: Any, mode: Any) -> tuple[int, Any]:
     """Attention of n queries to four keys each, with every field that listed pairs may have."""
     q, k, v = (torch.randn(B, H, n, 4, requires_grad=True) for _ in range(3))
     near = torch.arange(n)[:, None] + torch.arange(4)
     batch, query = torch.arange(B).repeat_interleave(4 * n), torch.arange(n).repeat_interleave(4).repeat(B)
     pairs = Pairs(batch, query, near.flatten().repeat(B) % n)
-    others = Pairs(batch, query, pairs.key.roll(1))
+    others = Pairs(batch, query, (pairs.key + 1) % n)
 
     def listed(*width: int, of: Pairs = pairs) -> Listed:
         return Listed(torch.randn(ROWS, H, *width, requires_grad=True), torch.randint(ROWS, (len(query),)), of)

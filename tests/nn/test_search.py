@@ -12,6 +12,7 @@ from torch import Tensor
 from structpe.data.batch import Batch
 from structpe.data.encode import encode
 from structpe.errors import ConfigError
+from structpe.nn.decoder import State
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import MODELS
@@ -110,6 +111,35 @@ def test_beams_go_on_from_their_own_beginnings(model: EncoderDecoder, beam: int,
     sources = [[2, 3], [4], [3, 3, 2, 4], [4, 4, 3]]
     expected = [plain_beam_search(model, batch(source), config) for source in sources]
     assert found(model, batch(*sources), config) == expected
+
+
+@pytest.mark.parametrize("beam", [2, 4])
+def test_at_each_step_every_beam_remembers_its_own_text(
+    model: EncoderDecoder, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a step says of each beam, and what it would say had the beam's text been written from its beginning."""
+    sources = [[2, 3], [4], [3, 3, 2, 4]]
+    written = [[source, list[int]()] for source in sources]
+    moved, select = [], State.select
+
+    def step(units: Tensor, state: State) -> Tensor:
+        for (_, text), unit in zip(written, units[:, 0].tolist(), strict=True):
+            text.append(unit)
+        found = model.step(units, state)
+        for row, (source, text) in zip(found, written, strict=True):
+            expected = next_units(model, batch(source), text[1:])[-1]
+            torch.testing.assert_close(row[0], expected, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
+        return found
+
+    def spied(state: State, rows: Tensor) -> None:
+        moved.append(rows.tolist() != list(range(len(rows))))
+        written[:] = [[source, list(text)] for source, text in (written[row] for row in rows.tolist())]
+        select(state, rows)
+
+    monkeypatch.setattr(State, "select", spied)
+    with torch.no_grad():
+        search(step, model.start(batch(*sources)), FIRST, LAST, SearchConfig(beam=beam, longest=6))
+    assert sum(moved) > 2, "beams never changed places, so that nothing was tested"
 
 
 def test_one_beam_is_greedy(model: EncoderDecoder) -> None:
