@@ -22,7 +22,7 @@ TESTS = Path(__file__).parent
 
 def test_the_index_lists_every_file_and_all_are_small() -> None:
     files = sorted(SHIPPED.glob("*.npz"))
-    assert NAMES == [file.stem for file in files]
+    assert [file.stem for file in files] == NAMES
     assert sum(file.stat().st_size for file in files) < 1_000_000
 
 
