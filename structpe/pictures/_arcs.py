@@ -1,25 +1,65 @@
-"""A tree as arcs over its words in reading order, as parses are drawn: each arc from a head to its dependent."""
+"""A tree as arcs over its words in reading order, as parses are drawn: each arc from a head to its dependent.
+
+All lengths are inches: words stand below 0, arcs above it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.pictures._boxes import tall, wide
 from structpe.pictures._plot import INK, LINES, MUTED, label
+from structpe.pictures._relations import RELATION
 from structpe.pictures.places import reading_rank
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_arcs", "levels", "size_of_arcs"]
+__all__ = ["UPRIGHT", "Arcs", "arcs_of", "draw_arcs", "levels"]
 
 UPRIGHT = 40
 """Words beyond which they are written upwards, and relations no more."""
-LEVEL = 0.3
-"""Inches between arcs one above another."""
+LEVEL, LOW_LEVEL, MANY = 0.3, 0.18, 12
+"""Between arcs one above another, and between more than so many."""
+LONGEST = 16
+"""Letters of a relation."""
+WORD = 0.15
+"""How far below the arcs words begin."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """A parse made ready to be drawn.
+
+    Attributes:
+        at: (n,) the middle of each node's word.
+        spans: (e, 2) the two ends of each edge, as places in reading order.
+        heights: (e,) of each arc.
+        points: of the words.
+        upright: whether words are written upwards.
+        size: width and height; the left of the first word is at 0.
+        below: how far words reach below 0.
+        relations: of each edge; empty where they are not written.
+    """
+
+    at: NDArray[np.float64]
+    spans: NDArray[np.int64]
+    heights: NDArray[np.float64]
+    points: float
+    upright: bool
+    size: tuple[float, float]
+    below: float
+    relations: tuple[str, ...]
+
+    @property
+    def top(self) -> float:
+        """Above which nothing but the root's arrow goes."""
+        return float(self.heights.max(initial=LEVEL))
 
 
 def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -39,34 +79,44 @@ def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
     return level
 
 
-def size_of_arcs(structure: Structure, names: list[str]) -> tuple[float, float]:
-    """Width and height in inches."""
-    at = _at(structure, names)
-    high = int(levels(_spans(structure)).max(initial=1)) if len(structure.edges) else 1
-    below = 0.3 if structure.size <= UPRIGHT else 0.07 * max(map(len, names))
-    return float(at.max() - at.min() + 1.0), LEVEL * (high + 1) * (1.0 if high <= 12 else 0.6) + below + 0.35
+def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs:
+    """Where words and arcs come to be; asked while :func:`structpe.pictures._plot.look` holds.
 
-
-def draw_arcs(axes: Axes, structure: Structure, names: list[str]) -> None:
-    """Draw a tree with a reading order; one unit of the axes is an inch across, and a level upwards."""
-    rank, at = reading_rank(structure), _at(structure, names)
-    upright = structure.size > UPRIGHT
-    for name, place in zip(names, rank, strict=True):
-        axes.text(at[place], -0.15, name, ha="center", va="top", fontsize=6 if upright else 8.5,
-                  rotation=90 if upright else 0, color=INK)  # fmt: skip
-    spans = _spans(structure)
+    Args:
+        structure: a parse.
+        names: of its nodes.
+        most: words beyond which they are written upwards.
+    """
+    upright = structure.size > most
+    points = 6.0 if upright else 8.5
+    widths = np.array([wide(name, points) for name in names])
+    rank = reading_rank(structure)
+    spans = rank[structure.edges].reshape(-1, 2)
     high = levels(spans) if len(spans) else np.ones(0, dtype=np.int64)
-    starts = at[spans[:, 0]] + _sides(spans, 0.02 if upright else 0.055) if len(spans) else np.zeros(0)
-    for edge, (start, (_, dependent), level) in enumerate(zip(starts, spans.tolist(), high.tolist(), strict=True)):
-        _arc(axes, float(start), at[dependent], level, "" if upright else structure.relation(edge))
-    top = int(high.max(initial=1))
+    relations = tuple("" if upright else label(structure.relation(edge), LONGEST) for edge in range(len(spans)))
+    ordered = np.empty(structure.size)
+    ordered[rank] = tall(points) if upright else widths
+    at = _apart(ordered, spans, relations, 0.02 if upright else 0.24)
+    step = LEVEL if high.max(initial=1) <= MANY else LOW_LEVEL
+    below = WORD + (float(widths.max()) if upright else tall(points)) + 0.05
+    height = step * max(int(high.max(initial=1)), 1) + 0.4 + below
+    right = float((at + ordered / 2).max()) + 0.05
+    return Arcs(at[rank], spans, step * high.astype(np.float64), points, upright, (right, height), below, relations)
+
+
+def draw_arcs(axes: Axes, structure: Structure, names: list[str], arcs: Arcs) -> None:
+    """Draw a parse; one unit of the axes is an inch."""
+    for name, x in zip(names, arcs.at, strict=True):
+        axes.text(x, -WORD, name, ha="center", va="top", fontsize=arcs.points,
+                  rotation=90 if arcs.upright else 0, color=INK)  # fmt: skip
+    starts = arcs.at[structure.edges[:, 0]] + _sides(arcs.spans, 0.02 if arcs.upright else 0.055)
+    for edge, (_, dependent) in enumerate(structure.edges.tolist()):
+        end = float(arcs.at[dependent])
+        _arc(axes, float(starts[edge]), end, float(arcs.heights[edge]), arcs.relations[edge])
     if structure.root is not None:
-        root = at[rank[structure.root]]
-        axes.annotate("", (root, 0.0), (root, top + 0.55), arrowprops=_arrow(LINES[1]))
-        axes.text(root, top + 0.6, "root", ha="center", va="bottom", fontsize=6, color=LINES[1], style="italic")
-    axes.set_xlim(at.min() - 0.5, at.max() + 0.5)
-    below = (0.3 if not upright else 0.07 * max(map(len, names))) / LEVEL
-    axes.set_ylim(-below - 0.3, top + 1.0)
+        root = float(arcs.at[structure.root])
+        axes.annotate("", (root, 0.0), (root, arcs.top + 0.17), arrowprops=_arrow(LINES[1]))
+        axes.text(root, arcs.top + 0.19, "root", ha="center", va="bottom", fontsize=6, color=LINES[1], style="italic")
 
 
 def _arrow(colour: str) -> dict[str, object]:
@@ -83,43 +133,34 @@ def _sides(spans: NDArray[np.int64], step: float) -> NDArray[np.float64]:
     return side
 
 
-def _arc(axes: Axes, start: float, end: float, level: int, relation: str) -> None:
+def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> None:
     """From above the head up, across, and down to the dependent, where the arrow is."""
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path
 
     bend = min(0.18, abs(end - start) / 3) * np.sign(end - start)
     path = Path(
-        [(start, 0), (start, level), (start + bend, level), (end - bend, level), (end, level), (end, 0.12)],
+        [(start, 0), (start, height), (start + bend, height), (end - bend, height), (end, height), (end, 0.036)],
         [1, 3, 3, 2, 3, 3],
     )
     axes.add_patch(PathPatch(path, fill=False, edgecolor=MUTED, linewidth=0.8, zorder=1))
-    axes.add_patch(Polygon([(end - 0.025, 0.16), (end + 0.025, 0.16), (end, 0.0)], color=MUTED, zorder=1))
+    axes.add_patch(Polygon([(end - 0.025, 0.048), (end + 0.025, 0.048), (end, 0.0)], color=MUTED, zorder=1))
     if relation:
         axes.text(
-            (start + end) / 2, level, label(relation, 16), ha="center", va="center", fontsize=6, color=LINES[0],
+            (start + end) / 2, height, relation, ha="center", va="center", fontsize=RELATION, color=LINES[0],
             style="italic", zorder=2, bbox={"boxstyle": "square,pad=0.12", "facecolor": "white", "edgecolor": "none"},
         )  # fmt: skip
 
 
-def _spans(structure: Structure) -> NDArray[np.int64]:
-    spans: NDArray[np.int64] = reading_rank(structure)[structure.edges].reshape(-1, 2)
-    return spans
-
-
-def _at(structure: Structure, names: list[str]) -> NDArray[np.float64]:
-    """(n,) where the word of each place stands, in inches: as far apart as words and relations are long."""
-    n = structure.size
-    if n > UPRIGHT:
-        far: NDArray[np.float64] = 0.13 * np.arange(n, dtype=np.float64)
-        return far
-    width = np.zeros(n)
-    width[reading_rank(structure)] = [0.078 * len(name) + 0.24 for name in names]
-    gaps = (width[1:] + width[:-1]) / 2
-    for edge, (a, b) in enumerate(np.sort(_spans(structure), axis=1).tolist()):
-        needed = 0.055 * min(16, len(structure.relation(edge))) + 0.3
+def _apart(
+    widths: NDArray[np.float64], spans: NDArray[np.int64], relations: tuple[str, ...], between: float
+) -> NDArray[np.float64]:
+    """(n,) the middle of the word at each place: as far apart as words and relations are long."""
+    gaps = (widths[1:] + widths[:-1]) / 2 + between
+    for (a, b), relation in zip(np.sort(spans, axis=1).tolist(), relations, strict=True):
+        needed = wide(relation, RELATION, "italic") + 0.3 if relation else 0.0
         have = gaps[a:b].sum()
         if have < needed:
             gaps[a:b] += (needed - have) / (b - a)
     at: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(gaps)])
-    return at
+    return at - float((at - widths / 2).min())

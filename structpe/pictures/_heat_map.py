@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structpe.pictures._boxes import wide
 from structpe.pictures._plot import FAINT, GREY, MUTED, thinned
 from structpe.pictures.heat import Heat
 
@@ -25,10 +26,17 @@ def size_of(heat: Heat) -> tuple[float, float]:
     """Width and height in inches that a map needs with its names: cells as large as there is room for."""
     rows, columns = heat.values.shape
     cell = float(np.clip(6.5 / max(rows, columns, 1), 0.035, 0.32))
-    name = 0.065 * max((len(name) for name in heat.rows), default=0)
+    points = _letters(heat)
+    name = max((wide(name, points) for name in heat.rows), default=0.0)
     square = heat.rows is heat.columns
-    below = 0.065 * max((len(name) for name in heat.columns), default=0) if square else 0.2
-    return max(1.0, columns * cell) + name + 1.3, max(1.2 if square else 0.5, rows * cell) + below + 0.9
+    below = max((wide(name, points) for name in heat.columns), default=0.0) if square else 0.2
+    across = max(1.0, columns * cell, wide(heat.title, 9.0) - 0.8)
+    return across + name + 1.5, max(1.2 if square else 0.5, rows * cell) + below + 1.15
+
+
+def _letters(heat: Heat) -> float:
+    """Points of the names of rows and columns."""
+    return 7.0 if len(heat.values) <= 40 else 5.5
 
 
 def draw(axes: Axes, heat: Heat, bar: bool = True) -> None:
@@ -70,7 +78,7 @@ def _names(axes: Axes, heat: Heat) -> None:
     rows, columns = heat.values.shape
     square = heat.rows is heat.columns
     shown = thinned(rows, 75)
-    small = 7 if rows <= 40 else 5.5
+    small = _letters(heat)
     axes.set_yticks(list(shown), [heat.rows[i] for i in shown], fontsize=small, parse_math=False)
     across = thinned(columns, 75 if square else 12)
     axes.set_xticks(

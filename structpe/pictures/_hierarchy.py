@@ -1,45 +1,104 @@
-"""Places of the nodes of a graph below its root, where it is nearly a tree: near ones above, no two at one place."""
+"""Places of the nodes of a graph below its root: near ones above, each subtree in a column of its own."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structpe.structure import Structure
 
-__all__ = ["hierarchy", "leads_down"]
+__all__ = ["Walk", "hierarchy", "leads_down", "walk"]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A tree within a graph, whose edges are walked either way.
+
+    Attributes:
+        parent: (n,) from which node each is first reached, -1 for the first of each part.
+        edge: (n,) by which edge, -1 likewise.
+        order: all nodes, as they are reached.
+    """
+
+    parent: NDArray[np.int64]
+    edge: NDArray[np.int64]
+    order: list[int]
 
 
 def leads_down(structure: Structure, most_leaves: int) -> bool:
-    """Whether a directed graph hangs together below a root, with so many leaves at most and few edges beside a tree's.
+    """Whether a directed graph is drawn below its root: with so many leaves at most, and few edges beside a tree's.
 
-    Edges may lead upwards, as the inverse relations of AMR do.
+    A root that is given may have up to twice as many edges below it, and parts beside it, as few graphs of a corpus of
+    trees do; a root that is found, as the only node without an edge to it, must lead to all, by nearly a tree. Edges
+    may lead upwards, as the inverse relations of AMR do.
     """
     root, extra = _root(structure), len(structure.edges) - (structure.size - 1)
-    if not structure.directed or root is None or structure.size < 2 or extra > max(2, structure.size // 4):
+    if not structure.directed or root is None or structure.size < 2:
         return False
-    parent, reached = _walk(structure, root)
-    return len(reached) == structure.size and structure.size - len(set(parent.tolist()) - {-1}) <= most_leaves
+    given = structure.root is not None
+    if extra > (max(4, structure.size) if given else max(2, structure.size // 4)):
+        return False
+    found = walk(structure)
+    parts = int((found.parent < 0).sum())
+    leaves = structure.size - len(set(found.parent.tolist()) - {-1})
+    return leaves <= most_leaves and (given and len(structure.edges) > 0 or parts == 1)
 
 
-def hierarchy(structure: Structure) -> NDArray[np.float64]:
-    """(n, 2) leaves 1 apart in the order in which a walk meets them, the others above the middle of their children."""
-    root = _root(structure)
-    assert root is not None
-    parent, reached = _walk(structure, root)
+def walk(structure: Structure) -> Walk:
+    """The tree of a graph below its root, near nodes first and others as they are read; then those of other parts."""
+    near: list[list[tuple[int, int]]] = [[] for _ in range(structure.size)]
+    for edge, (source, target) in enumerate(structure.edges.tolist()):
+        near[source].append((target, edge))
+        near[target].append((source, edge))
+    if (order := structure.order) is not None:
+        near = [sorted(each, key=lambda other: int(order[other[0]])) for each in near]
+    found = Walk(np.full(structure.size, -1), np.full(structure.size, -1), [])
+    seen: set[int] = set()
+    for first in (_root(structure) or 0, *range(structure.size)):
+        if first in seen:
+            continue
+        part = [first]
+        seen.add(first)
+        for node in part:  # which grows meanwhile
+            for other, edge in near[node]:
+                if other not in seen:
+                    seen.add(other)
+                    found.parent[other], found.edge[other] = node, edge
+                    part.append(other)
+        found.order.extend(part)
+    return found
+
+
+def hierarchy(structure: Structure, widths: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """(n, 2) middle of each node: y is minus its depth, x the middle of its subtree's column.
+
+    Args:
+        structure: the graph.
+        widths: (n,) of each node, with what is written at the edge to it; 1 by default. No two meet at one depth.
+    """
+    found = walk(structure)
+    own = np.ones(structure.size) if widths is None else widths
     children: list[list[int]] = [[] for _ in range(structure.size)]
-    depth = np.zeros(structure.size)
-    for node in reached[1:]:
-        children[parent[node]].append(node)
-        depth[node] = depth[parent[node]] + 1
+    depth, column = np.zeros(structure.size), own.copy()
+    for node in found.order:
+        if (parent := found.parent[node]) >= 0:
+            children[parent].append(node)
+            depth[node] = depth[parent] + 1
+    for node in reversed(found.order):  # children before their parents, as those were reached first
+        column[node] = max(own[node], sum(column[child] for child in children[node]))
+    left = np.zeros(structure.size)
+    start = 0.0
     x = np.zeros(structure.size)
-    leaves = 0
-    for node in _after_children(children, root):
-        if children[node]:
-            x[node] = (x[children[node][0]] + x[children[node][-1]]) / 2
-        else:
-            x[node], leaves = leaves, leaves + 1
-    return np.stack([x, -depth], axis=1)
+    for node in found.order:
+        if found.parent[node] < 0:
+            left[node], start = start, start + column[node]
+        at = left[node] + (column[node] - sum(column[child] for child in children[node])) / 2
+        for child in children[node]:
+            left[child], at = at, at + column[child]
+        x[node] = left[node] + column[node] / 2
+    return np.stack([x - x.min(), -depth], axis=1)
 
 
 def _root(structure: Structure) -> int | None:
@@ -47,32 +106,3 @@ def _root(structure: Structure) -> int | None:
         return int(structure.root)
     free = np.setdiff1d(np.arange(structure.size), structure.edges[:, 1])
     return int(free[0]) if len(free) == 1 else None
-
-
-def _walk(structure: Structure, root: int) -> tuple[NDArray[np.int64], list[int]]:
-    """(n,) from which node each is first reached, edges walked either way, -1 for the root; and all in that order."""
-    near: list[list[int]] = [[] for _ in range(structure.size)]
-    for source, target in structure.edges.tolist():
-        near[source].append(target)
-        near[target].append(source)
-    parent, reached = np.full(structure.size, -1), [root]
-    for node in reached:  # which grows meanwhile
-        for other in near[node]:
-            if other != root and parent[other] < 0:
-                parent[other] = node
-                reached.append(other)
-    return parent, reached
-
-
-def _after_children(children: list[list[int]], root: int) -> list[int]:
-    """All nodes below the root, each after its children; without recursion, as a tree may be deep."""
-    done: list[int] = []
-    waiting = [(root, False)]
-    while waiting:
-        node, seen = waiting.pop()
-        if seen:
-            done.append(node)
-            continue
-        waiting.append((node, True))
-        waiting.extend((child, False) for child in reversed(children[node]))
-    return done

@@ -1,4 +1,8 @@
-"""A structure as plotly draws it on a page: edges, their labels, nodes, and a ring around the node pointed at."""
+"""A structure as plotly draws it on a page: edges, their labels, nodes, and a ring around the node pointed at.
+
+All stands where the plan of the picture has it. Letters are those of the reader's screen, which are narrower than those
+that the plan has measured.
+"""
 
 from __future__ import annotations
 
@@ -8,114 +12,170 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.pictures._arcs import levels
+from structpe.pictures._arcs import WORD
+from structpe.pictures._boxes import tall
 from structpe.pictures._plot import INK, LINES, MUTED
-from structpe.pictures.drawing import RELATED, Drawn
+from structpe.pictures._relations import RELATION, Written
+from structpe.pictures.drawing import Drawn
 from structpe.pictures.heat import NAMED
-from structpe.pictures.places import reading_rank
 
-__all__ = ["graph_of"]
+__all__ = ["INCH", "graph_of"]
 
+INCH = 100
+"""Pixels."""
+EDGE = 10
+"""Pixels around the structure."""
 ARC = 17
 """Points of which an arc is drawn."""
 
 
 def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
     """The figure of a structure, and the number of the trace in it that holds the nodes, one point each in order."""
-    places, lines, middles = _lines(drawn)
-    traces = [_edges(lines), _relations(drawn, middles), _nodes(drawn, places), _ring()]
-    width, height = _pixels(drawn, places)
-    low, high = places.min(axis=0), places.max(axis=0)
-    room = 0.06 * (high - low) + (30.0 if drawn.depiction is not None else 0.7)
-    y = [float(low[1] - room[1]), float(max(high[1], max((m[1] for m in middles), default=high[1])) + room[1])]
-    hidden = {"visible": False, "showgrid": False, "zeroline": False}
-    equal = {"scaleanchor": "x"} if drawn.form in ("graph", "grid", "molecule") else {}
-    layout: dict[str, Any] = {
+    lines, relations = _lines(drawn)
+    names, points = _names(drawn)
+    traces = [_edges(lines), _hints(drawn, lines), _texts(relations, RELATION, LINES[0]), _texts(names, points, INK)]
+    traces += [_nodes(drawn), _ring()]
+    if drawn.depiction is not None:
+        return {"data": traces, "layout": _over_picture(drawn)}, 4
+    width, height = drawn.size
+    low = -drawn.arcs.below if drawn.arcs is not None else 0.0
+    layout = {
+        **_layout(int(INCH * width) + 2 * EDGE + 1, int(INCH * height) + 2 * EDGE + 1),
+        "xaxis": {**HIDDEN, "range": [0.0, width]},
+        "yaxis": {**HIDDEN, "range": [low, low + height]},
+        "annotations": _below(drawn),
+    }
+    return {"data": traces, "layout": layout}, 4
+
+
+HIDDEN = {"visible": False, "showgrid": False, "zeroline": False}
+
+
+def _layout(width: int, height: int) -> dict[str, Any]:
+    return {
         "width": width,
         "height": height,
-        "margin": {"l": 10, "r": 10, "t": 10, "b": 10},
+        "margin": {"l": EDGE, "r": EDGE, "t": EDGE, "b": EDGE},
         "plot_bgcolor": "white",
         "hovermode": "closest",
         "showlegend": False,
         "font": {"color": INK},
-        "xaxis": {**hidden, "range": [float(low[0] - room[0]), float(high[0] + room[0])]},
-        "yaxis": {**hidden, **equal, "range": y[::-1] if drawn.depiction is not None else y},
     }
-    if drawn.depiction is not None:
-        wide, tall = drawn.depiction.size
-        layout["images"] = [{"source": drawn.depiction.data_uri(), "xref": "x", "yref": "y", "x": 0, "y": 0,
-                             "sizex": wide, "sizey": tall, "sizing": "stretch", "layer": "below"}]  # fmt: skip
-    return {"data": traces, "layout": layout}, 2
 
 
-def _lines(drawn: Drawn) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """Places of nodes; the points of each edge; the middle of each, where its label stands."""
-    structure, places = drawn.structure, drawn.places
-    if drawn.depiction is not None:
-        return places, [], []
-    if drawn.form != "tree":
-        lines = [places[[a, b]] for a, b in structure.edges.tolist()]
-        return places, lines, [line.mean(axis=0) for line in lines]
-    rank = reading_rank(structure)
-    spans = rank[structure.edges].reshape(-1, 2)
-    high = levels(spans) if len(spans) else np.zeros(0, dtype=np.int64)
-    step = np.linspace(0, np.pi, ARC)
-    lines = [
-        np.stack([(a + b) / 2 + (a - b) / 2 * np.cos(step), level * np.sin(step) ** 0.5], axis=1)
-        for (a, b), level in zip(spans.tolist(), high.tolist(), strict=True)
-    ]
-    return places, lines, [line[ARC // 2] for line in lines]
-
-
-def _pixels(drawn: Drawn, places: NDArray[np.float64]) -> tuple[int, int]:
+def _over_picture(drawn: Drawn) -> dict[str, Any]:
+    """Of a molecule, whose nodes are without a mark of their own on RDKit's picture."""
+    assert drawn.depiction is not None
+    wide, high = drawn.depiction.size
+    low, top = drawn.places.min(axis=0), drawn.places.max(axis=0)
+    room = 0.06 * (top - low) + 30.0
     width, height = drawn.size
-    if drawn.form == "tree":
-        width, height = 0.75 * len(places) + 1, max(height, 2.0)
-    return int(np.clip(100 * width, 320, 8000)), int(np.clip(100 * height + 40, 160, 1100))
+    image = {"source": drawn.depiction.data_uri(), "xref": "x", "yref": "y", "x": 0, "y": 0, "sizex": wide,
+             "sizey": high, "sizing": "stretch", "layer": "below"}  # fmt: skip
+    return {
+        **_layout(int(np.clip(INCH * width, 320, 8000)), int(np.clip(INCH * height + 40, 160, 1100))),
+        "xaxis": {**HIDDEN, "range": [float(low[0] - room[0]), float(top[0] + room[0])]},
+        "yaxis": {**HIDDEN, "scaleanchor": "x", "range": [float(top[1] + room[1]), float(low[1] - room[1])]},
+        "images": [image],
+    }
 
 
-def _edges(lines: list[NDArray[np.float64]]) -> dict[str, Any]:
-    x = [value for line in lines for value in (*line[:, 0].tolist(), None)]
-    y = [value for line in lines for value in (*line[:, 1].tolist(), None)]
+def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]:
+    """The points of each edge that is drawn, by its number; the labels of edges."""
+    if drawn.laid is not None:
+        return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
+    if drawn.arcs is None:
+        return {}, []
+    arcs, ends = drawn.arcs, drawn.arcs.at[drawn.structure.edges]
+    lines = {edge: _arc(*ends[edge].tolist(), float(height)) for edge, height in enumerate(arcs.heights)}
+    middles = ends.mean(axis=1).tolist() if len(ends) else []
+    found = [
+        Written(relation, middle, float(height))
+        for relation, middle, height in zip(arcs.relations, middles, arcs.heights, strict=True)
+        if relation
+    ]
+    return lines, found
+
+
+def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
+    step = np.linspace(0, np.pi, ARC)
+    return np.stack([(start + end) / 2 + (start - end) / 2 * np.cos(step), height * np.sin(step) ** 0.5], axis=1)
+
+
+def _names(drawn: Drawn) -> tuple[list[Written], float]:
+    """The names of nodes, and the size of their letters; RDKit has written those of atoms."""
+    if drawn.arcs is not None:
+        y = -WORD - tall(drawn.arcs.points) / 2
+        return [Written(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
+    if drawn.laid is None:
+        return [], 8.0
+    at = drawn.laid.texts.tolist()
+    return [Written(name, x, y) for name, (x, y) in zip(drawn.names, at, strict=True)], drawn.laid.points
+
+
+def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
+    x = [value for line in lines.values() for value in (*line[:, 0].tolist(), None)]
+    y = [value for line in lines.values() for value in (*line[:, 1].tolist(), None)]
     return {"type": "scatter", "mode": "lines", "x": x, "y": y, "hoverinfo": "skip",
             "line": {"color": MUTED, "width": 1}}  # fmt: skip
 
 
-def _relations(drawn: Drawn, middles: list[NDArray[np.float64]]) -> dict[str, Any]:
-    structure = drawn.structure
+def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
+    """What is told of an edge whose middle is pointed at."""
+    nodes, edges = drawn.structure.nodes, drawn.structure.edges
     told = [
-        html.escape(f"{structure.nodes[a]} {structure.relation(edge) or 'and'} {structure.nodes[b]}")
-        for edge, (a, b) in enumerate(structure.edges.tolist())
+        html.escape(f"{nodes[edges[edge, 0]]} {drawn.structure.relation(edge) or 'and'} {nodes[edges[edge, 1]]}")
+        for edge in lines
     ]
-    written = drawn.form != "sequence" and len(middles) <= RELATED
+    middles = [line[len(line) // 2] for line in lines.values()]
     return {
         "type": "scatter",
-        "mode": "text" if written else "markers",
+        "mode": "markers",
         "x": [float(middle[0]) for middle in middles],
         "y": [float(middle[1]) for middle in middles],
-        "text": [html.escape(structure.relation(edge)) for edge in range(len(middles))],
-        "hovertext": told[: len(middles)],
+        "hovertext": told,
         "hoverinfo": "text",
-        "textfont": {"size": 10, "color": LINES[0]},
-        "textposition": "top center" if drawn.form == "tree" else "middle center",
         "marker": {"size": 6, "color": "rgba(0,0,0,0)"},
     }
 
 
-def _nodes(drawn: Drawn, places: NDArray[np.float64]) -> dict[str, Any]:
-    molecule = drawn.depiction is not None
-    size = 18 if molecule else 9 if len(places) <= NAMED else 6
+def _texts(texts: list[Written], points: float, colour: str) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "mode": "markers" if molecule else "markers+text",
-        "x": places[:, 0].tolist(),
-        "y": places[:, 1].tolist(),
-        "text": [html.escape(name) for name in drawn.names],
+        "mode": "text",
+        "x": [each.x for each in texts],
+        "y": [each.y for each in texts],
+        "text": [html.escape(each.text) for each in texts],
+        "hoverinfo": "skip",
+        "textposition": "middle center",
+        "textfont": {"size": _pixels(points), "color": colour},
+    }
+
+
+def _pixels(points: float) -> float:
+    return round(points * INCH / 72, 1)
+
+
+def _below(drawn: Drawn) -> list[dict[str, Any]]:
+    """The labels that have no room at their edges."""
+    if drawn.laid is None or not drawn.laid.below:
+        return []
+    text = "<br>".join(html.escape(line) for line in drawn.laid.below)
+    return [{"text": text, "x": 0.05, "y": 0.03, "xref": "x", "yref": "y", "xanchor": "left", "yanchor": "bottom",
+             "align": "left", "showarrow": False, "font": {"size": _pixels(RELATION), "color": MUTED}}]  # fmt: skip
+
+
+def _nodes(drawn: Drawn) -> dict[str, Any]:
+    dots = drawn.laid is not None and drawn.laid.dots
+    few = drawn.structure.size <= NAMED
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": drawn.places[:, 0].tolist(),
+        "y": drawn.places[:, 1].tolist(),
         "hovertext": [html.escape(f"{node} {text}") for node, text in enumerate(drawn.structure.nodes)],
         "hoverinfo": "text",
-        "textposition": "bottom center",
-        "textfont": {"size": 11 if len(places) <= NAMED else 8},
-        "marker": {"size": size, "color": LINES[0], "opacity": 0.0 if molecule else 1.0},
+        "marker": {"size": 9 if dots and few else 18, "color": LINES[0], "opacity": float(dots and few)},
     }
 
 

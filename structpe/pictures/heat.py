@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoded, Encoding
-from structpe.pictures._plot import PictureError, label
+from structpe.pictures._plot import PictureError
+from structpe.pictures._units import in_order, unit_labels
 from structpe.structure import Structure
 
 __all__ = ["MOST", "NAMED", "Heat", "Scale", "check_size", "heat_of", "unit_names"]
@@ -21,6 +22,8 @@ __all__ = ["MOST", "NAMED", "Heat", "Scale", "check_size", "heat_of", "unit_name
 Scale: TypeAlias = Literal["sequential", "diverging"]
 NAMED = 80
 """Nodes of a graph up to which their labels are written beside them; numbers stand for them where there are more."""
+ACROSS = {"random-walk": "steps", "heat-kernel": "time", "laplacian": "eigenvector", "coordinates": "axis"}
+"""Of which thing each column of an encoding of units is one; of others it is a number."""
 MOST = 1000
 """Units beyond which a picture would show nothing, and a matrix of pairs take long to draw."""
 
@@ -31,7 +34,7 @@ class Heat:
 
     Attributes:
         title: what it shows.
-        values: (r, c); NaN where there is no number.
+        values: (r, c); NaN where there is no number. Units are in reading order.
         rows: what each row is of.
         columns: what each column is of.
         axes: words for the two axes.
@@ -79,12 +82,12 @@ def heat_of(structure: Structure, encoding: Encoding, slice: int = 0) -> Heat:
     """
     check_size(structure)
     encoded = encoding.one(structure)
-    names = unit_names(structure)
+    names, read = unit_names(structure), in_order(structure)
     if encoding.arity == 1:
-        values = encoded.values.reshape(len(encoded.values), -1)
-        columns = tuple(str(k) for k in range(values.shape[1]))
-        return _heat(title_of(encoding), values, names, columns, ("unit", "number"))
-    values = _pairs(encoded)
+        values = encoded.values.reshape(len(encoded.values), -1)[read]
+        columns = tuple(str(k) for k in range(1, values.shape[1] + 1))  # as formulas and texts count them
+        return _heat(title_of(encoding), values, names, columns, ("unit", ACROSS.get(encoding.name, "number")))
+    values = _pairs(encoded)[np.ix_(read, read)]
     flat = values.reshape(*values.shape[:2], -1)
     if not 0 <= slice < max(1, flat.shape[2]):
         raise PictureError(
@@ -93,7 +96,7 @@ def heat_of(structure: Structure, encoding: Encoding, slice: int = 0) -> Heat:
         )
     title = title_of(encoding) + (f", number {slice} of 0..{flat.shape[2] - 1}" if flat.shape[2] > 1 else "")
     chosen = flat[:, :, slice] if flat.shape[2] else np.full(flat.shape[:2], np.nan)
-    return _heat(title, chosen, names, names, ("query", "key"), _unsaid(encoded))
+    return _heat(title, chosen, names, names, ("query", "key"), _unsaid(encoded, read))
 
 
 def check_size(structure: Structure) -> None:
@@ -120,11 +123,10 @@ def title_of(encoding: Encoding) -> str:
 
 
 def unit_names(structure: Structure) -> tuple[str, ...]:
-    """A name for each unit, with the number of its node where texts repeat, or nodes are drawn as numbers."""
-    texts = [label(text) for text in structure.unit_texts]
-    if len(set(texts)) == len(texts) and structure.size <= NAMED:
-        return tuple(texts)
-    return tuple(f"{node} {text}" for node, text in zip(structure.unit_owner, texts, strict=True))
+    """A name for each unit as they are read, with its node's number where texts repeat or nodes are drawn as numbers."""
+    labels, owner = unit_labels(structure), structure.unit_owner
+    repeated = len(set(labels)) < len(labels) or structure.size > NAMED
+    return tuple(f"{owner[unit]} {labels[unit]}" if repeated else labels[unit] for unit in in_order(structure))
 
 
 def _pairs(encoded: Encoded) -> NDArray[np.float64]:
@@ -136,12 +138,12 @@ def _pairs(encoded: Encoded) -> NDArray[np.float64]:
     return values
 
 
-def _unsaid(encoded: Encoded) -> NDArray[np.bool_] | None:
+def _unsaid(encoded: Encoded, read: NDArray[np.int64]) -> NDArray[np.bool_] | None:
     if encoded.listed is None:
         return None
     silent = np.ones((encoded.count, encoded.count), dtype=np.bool_)
     silent[encoded.listed[:, 0], encoded.listed[:, 1]] = False
-    return silent
+    return silent[np.ix_(read, read)]
 
 
 def _heat(

@@ -18,7 +18,8 @@ from structpe.errors import MissingExtra
 from structpe.files import whole_file
 from structpe.pictures._page import Part, shell
 from structpe.pictures._page_graph import graph_of
-from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError
+from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError, look
+from structpe.pictures._units import in_order
 from structpe.pictures.drawing import plan
 from structpe.pictures.heat import Heat, unit_names
 from structpe.pictures.patterns import Quantity
@@ -59,7 +60,8 @@ def page_of_view(seen: View) -> str:
     heads = [_titled(heat, block.title) for block in seen.blocks for heat in block.heads]
     maps = [*seen.heats, *heads]
     _check_size(seen, maps)
-    drawn = plan(seen.structure)
+    with look():
+        drawn = plan(seen.structure, most=MOST)  # a page writes across, however long a sentence is
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
     parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
     learned = [Part(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
@@ -68,7 +70,7 @@ def page_of_view(seen: View) -> str:
     figure, node_trace = graph_of(drawn)
     said = {
         "names": list(unit_names(seen.structure)),
-        "owner": seen.structure.unit_owner.tolist(),
+        "owner": seen.structure.unit_owner[in_order(seen.structure)].tolist(),
         "nodes": list(seen.structure.nodes),
         "nodeTrace": node_trace,
         "encodings": len(seen.heats),

@@ -3,13 +3,17 @@
 ==========  ===========================================  ==============================================
 form        structures                                   places
 ==========  ===========================================  ==============================================
-sequence    with a reading order that the edges follow   on a line, which goes on in a next one as text
+sequence    with a reading order that the edges follow,  on a line, which goes on in a next one as text
+            without relations
 grid        with coordinates on one to three axes        at their coordinates
 molecule    undirected, elements joined by bonds         RDKit's
-tree        with a reading order                         on a line, edges as arcs above it
-hierarchy   directed, nearly a tree below its root       near nodes above, side by side
+tree        words of a text, joined by dependencies      on a line, edges as arcs above it
+hierarchy   directed, below a root                       near nodes above, side by side
 graph       all others                                   those of stress (Kamada and Kawai 1989)
 ==========  ===========================================  ==============================================
+
+All structures of a corpus are to have one form. A parse and a meaning graph that is a tree look alike, for both have an
+order and a root; what tells words of a text is said at :func:`has_words`.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from numpy.typing import NDArray
 from structpe.pictures._hierarchy import hierarchy, leads_down
 from structpe.structure import Structure
 
-__all__ = ["BONDS", "Form", "Places", "form_of", "places_of", "reading_rank"]
+__all__ = ["BONDS", "Form", "Places", "form_of", "has_words", "places_of", "reading_rank"]
 
 Form: TypeAlias = Literal["sequence", "grid", "molecule", "tree", "hierarchy", "graph"]
 Places: TypeAlias = NDArray[np.float64]
@@ -34,13 +38,20 @@ SYMBOLS = """
 """
 ELEMENTS = frozenset(SYMBOLS.split())
 BONDS = frozenset({"single", "double", "triple", "aromatic"})
-LINE, LETTER, BETWEEN = 10.5, 0.075, 0.42
-"""Widths of a line of words, of a letter, and of what is between two words."""
-LONGEST = 24
+LINE, WORD, BETWEEN = 10.5, 0.6, 0.42
+"""Widths of a line of words, of a word that is not measured, and of what is between two words."""
 SLOW = 250
 """Nodes of a part beyond which its layout is made by springs, in a time linear in its edges."""
-WIDE = 45
+WIDE = 100
 """Leaves beyond which a hierarchy would be too wide to read."""
+DEPENDENCIES = """
+    acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed
+    flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp
+    acomp agent attr auxpass csubjpass dative dobj intj meta neg npadvmod nsubjpass oprd pcomp pobj poss preconj predet
+    prep prt quantmod relcl
+"""
+"""Relations of Universal Dependencies, and those that spaCy's English models have beside them."""
+DEPENDS = frozenset(DEPENDENCIES.split())
 
 
 def form_of(structure: Structure) -> Form:
@@ -52,24 +63,43 @@ def form_of(structure: Structure) -> Form:
         return "molecule"
     if _is_sequence(structure):
         return "sequence"
-    if structure.order is not None and structure.is_tree():
+    if has_words(structure):
         return "tree"
     if leads_down(structure, WIDE):
         return "hierarchy"
-    return "graph"
+    return "tree" if structure.order is not None and structure.is_tree() else "graph"
 
 
-def places_of(structure: Structure, form: Form) -> Places:
+def has_words(structure: Structure) -> bool:
+    """Whether the nodes are words of a text, with arcs above them: a parse, in any of three ways.
+
+    A reader has said where they stand in the text, or which of them are empty nodes of an enhanced parse; the relations
+    are dependencies; or the graph is a tree that is not read from its root on, as meaning graphs, facts and phrases are.
+    """
+    if not structure.directed or structure.order is None or structure.size < 2 or not len(structure.edges):
+        return False
+    if "is_relation" in structure.features or (structure.edges[:, 0] == structure.edges[:, 1]).any():
+        return False
+    if not {"span", "is_empty"}.isdisjoint(structure.features):
+        return True
+    if not structure.is_tree():
+        return False
+    named = {relation.partition(":")[0].lower() for relation in structure.relations}
+    return bool(named) and named <= DEPENDS or int(structure.order[structure.root or 0]) > 0
+
+
+def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Places:
     """(n, 2) x to the right and y upwards, of each node; of molecules see :mod:`structpe.pictures.molecule`.
 
-    Nodes of a graph are about 1 apart, whatever their number; words of a sequence as far as they are long, in inches.
+    Nodes of a graph are about 1 apart, whatever their number. Words of a sequence and subtrees of a hierarchy are as
+    far apart as ``widths`` (n,) says that they are wide.
     """
     if form == "grid":
         return _grid(np.asarray(structure.features["coordinates"]))
     if form == "hierarchy":
-        return hierarchy(structure)
+        return hierarchy(structure, widths)
     if form == "sequence":
-        return _lines(structure)
+        return _lines(structure, np.full(structure.size, WORD) if widths is None else widths)
     if form == "tree":
         return np.stack([reading_rank(structure), np.zeros(structure.size)], axis=1).astype(np.float64)
     return _graph(structure)
@@ -87,18 +117,18 @@ def _is_molecule(structure: Structure) -> bool:
 
 
 def _is_sequence(structure: Structure) -> bool:
-    if structure.order is None or len(structure.edges) != structure.size - 1:
+    if structure.order is None or len(structure.edges) != structure.size - 1 or any(structure.relations):
         return False
     ends = np.sort(structure.order[structure.edges], axis=1)
     return bool((ends[:, 1] - ends[:, 0] == 1).all()) and len(np.unique(ends[:, 0])) == len(ends)
 
 
-def _lines(structure: Structure) -> Places:
+def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
     """Words one after the other, which go on in the next line as text does."""
     places = np.zeros((structure.size, 2))
     x, line = 0.0, 0
     for node in np.argsort(reading_rank(structure)):
-        half = LETTER * min(len(structure.nodes[node]), LONGEST) / 2
+        half = widths[node] / 2
         if x and x + 2 * half > LINE:
             x, line = 0.0, line + 1
         places[node] = x + half, -line

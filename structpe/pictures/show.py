@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structpe.pictures import _heat_map as heat_map
-from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, figure, look, settle
+from structpe.pictures._boxes import wide
+from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, figure, look, settle, shortened
 from structpe.pictures.drawing import Drawn, draw, plan
 from structpe.pictures.patterns import Quantity
 from structpe.pictures.view import Block, Looked, View, view
@@ -36,6 +37,10 @@ ROW = 15.0
 """Inches beyond which what stands above goes on in a next row."""
 TITLE = 0.45
 """Inches that the title of the picture takes, or that of a part."""
+SIDE = 0.3
+"""Inches beside the structure."""
+MOST_TITLE = 150
+"""Letters of a title."""
 
 
 def show(
@@ -56,8 +61,10 @@ def draw_view(seen: View) -> Figure:
         drawn = plan(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
-        picture.suptitle(seen.title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-        parts = _parts(picture, heights)
+        title = picture.suptitle(shortened(seen.title, MOST_TITLE), x=0.01, y=1 - 0.1 / (sum(heights) + TITLE), ha="left",
+                                 va="top", fontsize=10, fontweight="bold")  # fmt: skip
+        title.set_in_layout(False)  # a part of its own is kept free for it
+        parts = _parts(picture, [TITLE, *heights])[1:]
         for row in above:
             _above(parts.pop(0), row, seen, drawn)
         if seen.blocks:
@@ -72,11 +79,11 @@ def draw_view(seen: View) -> Figure:
 
 def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[float]]:
     """What stands in each row above the heads (-1 is the structure), and the sizes of all rows."""
-    sizes = [drawn.size, *(heat_map.size_of(heat) for heat in seen.heats)]
+    sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_map.size_of(heat) for heat in seen.heats)]
     rows: list[list[int]] = [[]]
     for number, (width, _) in enumerate(sizes):
-        wide = sum(sizes[other + 1][0] for other in rows[-1]) + width
-        if rows[-1] and wide > max(ROW, width):
+        together = sum(sizes[other + 1][0] for other in rows[-1]) + width
+        if rows[-1] and together > max(ROW, width):
             rows.append([])
         rows[-1].append(number - 1)
     heights = [max(sizes[number + 1][1] for number in row) + 0.2 for row in rows]
@@ -91,28 +98,35 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
         heights.append(2.2 * -(-len(seen.blocks) // 3) + TITLE)
     if seen.notes:
         heights.append(0.3)
-        width = max(width, 0.055 * sum(map(len, seen.notes)))
-    return rows, max(width, 3.2), heights
+    titles = [(shortened(seen.title, MOST_TITLE), 10.0), (shortened(seen.said, MOST_TITLE), 9.0)]
+    told = [1.15 * wide(text, points) for text, points in titles]  # bold letters are wider
+    return rows, max(width, 3.2, *told, wide("; ".join(seen.notes), 7.0)) + 0.3, heights
 
 
 def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
-    sizes = [drawn.size[0] if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
-    spare = max(0.0, float(part.bbox.width / part.figure.dpi) - sum(sizes))
-    axes = part.subplots(1, len(row) + 1, width_ratios=[*sizes, max(spare, 0.01)], squeeze=False)[0]
-    axes[-1].set_axis_off()
-    for each, number in zip(axes, row, strict=False):
+    """The structure and maps of one row, each in a part of its own, at its own size."""
+    sizes = [drawn.size[0] + SIDE if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
+    spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
+    for inner, number in zip(part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0), row, strict=False):
         if number < 0:
-            draw(each, drawn)
+            draw(_exact(inner, drawn), drawn)
         else:
-            heat_map.draw(each, seen.heats[number])
+            heat_map.draw(inner.subplots(), seen.heats[number])
+
+
+def _exact(part: SubFigure, drawn: Drawn) -> Axes:
+    """Axes of the very size of the drawing, in the middle of the left side: a solver would make them smaller."""
+    across, up = (float(length / part.figure.dpi) for length in (part.bbox.width, part.bbox.height))
+    width, height = drawn.size
+    return part.add_axes((SIDE / 2 / across, (up - height) / 2 / up, width / across, height / up))
 
 
 def _left(part: SubFigure) -> SubFigure:
     """Its left side where it is very wide, below a long sentence say: heads are of one size everywhere."""
-    wide = float(part.bbox.width / part.figure.dpi)
-    if wide <= WIDEST:
+    width = float(part.bbox.width / part.figure.dpi)
+    if width <= WIDEST:
         return part
-    sides: Any = part.subfigures(1, 2, width_ratios=[WIDEST, wide - WIDEST])
+    sides: Any = part.subfigures(1, 2, width_ratios=[WIDEST, width - WIDEST])
     left: SubFigure = sides[0]
     return left
 
@@ -124,7 +138,7 @@ def _parts(whole: Any, heights: Sequence[float]) -> list[SubFigure]:
 
 def _heads(part: SubFigure, seen: View) -> None:
     """A row of small maps for each block, on one scale."""
-    part.suptitle(seen.said, x=0.01, ha="left", fontsize=9, fontweight="bold")
+    part.suptitle(shortened(seen.said, MOST_TITLE), x=0.01, ha="left", fontsize=9, fontweight="bold")
     blocks = _parts(part, [1.0] * len(seen.blocks))
     scale = _together(seen)
     for inner, block in zip(blocks, seen.blocks, strict=True):

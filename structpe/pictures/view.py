@@ -13,6 +13,7 @@ from structpe.converters import as_structure
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.pictures._plot import PictureError
+from structpe.pictures._units import in_order
 from structpe.pictures.by_distance import Curve, by_distance
 from structpe.pictures.heat import Heat, check_size, heat_of, unit_names
 from structpe.pictures.patterns import Patterns, Quantity, Untrained, of_encoder
@@ -155,7 +156,7 @@ def _name(position: PositionModel) -> str:
 def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     """The heads of all layers, as far as there is room for them, and what is said where there is not."""
     numbers = patterns.quantity(quantity).double().numpy()
-    names = unit_names(structure)
+    names, read = unit_names(structure), in_order(structure)
     layers = list(_alike(numbers))
     shown = layers[: max(1, MOST_HEADS // numbers.shape[1])]
     left = f"layers {shown[-1][1] + 2} to {len(numbers)} are left out, as the picture has room for {MOST_HEADS} heads"
@@ -163,7 +164,7 @@ def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tup
     for first, last in shown:
         title = f"layer {first + 1}" if first == last else f"layers {first + 1} to {last + 1}, alike"
         title = "all layers, alike" if len(numbers) > 1 and (first, last) == (0, len(numbers) - 1) else title
-        heads = tuple(_head(number, each, names) for number, each in enumerate(numbers[first], 1))
+        heads = tuple(_head(number, each[np.ix_(read, read)], names) for number, each in enumerate(numbers[first], 1))
         blocks.append(Block(title, heads, by_distance(numbers[first], structure)))
     return tuple(blocks), () if shown == layers else (left,)
 

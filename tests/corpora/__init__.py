@@ -11,8 +11,11 @@ SAMPLES = Path(__file__).parents[2] / "datasets"
 
 
 def corpus(name: str) -> Path:
-    """Path of a file or folder of a real corpus; skips the test where it is not at hand."""
+    """Path of a file or folder of a real corpus; skips the test where it is not at hand.
+
+    Real corpora are not part of the repository.
+    """
     path = FOLDER / name
     if not path.exists():
-        pytest.skip(f"no corpus {name!r}: real corpora are not part of the repository")
+        pytest.skip(f"needs ../shared/data: {name}")
     return path

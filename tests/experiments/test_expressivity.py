@@ -100,7 +100,7 @@ def test_a_set_that_is_not_there_is_left_out_and_said_to_be(tmp_path: Path, caps
 
 def test_graphs_of_the_files() -> None:
     if not DATA.is_dir():
-        pytest.skip("the sets of graphs are not part of the repository")
+        pytest.skip("needs ../shared/data: expressivity")
     sets = {given.name: given for given in run.read(DATA, ["sr25", "exp", "brec"])}
     assert {name: len(given.pairs) for name, given in sets.items()} == {
         "SR25": 105, "EXP": 600, "BREC basic": 60, "BREC regular": 50, "BREC str": 50, "BREC extension": 100,

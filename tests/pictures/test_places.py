@@ -34,7 +34,9 @@ def test_forms_at_the_edges() -> None:
     assert form_of(replace(RING, nodes=tuple("CCCCC"))) == "graph", "no relation says that these are bonds"
     assert form_of(replace(PARSE, order=None)) == "hierarchy"
     assert form_of(replace(MEANING, directed=False)) == "graph"
-    assert form_of(replace(MEANING, edges=MEANING.edges[:1], relations=("ARG0",))) == "graph", "it is in pieces"
+    pieces = replace(MEANING, edges=MEANING.edges[:1], relations=("ARG0",))
+    assert form_of(pieces) == "hierarchy", "few graphs of a corpus are in pieces"
+    assert form_of(replace(pieces, root=None)) == "graph"
 
 
 @given(structures())

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -23,28 +22,9 @@ from structpe.pictures._plot import label, thinned
 from structpe.pictures.heat import Heat
 from structpe.readers.smiles import molecule
 from tests.pictures.cases import DIMS, FORMS, MEANING, PARSE, large
+from tests.pictures.measuring import boxes, drawn, overlaps
 
 T5 = {"name": "t5", "encoding": "distance"}
-
-
-def boxes(texts: list[Text], canvas: FigureCanvasAgg) -> Any:
-    """(k, 4) of the texts that are seen: left, bottom, right, top in pixels."""
-    seen = [text for text in texts if text.get_visible() and text.get_text().strip()]
-    renderer: Any = canvas.get_renderer()  # type: ignore[no-untyped-call]
-    return np.array([text.get_window_extent(renderer).extents for text in seen])
-
-
-def overlaps(of: Any) -> int:
-    """How many pairs of boxes share more than a pixel."""
-    wide = np.minimum(of[:, None, 2], of[None, :, 2]) - np.maximum(of[:, None, 0], of[None, :, 0]) > 1
-    tall = np.minimum(of[:, None, 3], of[None, :, 3]) - np.maximum(of[:, None, 1], of[None, :, 1]) > 1
-    return int(np.triu(wide & tall, 1).sum())
-
-
-def drawn(picture: Figure) -> FigureCanvasAgg:
-    canvas = FigureCanvasAgg(picture)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    return canvas
 
 
 def names(picture: Figure) -> Iterator[list[Text]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.structure import Structure
 from structpe.terms import Lookup, Terms
-from tests.golden import Golden, golden
+from tests.golden import Golden, golden, shared
 from tests.positions.cases import TREES, encoded, made
 
 NAMES = ["zhu-feature", "zhu-avg", "zhu-sum", "zhu-cnn", "zhu-self"]
@@ -70,7 +71,9 @@ def weights(name: str, given: Golden) -> dict[str, Tensor]:
 
 
 def attention(given: Golden) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values of the golden file's layer."""
+    """Queries, keys and values of the golden file's layer: given, or made from its words."""
+    if "in.q" in given.arrays:
+        return given["in.q"], given["in.k"], given["in.v"]
     words = given["w.embeddings.make_embedding.word.weight"]
     x = words[given["in.src"]] * math.sqrt(words.shape[1])
     x = (x + sinusoid(len(x), words.shape[1]).double()[:, None]).transpose(0, 1)
@@ -103,10 +106,11 @@ def test_the_authors_path_vectors(name: str) -> None:
     torch.testing.assert_close(table, expected, rtol=0, atol=CLOSE)
 
 
+@pytest.mark.parametrize("read", [golden, shared])
 @pytest.mark.parametrize("kernel", ["dense", "tables"])
 @pytest.mark.parametrize("name", ["zhu-feature", "zhu-cnn"])
-def test_the_authors_attention(name: str, kernel: str) -> None:
-    given = golden(name.replace("-", "_"))
+def test_the_authors_attention(name: str, kernel: str, read: Callable[[str], Golden]) -> None:
+    given = read(name.replace("-", "_"))
     model, positions = by_hand(name, given)
     q, k, v = attention(given)
     terms = model.terms(model.prepare(positions), Site(0))

@@ -1,0 +1,186 @@
+"""Nothing that is written meets anything else that is written, or leaves the picture, whatever is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structpe import Structure, path, read
+from structpe.encodings import Distance
+from structpe.pictures import begin, show
+from structpe.pictures._boxes import apart, meets, tall, text_box, wide
+from structpe.pictures._plot import look, shortened
+from structpe.pictures._relations import RELATION, wrapped
+from structpe.pictures.drawing import Drawn, plan
+from structpe.pictures.places import form_of
+from structpe.transforms import grid
+from structpe.transforms.levi import levi
+from tests.corpora import SAMPLES, corpus
+from tests.pictures.cases import DIMS, FORMS, PARSE, large
+from tests.pictures.measuring import faults
+
+FULL = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+LONG = ("a long label of a node here", "another long label of it")
+CITIES = ("北京大学", "Москва", "القاهرة", "दिल्ली", "東京都", "서울", "Αθήνα", "ไทย")
+OF_CITIES = ("首都", "город", "مدينة", "शहर", "都市", "도시", "πόλη")
+SYMBOLS = ("😀", "🚀 rocket", "👩‍👩‍👧", "🇩🇪", "e\u0301", "Ⅷ")
+
+
+def graph(nodes: Any, edges: Any, relations: Any = (), **more: Any) -> Structure:
+    return Structure(tuple(nodes), np.array(edges, dtype=np.int64).reshape(-1, 2), tuple(relations), **more)
+
+
+DRAWN = {
+    **FORMS,
+    "one": path(["one"]),
+    "one, no order": graph(["lonely"], []),
+    "two": graph("ab", [(0, 1)], ["relation"], order=np.arange(2), root=0),
+    "two, long": graph(LONG, [(0, 1)], ["isPartOfSomethingElse"], root=0),
+    "two, of a text": graph(LONG, [(1, 0)], ["nsubj"], order=np.arange(2), root=1),
+    "nine": large(9, "graph"),
+    "sixty": large(60, "graph"),
+    "long sentence": large(60, "tree"),
+    "scripts": graph(CITIES, [(0, i) for i in range(1, 8)], OF_CITIES, root=0),
+    "symbols": graph(SYMBOLS, [(i, (i + 1) % 6) for i in range(6)], SYMBOLS),
+    "parallel": graph(["Alan Bean", "NASA"], [(0, 1)] * 4 + [(1, 0)], ["operator", "employer", "crew", "of", "by"]),
+    "parallel below a root": graph(LONG, [(0, 1)] * 4 + [(1, 0)], ["operator", "employer", "crew", "of", "by"], root=0),
+    "loops": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw"),
+    "loops below a root": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw", root=0),
+    "all joined": graph([f"node {i}" for i in range(8)], FULL, [f"relation{i}" for i in range(len(FULL))]),
+    "all joined, rooted": graph([f"node {i}" for i in range(6)], [e for e in FULL if max(e) < 6], "abcdefghijklmno", root=0),
+    "star": graph([f"satellite {i}" for i in range(16)], [(0, i) for i in range(1, 16)], ["relationOf"] * 15, directed=False),
+    "grid": grid((4, 5)),
+    "cube": grid((2, 3, 3)),
+    "relations as nodes": levi(PARSE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_texts_do_not_meet(name: str) -> None:
+    assert not faults(show(DRAWN[name]))
+
+
+@pytest.mark.parametrize("name", ["two, long", "molecule", "graph", "one", "scripts"])
+def test_texts_do_not_meet_beside_maps(name: str) -> None:
+    position = {"name": "t5", "encoding": "distance"}
+    assert not faults(show(DRAWN[name], [Distance(limit=3), begin(position, DIMS, list)]))
+
+
+def sampled() -> Iterator[tuple[str, Structure]]:
+    """Some structures of every sample that the project ships."""
+    files = {"amr_sample/test.txt": "amr", "kg_sample/test.xml": "webnlg", "trees_sample/sample.conllu": "conllu",
+             "molecules_sample/molecules.csv": "smiles"}  # fmt: skip
+    for file, reader in files.items():
+        items = list(read(SAMPLES / file, reader))
+        for place in range(0, len(items), max(1, len(items) // 4)):
+            yield f"{file}:{place}", items[place].structure
+
+
+@pytest.mark.parametrize("structure", [pytest.param(structure, id=name) for name, structure in sampled()])
+def test_texts_of_samples_do_not_meet(structure: Structure) -> None:
+    assert not faults(show(structure))
+
+
+WEBNLG = ["4triples/City", "5triples/University", "6triples/Monument", "7triples/Astronaut", "1triples/City_allSolutions"]
+CORPORA = [
+    *((f"webnlg/v3.0_en/en/dev/{name}.xml", "webnlg", "hierarchy") for name in WEBNLG),
+    ("amr/qald9/qald-9-amr-train.txt", "amr", "hierarchy"),
+    ("amr/little_prince/amr-bank-struct-v1.6-test.txt", "amr", "hierarchy"),
+    ("amr/massive/massive_amr.txt", "amr", "hierarchy"),
+    ("amr/bio/amr-release-dev-bio.txt", "amr", "hierarchy"),
+    ("ud/EWT/en_ewt-ud-dev.conllu", "conllu", "tree"),
+    ("ud/CS-CLTT/cs_cltt-ud-dev.conllu", "conllu", "tree"),
+    ("ud/AF-AfriBooms/af_afribooms-ud-dev.conllu", "conllu", "tree"),
+]
+
+
+@pytest.mark.parametrize(("file", "reader", "form"), CORPORA)
+def test_a_corpus_is_drawn_in_one_manner(file: str, reader: str, form: str) -> None:
+    """Its structures of two nodes or more; the largest and some others without texts that meet."""
+    structures = [item.structure for item in read(_found(file), reader)][:400]
+    assert {form_of(each) for each in structures if each.size > 1} == {form}
+    largest = max((each for each in structures if each.size <= 60), key=lambda each: each.size)
+    for structure in (largest, structures[len(structures) // 2]):
+        assert not faults(show(structure)), structure.name
+
+
+def _found(file: str) -> Path:
+    folder = corpus(file.rpartition("/")[0])
+    return folder / file.rpartition("/")[2]
+
+
+# --- the plan: what a page shows too ---
+
+
+def placed(drawn: Drawn) -> list[Any]:
+    """The boxes of all texts of a plan."""
+    laid, arcs = drawn.laid, drawn.arcs
+    if arcs is not None:
+        across = zip(drawn.names, arcs.at, strict=True)
+        return [text_box(float(x), -0.2, wide(name, arcs.points), tall(arcs.points)) for name, x in across]
+    assert laid is not None
+    found = [
+        text_box(*at, wide(name, laid.points), tall(laid.points))
+        for name, at in zip(drawn.names, laid.texts.tolist(), strict=True)
+    ]
+    found += [text_box(each.x, each.y, wide(each.text, RELATION, "italic"), tall(RELATION)) for each in laid.relations]
+    return found
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWN if name != "molecule"])
+def test_texts_of_a_page_do_not_meet(name: str) -> None:
+    with look():
+        drawn = plan(DRAWN[name], most=1000)
+        at = placed(drawn)
+    width, height = drawn.size
+    low = -drawn.arcs.below if drawn.arcs is not None else 0.0
+    for number, box in enumerate(at):
+        assert not meets(box, at[:number])
+        assert box[0] >= 0
+        assert box[1] >= low
+        assert box[2] <= width
+        assert box[3] <= low + height
+
+
+def test_what_has_no_room_is_listed_below() -> None:
+    """Every relation is written once: at its edge, or below with its two nodes."""
+    for name in ("all joined", "all joined, rooted", "parallel", "star", "loops below a root"):
+        structure = DRAWN[name]
+        with look():
+            laid = plan(structure).laid
+        assert laid is not None
+        told = "    ".join(laid.below).split("    ") if laid.below else []
+        written = [each.text for each in laid.relations] + [each.rpartition(": ")[2] for each in told]
+        assert sorted(written) == sorted(structure.relations)
+    with look():
+        laid = plan(graph("ab", [(0, 0)] * 30, [f"relation{i}" for i in range(30)])).laid
+    assert laid is not None
+    assert laid.below[-1].endswith("a → a: relation29")
+
+
+def test_boxes_are_moved_apart() -> None:
+    random = np.random.default_rng(0)
+    for count in (2, 30, 200):
+        middles, sizes = random.normal(size=(count, 2)), random.uniform(0.1, 1.0, (count, 2))
+        middles[1] = middles[0]
+        at = apart(middles, sizes)
+        found = [text_box(*middle, *size) for middle, size in zip(at, sizes - 1e-5, strict=True)]
+        assert not any(meets(box, found[:number]) for number, box in enumerate(found))
+    far = np.array([(0.0, 0.0), (5.0, 0.0)])
+    np.testing.assert_array_equal(apart(far, np.ones((2, 2))), far)
+
+
+def test_lists_are_wrapped_and_titles_cut_in_the_middle() -> None:
+    with look():
+        lines = wrapped(["one: a", "two: b", "three: c"], wide("one: a    two: b", RELATION) + 0.01)
+    assert lines == ["one: a    two: b", "three: c"]
+    assert shortened("a/long/path/of/a/file.txt: 3 nodes", 21) == "a/long/pat…t: 3 nodes"
+    assert shortened("short", 21) == "short"
+    title = show(path(["a"], name="folder/" * 60 + "end")).get_suptitle()
+    assert title.startswith("folder/")
+    assert title.endswith("end: 1 node, 0 edges")
+    assert len(title) < 152
