@@ -277,6 +277,22 @@ def test_a_folder_is_no_file_and_a_file_no_folder(tmp_path: Path) -> None:
     assert (folder.value.filename, file.value.filename) == (str(tmp_path / "folder"), str(tmp_path / "file"))
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_place_without_a_name_is_a_folder(name: str) -> None:
+    with pytest.raises(IsADirectoryError):
+        whole_file(Path(name), put("text"))
+
+
+def test_one_place_has_one_lock_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "PATIENCE", 0.0)
+    (tmp_path / "inner").mkdir()
+    with alone(Path("out")):
+        for name in (tmp_path / "out", Path("inner/../out"), Path("./out")):
+            with pytest.raises(Busy):
+                whole_file(name, put("text"))
+
+
 def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name in ("file", "new"):
