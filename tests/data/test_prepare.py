@@ -101,7 +101,7 @@ def test_killed_while_it_is_saved_again_it_is_what_it_was(items: list[Item], tmp
     preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
     preparer.save(tmp_path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    for _ in every_moment(lambda: preparer.save(tmp_path)):
+    for _ in every_moment(lambda: preparer.save(tmp_path), step=4):
         assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
