@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -51,7 +50,7 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
     content = store.fingerprint(graphs)
     values, seconds = {}, 0.0
     for encoding in dict.fromkeys(encodings):
-        told = hashlib.sha256(f"{content} {encoding!r}".encode()).hexdigest()[:16]
+        told = store.key(content, encoding)[:16]
         stored, took = _stored(folder / f"{encoding.name}-{told}", graphs, encoding)
         values[encoding] = [row[encoding] for row in stored]
         seconds += took
