@@ -12,10 +12,11 @@ import torch
 
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, StoreError
+from structpe.sums import SUMS, check
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same"]
+__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same", "unbroken"]
 
 C = TypeVar("C")
 
@@ -65,6 +66,16 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
             f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
             f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
         )
+
+
+def unbroken(folder: Path, names: Sequence[str]) -> None:
+    """See to it that the files of a run that never change are as they were written, where a run is.
+
+    Raises:
+        StoreError: one is missing, or another now.
+    """
+    if (folder / SUMS).exists():  # a run that an older structpe began has no checksums
+        check(folder, names, AFRESH)
 
 
 def learned(folder: Path) -> bool:
