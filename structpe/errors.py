@@ -110,6 +110,8 @@ REMEDIES = {
     errno.ENOENT: "; check the path, and that its folder exists",
     errno.ENOTDIR: "; check the path, one part of it is a file",
     errno.ENOSPC: "; make room, then start the same command again",
+    errno.EDQUOT: "; make room, then start the same command again",
+    errno.EFBIG: "; raise the limit of the shell (ulimit -f), or choose another disk",
 }
 DISK = re.compile(r"No space left on device")
 MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)

@@ -95,7 +95,7 @@ def result(folder: Path) -> Result:
 
 def checkpoints(folder: Path) -> list[str]:
     names = sorted(path.name for path in (folder / "run" / "checkpoints").iterdir())
-    return [name.rpartition(".")[0].rpartition(".")[0] if name.endswith(".tmp") else name for name in names]
+    return [name.removesuffix(".tmp") for name in names]
 
 
 @pytest.mark.timeout(280)
