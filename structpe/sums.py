@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError
-from structpe.files import whole_file
+from structpe.files import sha256_of, unsealed, whole_file
 
-__all__ = ["SUMS", "check", "read_sealed", "seal", "sealed", "told", "wrong"]
+__all__ = ["SUMS", "check", "read_sealed", "seal", "told", "wrong"]
 
 SUMS = "SHA256SUMS"
 """The file with a line for each file of its folder: the checksum, two blanks, the name."""
-KEY = "sha256"
-"""Of a JSON object that knows its own checksum."""
 
 
 def told(folder: Path, names: Iterable[str]) -> str:
     """What :data:`SUMS` holds for files of a folder as they are now."""
-    return "".join(f"{_digest(folder / name)}  {name}\n" for name in sorted(names))
+    return "".join(f"{sha256_of(folder / name)}  {name}\n" for name in sorted(names))
 
 
 def seal(folder: Path, names: Iterable[str]) -> None:
@@ -63,29 +60,11 @@ def check(folder: Path, names: Iterable[str], remedy: str) -> None:
         raise StoreError(f"the folder is damaged: {found}; {remedy}").at(str(folder))
 
 
-def sealed(content: Mapping[str, Any]) -> str:
-    """JSON of an object, whose last key is the checksum of the others."""
-    return json.dumps({**content, KEY: _of(content)}, indent=2)
-
-
 def read_sealed(text: str) -> dict[str, Any]:
-    """What :func:`sealed` was given; what an older structpe wrote has no checksum, and is taken as it is.
+    """What :func:`structpe.files.sealed` was given; without a checksum, as an older structpe wrote it, as it is.
 
     Raises:
         ValueError: it is no JSON object, or not as it was written.
     """
     content = json.loads(text)
-    if not isinstance(content, dict):
-        raise ValueError("it is no JSON object")
-    if KEY in content and content.pop(KEY) != _of(content):
-        raise ValueError("it is not what was written, as its checksum says")
-    return content
-
-
-def _of(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return content if isinstance(content, dict) and "sha256" not in content else unsealed(text)

@@ -33,7 +33,7 @@ def test_the_environment_is_heeded(said: str, number: int | None, monkeypatch: p
 @pytest.mark.parametrize("said", ["0", "-1", "many", "1.5", "²", ",2"])
 def test_no_number_of_threads_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    with pytest.raises(ConfigError, match="OMP_NUM_THREADS is .*; set it to 1 or more, or unset it"):
+    with pytest.raises(ConfigError, match=r"OMP_NUM_THREADS is .*; set it to 1 or more, or unset it"):
         threads.asked()
 
 

@@ -53,7 +53,7 @@ class Lines:
         print(f"{self.what}: {done:,}{self._rest(done, total, now)}", file=sys.stderr, flush=True)
 
     def _rest(self, done: int, total: int, now: float) -> str:
-        """Of how many, and how long the rest takes at the pace since the first was done; what comes before, such as reading, is over."""
+        """Of how many, and how long the rest takes at the pace since the first: what came before it is over."""
         assert self._first is not None
         since, before, _ = self._first
         if not total:

@@ -39,7 +39,7 @@ def structures(what: str, each: Sequence[Structure]) -> dict[str, str]:
 
 
 def digest(values: Iterable[Any]) -> str:
-    """Of texts, numbers, arrays, None, and lists, tuples and dicts of these; different values have different digests."""
+    """Of texts, numbers, arrays, None, and lists, tuples and dicts of these; different values have different ones."""
     found = hashlib.sha256()
     for value in values:
         _feed(value, found.update)

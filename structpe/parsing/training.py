@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.data.content import Content, digest, refuse_changed, structures
 from structpe.errors import MissingExtra, undamaged
-from structpe.files import whole_file, whole_folder
+from structpe.files import alone, sealed, whole_file, whole_folder
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.readers.base import Item
 from structpe.signals import Asked
-from structpe.sums import SUMS, check, read_sealed, seal, sealed
+from structpe.sums import SUMS, check, read_sealed, seal
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -88,8 +88,9 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
         tell: is told of each step.
 
     Raises:
-        ParsingError: the folder has no name, or is there already; another training was interrupted there; spaCy knows no
-            such language.
+        ParsingError: the folder has no name, or is there already; another training was interrupted there; spaCy
+            knows no such language.
+        Busy: another process trains there.
         StoreError: what an interrupted training has left is damaged, or it was one on other sentences.
         KeyboardInterrupt, SystemExit: a signal has asked it to end; the model after its last step is kept.
         ReadError, StructureError: a file is missing or bad.
@@ -104,6 +105,12 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
     part = out.with_name(f"{out.name}.part")
     if out.exists():
         raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with alone(part):
+        return _train(plan, out, part, tell)
+
+
+def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]) -> Path:
     state = _prepare(plan, part)
     try:
         with Asked("the training ends after this step, with its model; once more ends it at once") as asked:

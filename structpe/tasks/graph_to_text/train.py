@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import Example, Preparer
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.seq2seq import EncoderDecoder
@@ -19,7 +20,6 @@ from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.source import read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.training.batches import Batches, Plan
-from structpe.data.content import Content, digest, structures
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import alone, learned
 from structpe.tasks.training.progress import say

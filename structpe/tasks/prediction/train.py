@@ -27,12 +27,13 @@ import torch
 
 from structpe.benchmarks import Benchmark, Split, load
 from structpe.benchmarks.base import find
+from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
-from structpe.files import whole_file
+from structpe.files import sealed, whole_file
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
-from structpe.sums import SUMS, read_sealed, seal, sealed
+from structpe.sums import SUMS, read_sealed, seal
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
@@ -43,7 +44,6 @@ from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.data.content import Content, digest, structures
 from structpe.tasks.training.folder import alone, check_devices, clear, device_of, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result

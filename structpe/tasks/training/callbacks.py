@@ -115,6 +115,8 @@ class Validation(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
         self.waited = state_dict["waited"]
+        if self.best_step:  # that they are damaged is known now rather than when training has ended
+            load_weights(self.weights, AFRESH)
 
     @property
     def stops(self) -> bool:
@@ -123,8 +125,6 @@ class Validation(Callback):
 
     def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
         trainer.should_stop = self.stops  # the checkpoint may be that of the step at which training stopped
-        if self.best_step:  # known now rather than when training has ended
-            load_weights(self.weights, AFRESH)
 
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int

@@ -42,6 +42,7 @@ def save(state: Any, folder: Path) -> None:
         (hidden / STATE).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
         (hidden / SUMS).write_text(told(hidden, (STATE, TENSORS)), encoding="utf-8")
 
+    folder.parent.mkdir(parents=True, exist_ok=True)
     whole_folder(folder, write)
 
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from structpe.errors import undamaged
-from structpe.files import whole_file
-from structpe.sums import read_sealed, sealed
+from structpe.files import sealed, whole_file
+from structpe.sums import read_sealed
 
 __all__ = ["Result"]
 
