@@ -26,7 +26,18 @@ from structpe.errors import StructPEError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-__all__ = ["Busy", "alone", "replacing", "sealed", "sha256_of", "sync", "unsealed", "whole_file", "whole_folder"]
+__all__ = [
+    "Busy",
+    "alone",
+    "finish",
+    "naming",
+    "replacing",
+    "sealed",
+    "sha256_of",
+    "unsealed",
+    "whole_file",
+    "whole_folder",
+]
 
 PATIENCE = 10.0
 """Seconds that a writer waits for another one of the same place."""
@@ -57,7 +68,7 @@ def alone(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[P
         OSError: the folder of the place is missing or cannot be written to.
     """
     work = path.with_name(f".{path.name}.tmp")
-    with _naming(path, work):
+    with naming(path, work):
         lock = _locked(path, work, waiting)
         try:
             if (work / "old").is_dir() and not path.exists():  # a process died while it replaced a folder
@@ -94,9 +105,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with alone(path) as work:
         hidden = work / f"new{path.suffix}"
         yield hidden
-        _settle(hidden, work)
-        os.replace(hidden, path)
-        sync(path.parent)
+        finish(hidden, path, work)
 
 
 def whole_file(path: Path, write: Callable[[Path], object]) -> None:
@@ -123,22 +132,52 @@ def whole_folder(path: Path, write: Callable[[Path], object]) -> None:
         hidden = work / "new"
         hidden.mkdir()
         write(hidden)
-        _settle(hidden, work)
-        if not path.exists():
-            os.rename(hidden, path)
-        elif not _exchanged(hidden, path):
-            os.rename(path, work / "old")
-            os.rename(hidden, path)
-        sync(path.parent)
+        finish(hidden, path, work)
 
 
-def sync(path: Path) -> None:
-    """Bring the content of a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
+def finish(hidden: Path, path: Path, work: Path) -> None:
+    """Bring a file, or a folder with all in it, to the disk, and give it the name ``path``; what has it is replaced.
+
+    Args:
+        hidden: the file or folder, on the same disk as the place.
+        path: the place.
+        work: the hidden folder that :func:`alone` gives for the place.
+    """
+    _settle(hidden, work)
+    if not path.is_dir():
+        os.replace(hidden, path)
+    elif not _exchanged(hidden, path):
+        os.rename(path, work / "old")
+        os.rename(hidden, path)
+    _sync(path.parent)
+
+
+@contextmanager
+def naming(path: Path, hidden: Path) -> Iterator[None]:
+    """Let errors of the disk within a hidden folder name the place that somebody has chosen.
+
+    Args:
+        path: the place.
+        hidden: the folder in which its content is made.
+
+    Raises:
+        OSError: whatever was raised of the disk, but for the name; that of libraries with errors of their own too.
+    """
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        yield
+    except FileExistsError:  # something else has the name of the hidden folder, and must go
+        raise
+    except OSError as error:
+        nameless = error.filename is None and error.errno in FULL
+        if error.errno is None or not (nameless or _within(error.filename, hidden)):
+            raise
+        raise _told(path, error.errno) from error
+    except StructPEError:
+        raise
+    except Exception as error:
+        if (found := OS_ERROR.search(str(error))) is None or int(found[1]) not in (*FULL, *REFUSED, errno.EIO):
+            raise
+        raise _told(path, int(found[1])) from error
 
 
 def sha256_of(file: Path) -> str:
@@ -200,26 +239,6 @@ def _empty(work: Path) -> None:
             each.unlink()
 
 
-@contextmanager
-def _naming(path: Path, work: Path) -> Iterator[None]:
-    """Let errors of the disk name the place, which somebody has chosen, and not the hidden folder."""
-    try:
-        yield
-    except FileExistsError:  # something else has the name of the hidden folder, and must go
-        raise
-    except OSError as error:
-        nameless = error.filename is None and error.errno in FULL
-        if error.errno is None or not (nameless or _within(error.filename, work)):
-            raise
-        raise _told(path, error.errno) from error
-    except StructPEError:
-        raise
-    except Exception as error:
-        if (found := OS_ERROR.search(str(error))) is None or int(found[1]) not in (*FULL, *REFUSED, errno.EIO):
-            raise
-        raise _told(path, int(found[1])) from error
-
-
 def _within(filename: Any, work: Path) -> bool:
     if not isinstance(filename, str | bytes | os.PathLike):
         return False
@@ -247,7 +266,7 @@ def _settle(place: Path, work: Path) -> None:
             continue
         if each.is_file() and (mode := each.stat().st_mode & 0o777) | usual != mode:
             each.chmod(mode | usual)
-        sync(each)
+        _sync(each)
 
 
 def _usual_mode(work: Path) -> int:
@@ -269,3 +288,12 @@ def _exchanged(one: Path, other: Path) -> bool:
         return False
     here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
     return bool(call(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+def _sync(path: Path) -> None:
+    """Bring the content of a file, or the names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -20,7 +20,7 @@ class Encode(Command, name="encode"):
 
     An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options.
     What an encoding must learn first, such as labels, it learns from this file. A run that was interrupted goes on
-    where it stopped when it is started again.
+    where it stopped when it is started again; one that another process does already is waited for.
     """
 
     example = (
@@ -62,8 +62,12 @@ class Encode(Command, name="encode"):
         structures = [form(structure) for structure in reading.structures]
         fitted = [encoding.fit(structures) for encoding in encodings]
         with progress_bar("encoding") as tell:
-            store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)))
+            store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)), _say)
         print(f"{given.out}: {len(store)} structures, encoded by {', '.join(e.name for e in store.encodings)}")
+
+
+def _say(line: str) -> None:
+    print(f"structpe: {line}", file=sys.stderr, flush=True)
 
 
 def _form(graph: str) -> Callable[[Any], Any]:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,6 @@ class Shard:
 
     def __init__(self, path: Path) -> None:
         self._file = _opened(path)
-        self.metadata: Mapping[str, str] = self._file.metadata() or {}
         self._names = frozenset(self._file.keys())
         self._at = {name: self._file.get_tensor(name) for name in self._names if name.endswith(".at")}
 

@@ -2,11 +2,13 @@
 
 ::
 
-    FOLDER/index.json           format, library version, encodings with options, shards with size and checksum, names
+    FOLDER/index.json           format, library version; encodings with options and versions; shards with size,
+                                checksum and a digest of their structures; names; and a checksum of all this
     FOLDER/00000.safetensors    a thousand structures or so; see :mod:`structpe.data._shard`
 
-A store is written under another name, FOLDER.tmp, and gets its own when it is complete. What an interrupted run has
-left there is taken over, shard by shard, as far as structures, encodings and library are still the same.
+A store is written under another name, FOLDER.tmp, by one process at a time, and gets its own when it is complete and
+on the disk. What an interrupted run has left there is taken over, shard by shard, as far as it is undamaged and
+structures, encodings and library are still the same.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from structpe import __version__
@@ -27,12 +28,13 @@ from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, undamaged
+from structpe.files import alone, finish, naming, sealed, sha256_of, unsealed
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
 __all__ = ["FORMAT", "Store", "fingerprint", "load", "write"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the layout; a store of another one is refused."""
 
 _INDEX = "index.json"
@@ -43,7 +45,8 @@ _PAIRS = 1 << 24  # or fewer, where they have this many pairs of units: what bou
 class Store:
     """A sequence of encoded structures on disk: ``store[i]`` reads the i-th, and nothing else.
 
-    Made by :func:`load`. It can be pickled, and shared by the workers of a data loader.
+    The checksum of a shard is compared when it is first opened, once per process. Made by :func:`load`. It can be
+    pickled, and shared by the workers of a data loader.
 
     Args:
         path: its folder.
@@ -69,6 +72,7 @@ class Store:
         if which not in self._open:
             file = self.path / self._files[which]
             with undamaged(file, "encode again"):
+                self._check(file)
                 self._open[which] = Shard(file)
         row = item - int(self._ends[which - 1]) if which else item
         return {encoding: self._open[which].encoded(number, row) for encoding, number in self._numbers.items()}
@@ -93,9 +97,12 @@ class Store:
         Raises:
             StoreError: one has been changed.
         """
-        for file, checksum in self._checksums.items():
-            if _checksum(self.path / file) != checksum:
-                raise StoreError(f"{self.path / file} has been changed since it was written; encode again")
+        for file in self._checksums:
+            self._check(self.path / file)
+
+    def _check(self, file: Path) -> None:
+        if sha256_of(file) != self._checksums[file.name]:
+            raise StoreError(f"{file} has been changed since it was written; encode again")
 
 
 def write(
@@ -103,34 +110,39 @@ def write(
     structures: Iterable[Structure],
     encodings: Sequence[Encoding],
     progress: Callable[[int], object] | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> Store:
     """Encode structures and store what comes out; at any time only one shard is in memory.
 
+    If another process writes the same store, its end is waited for. A store of the same structures, encodings and
+    library that is there already is opened, after its checksums were compared.
+
     Args:
-        path: folder of the new store; it must not exist.
+        path: folder of the new store.
         structures: in this order they will be found again.
         encodings: already fitted, where they must be.
         progress: called after each shard with the number of structures that are done.
+        say: told that another process is waited for, or that the store is there already.
 
     Raises:
-        StoreError: the folder exists, there is no structure or no encoding.
+        StoreError: the folder exists and is something else, there is no structure or no encoding.
         EncodingError: a structure lacks what an encoding needs. What was done before stays for the next run.
+        OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings = Path(path), tuple(dict.fromkeys(encodings))
-    if path.exists():
-        raise StoreError(f"{path} exists already; remove it, or choose another folder")
-    if not encodings:
-        raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-    names: list[str] = []
-    shards: list[dict[str, Any]] = []
-    for number, some in enumerate(_shards(structures)):
-        shards.append(_write_shard(_growing(path) / f"{number:05}.safetensors", some, encodings))
-        names += [s.name for s in some]
-        if progress is not None:
-            progress(len(names))
-    if not names:
-        raise StoreError(f"there is no structure to store in {path}")
-    _finish(path, {"encodings": _described(encodings), "shards": shards, "names": names})
+    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _nobody
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        alone(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
+        naming(path, _growing(path)),
+    ):
+        if path.exists():
+            store = _same(path, structures, encodings)
+            tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")
+            return store
+        if not encodings:
+            raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
+        _encode(path, structures, encodings, progress or _nobody)
+        finish(_growing(path), path, work)
     return load(path)
 
 
@@ -142,7 +154,8 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
         encodings: those needed; None means all that it has.
 
     Raises:
-        StoreError: there is no complete store, it has another format, or lacks an encoding.
+        StoreError: there is no complete store, its index is damaged, it has another format, was encoded by another
+            version of the library or of an encoding, or lacks an encoding.
     """
     path = Path(path)
     index = _read_index(path)
@@ -164,7 +177,8 @@ def fingerprint(structures: Sequence[Structure]) -> str:
     """Tells apart lists of structures: a digest of all that encodings may look at, which is all but their names."""
     digest = hashlib.sha256()
     for s in structures:
-        arrays = {"edges": s.edges, "order": s.order, "owner": s.owner} | dict(sorted(s.features.items()))
+        features = {f"feature {key}": value for key, value in sorted(s.features.items())}
+        arrays = {"edges": s.edges, "order": s.order, "owner": s.owner} | features
         present = {k: np.asarray(v) for k, v in arrays.items() if v is not None}
         shapes = [(k, v.dtype.str, v.shape) for k, v in present.items()]
         digest.update(json.dumps([s.nodes, s.relations, s.directed, s.root, s.units, shapes]).encode())
@@ -190,36 +204,81 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
         yield some
 
 
-def _write_shard(file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding]) -> dict[str, Any]:
-    whole = [FORMAT, __version__, _described(encodings), fingerprint(structures)]
-    # One entry: safetensors writes several in any order, and the same run shall give the same bytes.
-    made_from = {"made_from": json.dumps(whole)}
-    if not _holds(file, made_from):
-        check_pairs(structures, encodings)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        half = file.with_suffix(".half")
-        save_file(pack([encoding.many(structures) for encoding in encodings]), half, metadata=made_from)
-        os.replace(half, file)
-    size = file.stat().st_size
-    return {"file": file.name, "structures": len(structures), "bytes": size, "sha256": _checksum(file)}
+def _encode(
+    path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], progress: Callable[[int], object]
+) -> None:
+    """Fill the folder beside. Its index names the shards that are complete, whatever happens to the next ones."""
+    growing, names, shards = _growing(path), [], []
+    index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
+    before = _left(growing, index)
+    for number, some in enumerate(_shards(structures)):
+        growing.mkdir(exist_ok=True)
+        file, content = growing / f"{number:05}.safetensors", fingerprint(some)
+        entry = before.get(file.name)
+        if entry is None or not _holds(file, content, entry):
+            entry = _write_shard(file, content, some, encodings)
+        shards.append(entry)
+        names += [s.name for s in some]
+        _write_index(growing, {**index, "shards": shards})
+        progress(len(names))
+    if not names:
+        raise StoreError(f"there is no structure to store in {path}")
+    _write_index(growing, {**index, "shards": shards, "names": names})
+    for name in {file.name for file in growing.iterdir()} - {_INDEX, *(shard["file"] for shard in shards)}:
+        (growing / name).unlink()  # of an interrupted run, with more structures perhaps
 
 
-def _holds(file: Path, made_from: dict[str, str]) -> bool:
-    """Whether an interrupted run has left this very shard."""
+def _left(growing: Path, index: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The shards that an interrupted run has left, by their files, if it was one of this index."""
     try:
-        return file.exists() and dict(Shard(file).metadata) == made_from
-    except SafetensorError:
-        return False
+        left = unsealed((growing / _INDEX).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    same = {key: left.get(key) for key in index} == json.loads(json.dumps(index))
+    return {shard["file"]: shard for shard in left["shards"]} if same else {}
 
 
-def _finish(path: Path, index: dict[str, Any]) -> None:
-    growing = _growing(path)
-    own = {shard["file"] for shard in index["shards"]}
-    for file in growing.iterdir():
-        if file.name not in own:  # of an interrupted run with more structures
-            file.unlink()
-    (growing / _INDEX).write_text(json.dumps({"format": FORMAT, "library": __version__, **index}), encoding="utf-8")
-    os.rename(growing, path)
+def _holds(file: Path, content: str, entry: dict[str, Any]) -> bool:
+    """Whether a file is still the shard of this content that an interrupted run has written."""
+    return bool(entry["content"] == content and file.is_file() and entry["sha256"] == sha256_of(file))
+
+
+def _write_shard(
+    file: Path, content: str, structures: Sequence[Structure], encodings: Sequence[Encoding]
+) -> dict[str, Any]:
+    check_pairs(structures, encodings)
+    tensors = pack([encoding.many(structures) for encoding in encodings])
+    save_file(tensors, file)
+    size = {"structures": len(structures), "bytes": file.stat().st_size}
+    return {"file": file.name, **size, "sha256": sha256_of(file), "content": content}
+
+
+def _write_index(folder: Path, index: dict[str, Any]) -> None:
+    (folder / f"{_INDEX}.new").write_text(sealed(index), encoding="utf-8")
+    os.replace(folder / f"{_INDEX}.new", folder / _INDEX)
+
+
+def _same(path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding]) -> Store:
+    """The store that is there, if it is undamaged and what would be written now.
+
+    Raises:
+        StoreError: it is not.
+    """
+    exists = f"{path} exists already; remove it, or choose another folder"
+    if not (path / _INDEX).is_file():
+        raise StoreError(exists)
+    try:
+        store, index = load(path), _read_index(path)
+        store.verify()
+    except StoreError as error:
+        raise StoreError(f"{exists}: {error}") from None
+    if index["encodings"] != json.loads(json.dumps(_described(encodings))):
+        raise StoreError(f"{exists}: it is a store of the encodings {', '.join(map(repr, store.encodings))}")
+    whole = [(fingerprint(some), [s.name for s in some]) for some in _shards(structures)]
+    contents, names = [content for content, _ in whole], [name for _, some in whole for name in some]
+    if contents != [shard["content"] for shard in index["shards"]] or names != index["names"]:
+        raise StoreError(f"{exists}: it is a store of other structures")
+    return store
 
 
 def _read_index(path: Path) -> dict[str, Any]:
@@ -234,23 +293,36 @@ def _read_index(path: Path) -> dict[str, Any]:
             )
         )
     with undamaged(path / _INDEX, "encode again"):
-        index: dict[str, Any] = json.loads((path / _INDEX).read_text(encoding="utf-8"))
-        if index.get("format") != FORMAT:
-            raise StoreError(f"{path} has format {index.get('format')}, this library reads {FORMAT}; encode again")
+        text = (path / _INDEX).read_text(encoding="utf-8")
+        if (found := json.loads(text).get("format")) != FORMAT:
+            raise StoreError(f"{path} has format {found}, this library reads {FORMAT}; encode again")
+        index = unsealed(text)
+        if index["library"] != __version__:
+            raise StoreError(
+                f"{path} was encoded by structpe {index['library']}, and this is structpe {__version__}, whose numbers "
+                "may differ; encode again"
+            )
         return {key: index[key] for key in ("encodings", "shards", "names")}
 
 
 def _described(encodings: Sequence[Encoding]) -> list[dict[str, Any]]:
-    return [{"name": e.name, "options": e.options()} for e in encodings]
+    return [{"name": e.name, "options": e.options(), "versions": e.versions()} for e in encodings]
 
 
 def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
     try:
-        return ENCODINGS[described["name"]](**{k: _tuples(v) for k, v in described["options"].items()})
+        encoding = ENCODINGS[described["name"]](**{k: _tuples(v) for k, v in described["options"].items()})
     except (EncodingError, TypeError) as error:
         raise StoreError(
             f"{path} has an encoding that this library does not know, {described}; encode again"
         ) from error
+    if (now := encoding.versions()) != (then := described["versions"]):
+        name = next(name for name in {**now, **then} if now.get(name) != then.get(name))
+        raise StoreError(
+            f"{path} was encoded by version {then.get(name)} of the encoding {name!r}, and this library has version "
+            f"{now.get(name)}, which gives other numbers; encode again"
+        )
+    return encoding
 
 
 def _tuples(value: Any) -> Any:
@@ -258,6 +330,5 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _checksum(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _nobody(told: object) -> None:
+    """Tell nobody."""

@@ -110,6 +110,8 @@ class Encoding(ABC):
     """Whether its values are real numbers, floats, of which no table has a row for each."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
     """Which code points beside plain offsets its values may hold."""
+    version: ClassVar[int] = 1
+    """Raised when its numbers change: what was stored by another version is not used any more."""
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -137,6 +139,12 @@ class Encoding(ABC):
     def options(self) -> dict[str, Any]:
         """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def versions(self) -> dict[str, int]:
+        """The version of its definition, and those of the encodings among its options, by name."""
+        inner = [getattr(self, field.name) for field in fields(self)]
+        of_inner = [each.versions() for each in inner if isinstance(each, Encoding)]
+        return {name: version for each in (*of_inner, {self.name: self.version}) for name, version in each.items()}
 
     def error(self, structure: Structure, message: str) -> EncodingError:
         """An :class:`EncodingError` that names this encoding and the structure."""

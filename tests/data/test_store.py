@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,15 +14,30 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 import structpe
 from structpe.data import store as store_module
 from structpe.data.encode import encode
 from structpe.data.store import load, write
-from structpe.encodings import ENCODINGS, Depth, Distance, Encoded, Encoding, Laplacian, Neighbours, Offset, Order
+from structpe.encodings import (
+    ENCODINGS,
+    Binned,
+    Depth,
+    Distance,
+    Encoded,
+    Encoding,
+    Laplacian,
+    Neighbours,
+    Offset,
+    Order,
+    Resistance,
+)
 from structpe.errors import EncodingError, StoreError
+from structpe.files import sealed, sha256_of, unsealed
 from structpe.structure import Structure, path
 from structpe.terms import Listed, Lookup
+from tests.killing import killed_at
 from tests.strategies import trees
 
 SENTENCES = [path(["x"] * n, name=f"s:{n}") for n in (3, 1, 300, 7, 2)]  # 300: an index of two bytes
@@ -163,7 +180,7 @@ def test_an_interrupted_run_leaves_nothing_under_the_name_and_goes_on_later(
         assert_same(row[Offset()], Offset().one(sentence))
 
 
-@pytest.mark.parametrize("changed", ["structures", "encodings", "library", "shard cut off"])
+@pytest.mark.parametrize("changed", ["structures", "encodings", "library", "version", "shard cut off", "bit", "index"])
 def test_what_an_interrupted_run_left_is_not_taken_if_anything_differs(
     changed: str, tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,9 +193,14 @@ def test_what_an_interrupted_run_left_is_not_taken_if_anything_differs(
         encodings = [Order(), Depth()]
     elif changed == "library":
         monkeypatch.setattr(store_module, "__version__", "0.0.0")
+    elif changed == "version":
+        monkeypatch.setattr(Order, "version", Order.version + 1)
+    elif changed == "index":
+        (tmp_path / "store.tmp" / "index.json").write_text("{")
     else:
-        for shard in (tmp_path / "store.tmp").iterdir():
-            shard.write_bytes(shard.read_bytes()[:20])
+        for shard in (tmp_path / "store.tmp").glob("*.safetensors"):
+            whole = shard.read_bytes()
+            shard.write_bytes(whole[:20] if changed == "shard cut off" else whole[:-1] + bytes([whole[-1] ^ 1]))
     computed = count_calls(monkeypatch, Order)
     write(tmp_path / "store", sentences, encodings)
     assert computed == [2, 2, 1]
@@ -219,6 +241,147 @@ def test_what_write_refuses(written: Path, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["store"]
 
 
+def test_a_store_that_is_there_is_opened_if_it_is_the_same(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    computed = count_calls(monkeypatch, Order)
+    store = write(written, iter(SENTENCES), ENCODED_BY, say=told.append)
+    assert (computed, len(store)) == ([], 5)
+    assert told == [f"{written} is there already, of the same structures and encodings; nothing is encoded"]
+
+
+@pytest.mark.parametrize("other", ["structures", "names", "fewer", "encodings", "damaged", "library"])
+def test_a_store_that_is_there_is_not_taken_for_another(
+    other: str, written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences, encodings = list(SENTENCES), ENCODED_BY
+    if other == "structures":
+        sentences[3] = path(["y"] * 7, name="s:7")
+    elif other == "names":
+        sentences[3] = path(["x"] * 7, name="other")
+    elif other == "fewer":
+        sentences = sentences[:4]
+    elif other == "encodings":
+        encodings = encodings[:3]
+    elif other == "damaged":
+        shard = written / "00002.safetensors"
+        shard.write_bytes(shard.read_bytes()[:-1] + b"!")
+    else:
+        monkeypatch.setattr(store_module, "__version__", "0.0.0")
+    before = {file.name: file.read_bytes() for file in written.iterdir()}
+    why = {
+        "encodings": r"it is a store of the encodings Offset\(\), Order\(\), Laplacian",
+        "damaged": "00002.safetensors has been changed",
+        "library": "was encoded by structpe",
+    }.get(other, "it is a store of other structures")
+    with pytest.raises(StoreError, match=rf"store exists already; remove it, or choose another folder: .*{why}"):
+        write(written, sentences, encodings)
+    assert {file.name: file.read_bytes() for file in written.iterdir()} == before
+
+
+def test_two_writers_of_one_store_do_the_work_once(tmp_path: Path, small_shards: None) -> None:
+    """In processes; the second is told that it waits, and finds what the first has made."""
+    waits, goes = os.pipe(), os.pipe()
+
+    def slowly() -> Iterator[Structure]:
+        yield from SENTENCES[:4]
+        os.write(waits[1], b"x")  # one shard is written
+        os.read(goes[0], 1)
+        yield SENTENCES[4]
+
+    first = process(lambda: write(tmp_path / "store", slowly(), ENCODED_BY))
+    os.read(waits[0], 1)
+    told: list[str] = []
+
+    def say(line: str) -> None:
+        told.append(line)
+        if len(told) == 1:
+            os.write(goes[1], b"x")
+
+    store = write(tmp_path / "store", SENTENCES, ENCODED_BY, say=say)
+    assert os.waitpid(first, 0)[1] == 0
+    assert told == [
+        f"another process writes to {tmp_path / 'store'}; waiting for it",
+        f"{tmp_path / 'store'} is there already, of the same structures and encodings; nothing is encoded",
+    ]
+    store.verify()
+    assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def process(work: Callable[[], object]) -> int:
+    """The number of a fork of this process, which does the work."""
+    if pid := os.fork():
+        return pid
+    code = 1
+    try:
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def test_killed_at_any_moment_the_next_run_ends_with_the_same_bytes(tmp_path: Path, small_shards: None) -> None:
+    """Nothing but a complete store ever has the name, and nothing is left beside it."""
+    write(tmp_path / "never", SENTENCES[:3], ENCODED_BY)
+    expected = {file.name: file.read_bytes() for file in (tmp_path / "never").iterdir()}
+    place, moment = tmp_path / "killed" / "store", 1
+    # Each goes on from what the one before has left; each second time it begins anew, to be killed later.
+    while killed_at(moment, lambda: write(place, SENTENCES[:3], ENCODED_BY)):
+        if place.exists():
+            load(place).verify()
+        if moment % 4 == 0:
+            assert len(write(place, SENTENCES[:3], ENCODED_BY)) == 3
+            assert {file.name: file.read_bytes() for file in place.iterdir()} == expected
+            assert [file.name for file in place.parent.iterdir()] == ["store"]
+            shutil.rmtree(place)
+        moment += 3
+    assert moment > 30
+
+
+def test_a_full_disk_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(tensors: object, hidden: Path) -> None:
+        hidden.write_bytes(b"half")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(store_module, "save_file", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write(tmp_path / "store", SENTENCES, [Order()])
+    assert caught.value.filename == str(tmp_path / "store")
+    monkeypatch.undo()
+    assert len(write(tmp_path / "store", SENTENCES, [Order()])) == 5
+    assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def test_every_file_of_a_store_is_readable_as_the_umask_says(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "store", SENTENCES, [Order()])
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "store").iterdir()} == {0o640}
+
+
+def test_a_store_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str, str]] = []
+    fsync, rename, replace = os.fsync, os.rename, os.replace
+
+    def told_fsync(handle: int) -> None:
+        done.append(("sync", os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    def told_rename(one: Any, other: Any) -> None:
+        done.append(("rename", f"{one} {other}"))
+        (rename if Path(one).is_dir() else replace)(one, other)
+
+    for name, told in (("fsync", told_fsync), ("rename", told_rename), ("replace", told_rename)):
+        monkeypatch.setattr(os, name, told)
+    write(tmp_path / "store", SENTENCES, [Order()])
+    kinds = [(what, Path(where.split()[-1]).name) for what, where in done]
+    named = kinds.index(("rename", "store"))
+    written_before = [("sync", name) for name in ("00000.safetensors", "index.json", "store.tmp")]
+    assert sorted(kinds[named - 3 : named]) == sorted(written_before)
+    assert kinds[named + 1 :] == [("sync", tmp_path.name)]
+
+
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"there is no store at .* \(no index.json\); give the folder that"):
         load(tmp_path)
@@ -251,13 +414,14 @@ def test_a_changed_byte_is_found_by_verify(written: Path) -> None:
 
 
 def rewrite_index(folder: Path, **changes: Any) -> None:
-    index = json.loads((folder / "index.json").read_text())
-    (folder / "index.json").write_text(json.dumps(index | changes))
+    """As a library that was changed would have written it."""
+    index = unsealed((folder / "index.json").read_text())
+    (folder / "index.json").write_text(sealed(index | changes))
 
 
 def test_another_format_is_refused(written: Path) -> None:
     rewrite_index(written, format=99)
-    with pytest.raises(StoreError, match="has format 99, this library reads 1; encode again"):
+    with pytest.raises(StoreError, match="has format 99, this library reads 2; encode again"):
         load(written)
 
 
@@ -268,28 +432,83 @@ def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict
         load(written)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 1}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 2}'])
 def test_a_damaged_index_is_refused(written: Path, content: bytes) -> None:
     (written / "index.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"index.json: the file is damaged \(.*\); encode again"):
         load(written)
 
 
-def test_a_damaged_shard_is_refused(written: Path) -> None:
+def test_a_damaged_shard_is_refused_when_it_is_opened(written: Path) -> None:
     shard = written / "00000.safetensors"
-    shard.write_bytes(b"\xff" * shard.stat().st_size)
+    content = bytearray(shard.read_bytes())
+    content[-40:] = bytes(byte ^ 1 for byte in content[-40:])
+    shard.write_bytes(content)
     store = load(written)
-    with pytest.raises(
-        StoreError, match=r"00000.safetensors: the file is damaged \(SafetensorError: .*\); encode again"
-    ):
+    with pytest.raises(StoreError, match=r"00000.safetensors has been changed since it was written; encode again"):
         store[0]
     assert len(store[2]) == len(ENCODED_BY)
+
+
+def test_a_flipped_bit_anywhere_is_noticed_before_a_number_is_used(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    write(folder, SENTENCES[:2], ENCODED_BY)
+    for name in ("00000.safetensors", "index.json"):
+        whole = (folder / name).read_bytes()
+        for place in range(0, len(whole), 7):  # and so each bit of a byte in turn
+            flipped = bytearray(whole)
+            flipped[place] ^= 1 << place % 8
+            (folder / name).write_bytes(flipped)
+            with pytest.raises(StoreError, match="encode again"):
+                load(folder)[0]
+        (folder / name).write_bytes(whole)
+    assert len(load(folder)[0]) == len(ENCODED_BY)
+
+
+def test_the_checksum_of_a_shard_is_compared_once(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def count(file: Path) -> str:
+        looked.append(file.name)
+        return sha256_of(file)
+
+    monkeypatch.setattr(store_module, "sha256_of", count)
+    store = load(written)
+    assert looked == []
+    for _ in range(3):
+        store.positions([0, 1, 4])
+    assert looked == ["00000.safetensors", "00002.safetensors"]
 
 
 def test_the_index_says_who_wrote_it(written: Path) -> None:
     index = json.loads((written / "index.json").read_text())
     assert index["library"] == structpe.__version__
-    assert index["encodings"][2] == {"name": "laplacian", "options": {"k": 4, "components": True, "skip": 1}}
+    options = {"k": 4, "components": True, "skip": 1}
+    assert index["encodings"][2] == {
+        "name": "laplacian",
+        "options": options,
+        "versions": {"laplacian": Laplacian.version},
+    }
+
+
+def test_a_store_of_another_version_of_the_library_is_refused(written: Path) -> None:
+    rewrite_index(written, library="0.0.0")
+    with pytest.raises(StoreError, match=rf"encoded by structpe 0.0.0, and this is structpe {structpe.__version__}"):
+        load(written)
+
+
+def test_a_store_of_another_version_of_an_encoding_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Laplacian, "version", Laplacian.version + 1)
+    expected = rf"by version {Laplacian.version - 1} of the encoding 'laplacian', and this library has version "
+    with pytest.raises(StoreError, match=expected + rf"{Laplacian.version}, which gives other numbers; encode again"):
+        load(written)
+
+
+def test_an_encoding_of_another_one_has_the_versions_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "store", SENTENCES, [Binned(of=Resistance())])
+    monkeypatch.setattr(Resistance, "version", Resistance.version + 1)
+    with pytest.raises(StoreError, match="of the encoding 'resistance'"):
+        load(tmp_path / "store")
 
 
 def test_arrays_of_no_plain_type_are_refused() -> None:
