@@ -180,7 +180,7 @@ def _encode() -> int:
 
 
 def _convert() -> int:
-    return main(["convert", "inputs/graphs.txt", "graphs.tsv", "--reader", "amr", "--writer", "triples"])
+    return main(["convert", "inputs/graphs.txt", "graphs.amr", "--reader", "amr", "--writer", "amr"])
 
 
 def _nothing(folder: Path) -> None:

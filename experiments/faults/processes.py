@@ -56,6 +56,7 @@ class Process:
 
     def __init__(self, work: Callable[[], int], folder: Path, blow: Blow = Blow()) -> None:
         self.said, self.counted = (folder.parent / f"{folder.name}.{time.monotonic_ns()}.{x}" for x in ("err", "count"))
+        self.said.touch()
         self.blow, self.began = blow, time.monotonic()
         sys.stdout.flush()
         with warnings.catch_warnings():

@@ -125,6 +125,7 @@ def _content(task: GraphToText, examples: Sequence[Example], positions: Mapping[
         "vocabulary": digest([preparer.tokenizer.to_str()]),
         "numbers of relation labels": digest([preparer.edge_types.relations]),
         "position models": digest([json.dumps(positions, sort_keys=True)]),
+        "versions of encodings": digest(each.versions() for each in task.model.encoder.position.encodings),
     }
     for what, each in (("training", examples), ("validation", task.dev)):
         found |= structures(f"{what} graphs", [example.structure for example in each])

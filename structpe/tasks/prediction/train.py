@@ -179,7 +179,7 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
         _begin(folder, config, position)
     _tell(benchmark, data, model)
     training = replace(config.training, metric=metric)
-    result = _fit(folder, training, task, data, _content(benchmark, split, position))
+    result = _fit(folder, training, task, data, _content(benchmark, split, position, model))
     outcome = _score(folder, config, task, benchmark, data, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
@@ -240,7 +240,7 @@ def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: G
     return Data(train, sizes, Collate(model.layout), valid, test, encodings.seconds)
 
 
-def _content(benchmark: Benchmark, split: Split, position: Any) -> dict[str, str]:
+def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
     """Digests of all that a run follows from beside its configuration."""
     parts = {f"{part} split": digest([numbers]) for part, numbers in zip(Split._fields, split, strict=True)}
     features = [repr(benchmark.nodes), repr(benchmark.edges), repr(benchmark.objective)]
@@ -250,6 +250,7 @@ def _content(benchmark: Benchmark, split: Split, position: Any) -> dict[str, str
         **parts,
         "kinds of features and targets": digest(features),
         "position model": digest([json.dumps(position, sort_keys=True)]),
+        "versions of encodings": digest(encoding.versions() for encoding in model.position.encodings),
     }
 
 
