@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -49,10 +48,7 @@ def _output(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
-    partial = path.with_name(path.name + ".tmp")
-    try:
-        with partial.open("w", encoding="utf-8") as out:
-            yield out
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    from structpe.files import replacing
+
+    with replacing(path) as partial, partial.open("w", encoding="utf-8") as out:
+        yield out

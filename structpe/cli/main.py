@@ -1,7 +1,7 @@
 """The entry of the command line: finds the command, runs it, and turns every error into one clear message.
 
 Exit codes: 0 done; 1 what was asked for cannot be done; 2 the command line or the configuration is wrong; 130
-interrupted; 141 nobody reads the output any more.
+interrupted; 129 and 143 ended by SIGHUP and SIGTERM; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
 from structpe.registry import unknown
+from structpe.signals import ended_by, ending
+from structpe.threads import sleeping
 
 __all__ = ["main", "parser"]
 
@@ -35,8 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    sleeping()  # before any command loads PyTorch
     try:
-        _run(argv)
+        with ending():
+            _run(argv)
         sys.stdout.flush()
         return 0
     except BrokenPipeError:
@@ -48,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         if isinstance(end.__context__, KeyboardInterrupt):  # Lightning exits where it is interrupted
             return _say("interrupted", 130)
+        if name := ended_by(end.code):
+            return _say(f"ended by {name}", int(end.code or 0))
         raise
     except Exception as error:
         if "--debug" in argv:

@@ -184,8 +184,8 @@ def _train(given: Namespace) -> None:
     try:
         with _progress() as tell:
             train(plan, given.out, tell)
-    except KeyboardInterrupt:
-        print("structpe: the same command goes on after the last scores", file=sys.stderr)
+    except (KeyboardInterrupt, SystemExit):
+        print("structpe: the same command goes on where this one stopped", file=sys.stderr)
         raise
     print(f"{given.out}: a parser for 'structpe parse --model {given.out}'")
 

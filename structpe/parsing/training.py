@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from structpe.errors import MissingExtra
-from structpe.files import whole_file, whole_folder
+from structpe.data.content import Content, digest, refuse_changed, structures
+from structpe.errors import MissingExtra, undamaged
+from structpe.files import alone, sealed, whole_file, whole_folder
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
+from structpe.readers.base import Item
+from structpe.signals import Asked
+from structpe.sums import SUMS, check, read_sealed, seal
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Progress", "train"]
 
 T = TypeVar("T")
+CORPORA = ("train.spacy", "dev.spacy")
+REMEDY = "remove the folder, and train afresh"
 SHOWN = 100
 """Documents of the training files whose scores show the progress where there are no others."""
 
@@ -82,21 +88,36 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
         tell: is told of each step.
 
     Raises:
-        ParsingError: the folder is there already; another training was interrupted there; spaCy knows no such language.
+        ParsingError: the folder has no name, or is there already; another training was interrupted there; spaCy
+            knows no such language.
+        Busy: another process trains there.
+        StoreError: what an interrupted training has left is damaged, or it was one on other sentences.
+        KeyboardInterrupt, SystemExit: a signal has asked it to end; the model after its last step is kept.
         ReadError, StructureError: a file is missing or bad.
     """
     try:
         import spacy  # noqa: F401
     except ImportError:
         raise MissingExtra("spacy", "trees") from None
+    if not str(out).strip():
+        raise ParsingError("the folder of the new parser has no name; give one")
     out = Path(out)
     part = out.with_name(f"{out.name}.part")
     if out.exists():
         raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with alone(part):
+        return _train(plan, out, part, tell)
+
+
+def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]) -> Path:
     state = _prepare(plan, part)
     try:
-        for step, scores in _steps(plan, part, state):
-            tell(Progress(step, plan.steps, scores))
+        with Asked("the training ends after this step, with its model; once more ends it at once") as asked:
+            for step, scores in _steps(plan, part, state, asked):
+                tell(Progress(step, plan.steps, scores))
+                if asked.number and step < plan.steps:
+                    asked.end()
     finally:
         if not (part / "state.json").exists():  # there is nothing to go on from
             shutil.rmtree(part)
@@ -115,25 +136,61 @@ class _State:
 
 def _prepare(plan: Plan, part: Path) -> _State:
     """The corpora, which are written at the first time, and where to begin."""
-    from spacy.tokens import DocBin
-
     nlp = _blank(plan.language)
-    kept = part / "plan.json"
-    if kept.exists() and json.loads(kept.read_text(encoding="utf-8")) != json.loads(json.dumps(asdict(plan))):
+    items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
+    began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
+    if began is None:
+        _begin(part, nlp, items, dev, now)
+    elif began["plan"] != now["plan"]:
         raise ParsingError(
             "a training with other files or options was interrupted here; give the same again to go on, or remove the "
             "folder"
         ).at(str(part))
+    else:
+        refuse_changed(began["content"], _content(items, dev))
+        check(part, CORPORA, REMEDY)
+    return _state(part)
+
+
+def _begun(part: Path) -> dict[str, Any] | None:
+    """What an interrupted training wrote of itself."""
+    kept = part / "plan.json"
     if not kept.exists():
-        items = list(gold_items(plan.files))
-        dev = list(gold_items(plan.dev))
-        part.mkdir(parents=True, exist_ok=True)
-        for name, docs in (("train", list(documents(items, nlp.vocab))), ("dev", list(documents(dev, nlp.vocab)))):
-            corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
-            whole_file(part / f"{name}.spacy", corpus.to_disk)
-        whole_file(kept, lambda path: path.write_text(json.dumps(asdict(plan)), encoding="utf-8"))
+        return None
+    with undamaged(kept, REMEDY):
+        began = read_sealed(kept.read_text(encoding="utf-8"))
+        return {"plan": began["plan"], "content": began["content"]}
+
+
+def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item], told: dict[str, Any]) -> None:
+    from spacy.tokens import DocBin
+
+    part.mkdir(parents=True, exist_ok=True)
+    for name, docs in zip(CORPORA, (list(documents(items, nlp.vocab)), list(documents(dev, nlp.vocab))), strict=True):
+        corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
+        whole_file(part / name, corpus.to_disk)
+    seal(part, CORPORA)
+    whole_file(part / "plan.json", lambda path: path.write_text(sealed(told), encoding="utf-8"))
+
+
+def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
+    """Digests of all that is learned from, and chosen by."""
+    found: dict[str, str] = {}
+    for what, each in (("training sentences", items), ("sentences to choose by", dev)):
+        found |= structures(what, [item.structure for item in each])
+        found[f"tags and blanks of the {what}"] = digest(
+            [list(item.metadata[name]) for name in ("xpos", "upos", "space_after")] for item in each
+        )
+    return found
+
+
+def _state(part: Path) -> _State:
+    """Where to go on."""
     state = part / "state.json"
-    return _State(**json.loads(state.read_text(encoding="utf-8"))) if state.exists() else _State()
+    if not state.exists():
+        return _State()
+    with undamaged(state, REMEDY):
+        return _State(**read_sealed(state.read_text(encoding="utf-8")))
 
 
 def _blank(language: str) -> Language:
@@ -161,8 +218,11 @@ def _config(plan: Plan, part: Path, done: int) -> Config:
     return config
 
 
-def _steps(plan: Plan, part: Path, state: _State) -> Iterator[tuple[int, dict[str, float] | None]]:
-    """Number of each step, and scores where there are, as at the last; with scores, the model is kept."""
+def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tuple[int, dict[str, float] | None]]:
+    """Number of each step, and scores where there are, as at the last; with scores, the model is kept.
+
+    It is kept too where a signal asks for an end, without being scored: scores may take longer than there is time.
+    """
     from spacy.schemas import ConfigSchemaTraining
     from spacy.training.initialize import init_nlp
     from spacy.training.loop import create_evaluation_callback
@@ -173,6 +233,7 @@ def _steps(plan: Plan, part: Path, state: _State) -> Iterator[tuple[int, dict[st
     nlp = init_nlp(_config(plan, part, state.step))
     config = nlp.config.interpolate()
     if state.step:
+        check(part / "last", _files(part / "last"), REMEDY)
         nlp.from_disk(part / "last")  # with the configuration of its own training
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
@@ -180,7 +241,10 @@ def _steps(plan: Plan, part: Path, state: _State) -> Iterator[tuple[int, dict[st
     best = state.best
     for info in _improving(nlp, settings, corpora[0], score):
         step, whole, scores = state.step + info["step"], info["score"], info["other_scores"]
-        if scores is not None or step == plan.steps:
+        if asked.number and scores is None and step < plan.steps:
+            with nlp.use_params(settings["optimizer"].averages):
+                _keep_last(nlp, part, _State(step, best))
+        elif scores is not None or step == plan.steps:
             with nlp.use_params(settings["optimizer"].averages):
                 if scores is None:
                     whole, scores = score()
@@ -230,18 +294,35 @@ def _quiet(loop: Iterator[T]) -> Iterator[T]:
 def _keep(nlp: Language, part: Path, step: int, score: float, best: float) -> float:
     """Write the model, and as the best too where it is; the better score."""
     if score > best:
-        whole_folder(part / "best", nlp.to_disk)
-    whole_folder(part / "last", nlp.to_disk)
-    state = json.dumps(asdict(_State(step, max(score, best))))
-    whole_file(part / "state.json", lambda path: path.write_text(state, encoding="utf-8"))
+        whole_folder(part / "best", lambda hidden: _write(nlp, hidden))
+    _keep_last(nlp, part, _State(step, max(score, best)))
     return max(score, best)
+
+
+def _keep_last(nlp: Language, part: Path, state: _State) -> None:
+    whole_folder(part / "last", lambda hidden: _write(nlp, hidden))
+    text = sealed(asdict(state))
+    whole_file(part / "state.json", lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _write(nlp: Language, folder: Path) -> None:
+    nlp.to_disk(folder)
+    seal(folder, _files(folder))
+
+
+def _files(folder: Path) -> list[str]:
+    """Names of all files in a folder, and in folders in it, but that of checksums."""
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return [name for name in names if name != SUMS]
 
 
 def _finish(plan: Plan, part: Path, out: Path) -> None:
     """The model without the paths of this machine."""
     import spacy
 
-    nlp = spacy.load(part / ("best" if plan.dev else "last"))
+    folder = part / ("best" if plan.dev else "last")
+    check(folder, _files(folder), REMEDY)
+    nlp = spacy.load(folder)
     nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])
     nlp.meta["name"] = "structpe_parser"
     whole_folder(out, nlp.to_disk)

@@ -22,6 +22,8 @@ from structpe.positions.base import PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
 from structpe.structure import Structure
+from structpe.tasks.training.folder import unbroken
+from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["Content", "Trained", "load"]
 
@@ -114,12 +116,14 @@ def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
 @torch.no_grad()
 def _prediction(folder: Path, item: Item, content: Content) -> Trained:
     from structpe.tasks.prediction.config import load_config
+    from structpe.tasks.prediction.train import SEALED
 
     if content == "own":
         raise PictureError(
             f"{folder} holds a run of prediction, which knows the features of its benchmark and not those of a file; "
             f"let all nodes have the same content (same)"
         )
+    unbroken(folder, SEALED)
     config = load_config(folder / "config.yaml")
     with undamaged(folder / "position.json", REMEDY):
         described = json.loads((folder / "position.json").read_text(encoding="utf-8"))
@@ -142,13 +146,11 @@ def _prediction(folder: Path, item: Item, content: Content) -> Trained:
 
 def _filled(model: GraphModel, folder: Path) -> GraphModel:
     """With the weights of the run; all nodes have the mean of what it has learned for features, and so have edges."""
-    from safetensors.torch import load_file
-
-    file = folder / "model.safetensors"
+    file = folder / WEIGHTS
     if not file.exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
     with undamaged(file, REMEDY):
-        weights = load_file(file)
+        weights = load_weights(file, REMEDY)
         for part in ("nodes", "edges"):
             table, line = weights.pop(f"{part}.table.weight", None), weights.pop(f"{part}.linear.weight", None)
             constant = weights.pop(f"{part}.linear.bias", None)

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from structpe.errors import ConfigError
 from structpe.registry import unknown
 
-__all__ = ["differences", "load", "make", "save", "to_dict"]
+__all__ = ["check_folder", "differences", "load", "make", "save", "to_dict"]
 
 T = TypeVar("T")
 
@@ -65,6 +65,16 @@ def to_dict(config: Any) -> dict[str, Any]:
     """Its plain data: of them :func:`make` makes the same configuration again."""
     data: dict[str, Any] = _plain(asdict(config))
     return data
+
+
+def check_folder(key: str, given: str) -> None:
+    """See to it that a folder has a name: the empty one is the current folder, which nobody means.
+
+    Raises:
+        ConfigError: it is empty.
+    """
+    if not given.strip():
+        raise ConfigError(f"{key} is empty; give the folder of the run, such as runs/first, or . for the current one")
 
 
 def save(config: Any, path: Path) -> None:

@@ -184,4 +184,4 @@ def test_an_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.M
     err = StringIO()
     with redirect_stderr(err):
         assert main(["parse", "--train", str(SAMPLE), "--out", str(tmp_path / "out")]) == 130
-    assert err.getvalue() == "structpe: the same command goes on after the last scores\nstructpe: interrupted\n"
+    assert err.getvalue() == "structpe: the same command goes on where this one stopped\nstructpe: interrupted\n"

@@ -69,6 +69,7 @@ class GraphToTextConfig:
     name: str = ""
 
     def __post_init__(self) -> None:
+        configurations.check_folder("out", self.out)
         if self.training.metric not in METRICS:
             known = ", ".join(map(repr, METRICS))
             raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")

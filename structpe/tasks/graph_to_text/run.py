@@ -5,6 +5,7 @@ config.yaml            the configuration, every key
 tokenizer.json         the subword vocabulary
 prepare.json           the form of the graph, numbers of edge labels
 positions.json         the position models, with what their encodings learned of the training data
+SHA256SUMS             checksums of these four
 model.safetensors      weights of the best model so far
 checkpoints/step-N/    what training goes on from: ``tensors.safetensors`` and ``state.json``, no pickle
 metrics.csv            step, metric, value
@@ -29,16 +30,19 @@ from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions.base import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
+from structpe.sums import SUMS, seal
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 from structpe.tasks.positions import fitted
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.folder import check_devices, clear
+from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["begin", "check", "fit", "load", "model", "restore", "same"]
 
-FILES = ("result.json", "config.yaml", "positions.json", "prepare.json", "tokenizer.json", "model.safetensors",
-         "metrics.csv")  # fmt: skip
+SEALED = ("config.yaml", "tokenizer.json", "prepare.json", "positions.json")
+"""Files that are written when a run begins, and stay as they are."""
+FILES = ("result.json", *SEALED, SUMS, WEIGHTS, "metrics.csv")
 FREE = ("out", "name", "data.test", "training.workers")
 """Keys that may change when a run goes on, as nothing in training follows from them."""
 
@@ -70,8 +74,9 @@ def same(folder: Path, config: GraphToTextConfig) -> None:
 
     Raises:
         ConfigError: it is one of another.
-        StoreError: it is not known of which.
+        StoreError: it is not known of which, or a file is damaged.
     """
+    folders.unbroken(folder, SEALED)
     folders.same(folder, config, load_config, FREE)
 
 
@@ -82,6 +87,7 @@ def begin(folder: Path, config: GraphToTextConfig, preparer: Preparer, positions
     text = json.dumps(positions, indent=2, ensure_ascii=False)
     whole_file(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
     whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+    seal(folder, SEALED)
 
 
 def fit(config: GraphToTextConfig, items: Sequence[Item]) -> tuple[Preparer, dict[str, Any]]:
@@ -102,6 +108,7 @@ def restore(folder: Path) -> tuple[Preparer, dict[str, Any]]:
     Raises:
         StoreError: a file is missing or damaged.
     """
+    folders.unbroken(folder, SEALED)
     preparer, file = Preparer.load(folder), folder / "positions.json"
     with undamaged(file, AFRESH):
         positions = json.loads(file.read_text(encoding="utf-8"))
@@ -121,16 +128,15 @@ def load(folder: str | Path) -> tuple[EncoderDecoder, Preparer, GraphToTextConfi
     Raises:
         StoreError: the folder holds no run, training has not yet written a model, or a file is damaged.
     """
-    from safetensors.torch import load_file
-
     folder = Path(folder)
     if not (folder / "config.yaml").exists():
         raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
-    if not (folder / "model.safetensors").exists():
+    if not (folder / WEIGHTS).exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
+    folders.unbroken(folder, SEALED)
     config = load_config(folder / "config.yaml")
     preparer, positions = restore(folder)
     made = model(config, preparer, positions)
-    with undamaged(folder / "model.safetensors", AFRESH):
-        made.load_state_dict(load_file(folder / "model.safetensors"))
+    with undamaged(folder / WEIGHTS, AFRESH):
+        made.load_state_dict(load_weights(folder / WEIGHTS, AFRESH))
     return made.eval(), preparer, config

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import Example, Preparer
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.seq2seq import EncoderDecoder
@@ -18,9 +20,11 @@ from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.source import read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import alone, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
+from structpe.threads import busy
 
 __all__ = ["train"]
 
@@ -46,6 +50,8 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     """
     run.check(config)
     folder = Path(config.out)
+    if warning := busy(1):
+        say(warning)
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
@@ -70,20 +76,22 @@ def _train(
     _try(model, preparer, [*examples, *dev])
     if fresh:
         run.begin(folder, config, preparer, positions)
-    result = _fit(folder, config, GraphToText(model, preparer, dev, config), examples)
+    task = GraphToText(model, preparer, dev, config)
+    result = _fit(folder, config.training, task, examples, _content(task, examples, positions))
     result.save(folder)
     say(f"{folder}: finished: {result}")
     return result
 
 
-def _fit(folder: Path, config: GraphToTextConfig, task: GraphToText, examples: Sequence[Example]) -> Result:
+def _fit(
+    folder: Path, training: TrainingConfig, task: GraphToText, examples: Sequence[Example], content: Content
+) -> Result:
     try:
         from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
     except ModuleNotFoundError as missing:
         raise MissingExtra(str(missing.name), "train") from missing
-    training = config.training
     sizes = np.array([[len(e.units), 0 if e.target is None else len(e.target)] for e in examples])
-    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices, _digest(examples))
+    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices, content)
     count = training.steps * training.accumulate
     return fit(task, Batches(examples, plan, task.preparer.collate, count, workers=training.workers), training, folder)
 
@@ -110,13 +118,20 @@ def _with_texts(items: list[Item]) -> list[Item]:
     return items
 
 
-def _digest(examples: Sequence[Example]) -> str:
-    """Tells apart training data: their units, edges and texts."""
-    digest = hashlib.sha256()
-    for example in examples:
-        for array in (example.units, example.structure.edges, example.target):
-            digest.update(b"" if array is None else array.tobytes())
-    return digest.hexdigest()
+def _content(task: GraphToText, examples: Sequence[Example], positions: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of all that a run follows from beside its configuration."""
+    preparer = task.preparer
+    found = {
+        "vocabulary": digest([preparer.tokenizer.to_str()]),
+        "numbers of relation labels": digest([preparer.edge_types.relations]),
+        "position models": digest([json.dumps(positions, sort_keys=True)]),
+        "versions of encodings": digest(each.versions() for each in task.model.encoder.position.encodings),
+    }
+    for what, each in (("training", examples), ("validation", task.dev)):
+        found |= structures(f"{what} graphs", [example.structure for example in each])
+        found[f"ids of units of the {what} graphs"] = digest(example.units for example in each)
+        found[f"{what} texts"] = digest((example.texts, example.target) for example in each)
+    return found
 
 
 def _tell(items: Sequence[Item], examples: Sequence[Example], dev: Sequence[Example], model: EncoderDecoder) -> None:

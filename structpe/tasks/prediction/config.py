@@ -117,6 +117,9 @@ class PredictionConfig:
     out: str = "runs/prediction"
     name: str = ""
 
+    def __post_init__(self) -> None:
+        configurations.check_folder("out", self.out)
+
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> PredictionConfig:
     """The configuration of a YAML file, with overrides such as ``training.steps=100``.

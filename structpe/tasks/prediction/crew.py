@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ LOG = "log.txt"
 """The file, in the folder of a run, that holds what its process says."""
 TICK = 0.5
 """Seconds between two looks at how far runs are."""
+GRACE = 20
+"""Seconds that trainings have for their last step and its checkpoint when they are asked to end."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,10 @@ class Ended:
 
 
 class Crew:
-    """Starts processes, and tells how they end; leaving it ends those that still run, at once.
+    """Starts processes, and tells how they end; leaving it asks those that still run to end, and soon ends them.
 
-    Nothing is lost by that: what training leaves on disk is whole at any moment.
+    A training that is asked ends with a checkpoint. Little is lost where it has no time for that: what it leaves on
+    disk is whole at any moment.
 
     Args:
         jobs: how many processes at a time.
@@ -65,8 +69,16 @@ class Crew:
     def __exit__(self, *error: object) -> None:
         if self._running:
             say(f"{len(self._running)} runs are interrupted; the same command goes on with them")
-        for process, _ in self._running.values():
-            _kill(process)
+        running = [process for process, _ in self._running.values()]
+        try:
+            for process in running:
+                process.terminate()  # not the processes that it has started: it still needs these
+            end = time.monotonic() + GRACE
+            while (alive := [p.sentinel for p in running if p.is_alive()]) and time.monotonic() < end:
+                wait(alive, TICK)
+        finally:  # also at a second signal
+            for process in running:
+                _kill(process)
 
     def start(self, key: Key, target: Callable[..., None], given: tuple[Any, ...]) -> None:
         """Start ``target(*given, connection)`` in a process; see :func:`reporting`."""

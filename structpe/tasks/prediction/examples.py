@@ -14,8 +14,10 @@ from structpe.benchmarks import Benchmark
 from structpe.data import store
 from structpe.data.graphs import GraphExample
 from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import undamaged
 from structpe.files import whole_file
 from structpe.structure import Structure
+from structpe.tasks.training.folder import sweep
 
 __all__ = ["Encodings", "encode", "examples"]
 
@@ -74,11 +76,15 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tupl
                 whole_file(clock, lambda hidden: hidden.write_text(took, encoding="utf-8"))
 
             store.write(path, graphs, [encoding], progress)
+        sweep(path, clock)
     return store.load(path, [encoding]), _seconds(clock)
 
 
 def _seconds(clock: Path) -> float:
-    return float(json.loads(clock.read_text(encoding="utf-8"))) if clock.exists() else 0.0
+    if not clock.exists():
+        return 0.0
+    with undamaged(clock, "remove it; how long encoding took is then not known"):
+        return float(json.loads(clock.read_text(encoding="utf-8")))
 
 
 def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[GraphExample]:

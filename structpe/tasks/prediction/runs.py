@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 
+from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
 from structpe.tasks.prediction.live import bars
@@ -22,6 +18,7 @@ from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 from structpe.tasks.prediction.train import Outcome, check, same, train
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
+from structpe.threads import asked, busy, waiting
 
 __all__ = ["Failed", "run_all", "unchanged"]
 
@@ -47,7 +44,7 @@ def run_all(
         study: what is compared.
         keys: the runs, in order.
         jobs: how many at a time.
-        threads: of each; by default the cores of the machine shared among the jobs.
+        threads: of each; by default what the environment variable ``OMP_NUM_THREADS`` says, or one.
         fresh: train again what is finished.
 
     Raises:
@@ -58,18 +55,21 @@ def run_all(
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     for seeds in by_row(keys).values():
         check(configs[seeds[0]])
-    threads = threads or max(1, (os.cpu_count() or 1) // jobs)
+    threads = threads or asked() or 1
     left = [key for key in keys if fresh or Outcome.load(study.folder(key)) is None]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
+    if warning := busy(jobs * threads):
+        say(warning)
     told = _Told(study, len(left), jobs)
-    with _ended_by_sigterm(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
+    with ending(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
         for number, key in enumerate(left, 1):
             crew.wait_for_room()
             if not fresh and Outcome.load(study.folder(key)) is not None:
                 told.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
-            crew.start(key, _run, (study.folder(key), configs[key], fresh, threads, Path(study.out) / "encodings"))
+            with waiting(threads):
+                crew.start(key, _run, (study.folder(key), configs[key], fresh, threads, Path(study.out) / "encodings"))
         crew.wait_for_all()
     return told.failed
 
@@ -117,25 +117,8 @@ class _Told:
         return f"; {self.left} runs left, about {max(1, round(minutes))} min"
 
 
-@contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """The signal that asks a process to end lets it clean up, as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
     ends_with_its_parent()
-    with reporting(folder, tell):
+    with reporting(folder, tell), ending():
         torch.set_num_threads(threads)
         train(config, fresh, encodings)

@@ -81,6 +81,7 @@ class StudyConfig:
     out: str = "runs/study"
 
     def __post_init__(self) -> None:
+        configurations.check_folder("out", self.out)
         for what in ("data", "models", "positions", "seeds", "rows"):
             if getattr(self, what) is not None and not len(getattr(self, what)):
                 raise ConfigError(f"{what} is empty; a study needs one at least")

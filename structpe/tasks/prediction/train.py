@@ -7,6 +7,7 @@ config.yaml            the configuration, every key
 position.json          the position model, with what its encodings learned of the training graphs
 model.safetensors      weights of the best model
 checkpoints/           what training goes on from; removed when it has ended
+SHA256SUMS             checksums of the first two
 metrics.csv            step, metric, value
 tensorboard/           the same for TensorBoard
 result.json            scores on validation and test split, sizes, times, versions; there is none before
@@ -26,11 +27,13 @@ import torch
 
 from structpe.benchmarks import Benchmark, Split, load
 from structpe.benchmarks.base import find
-from structpe.data.store import fingerprint
+from structpe.data.content import Content, digest, structures
+from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
-from structpe.files import whole_file
+from structpe.files import sealed, whole_file
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
+from structpe.sums import SUMS, read_sealed, seal
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
@@ -44,10 +47,14 @@ from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import alone, check_devices, clear, device_of, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
+from structpe.tasks.training.weights import WEIGHTS, load_weights
+from structpe.threads import busy
 
 __all__ = ["Outcome", "check", "same", "train"]
 
-FILES = ("result.json", "config.yaml", "position.json", "model.safetensors", "metrics.csv")
+SEALED = ("config.yaml", "position.json")
+"""Files that are written when a run begins, and stay as they are."""
+FILES = ("result.json", *SEALED, SUMS, "model.safetensors", "metrics.csv")
 FREE = ("out", "name", "data.folder", "training.workers")
 """Keys that may change when a run goes on, as nothing in training follows from them."""
 
@@ -81,7 +88,7 @@ class Outcome:
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
-        text = json.dumps(asdict(self), indent=2)
+        text = sealed(asdict(self))
         whole_file(folder / "result.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
@@ -91,7 +98,7 @@ class Outcome:
         if not file.exists():
             return None
         with undamaged(file, "remove the folder, and train again"):
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = read_sealed(file.read_text(encoding="utf-8"))
             return cls(**content | {"training": Result(**content["training"])})
 
     def __str__(self) -> str:
@@ -117,6 +124,8 @@ def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None 
     """
     check(config)
     folder = Path(config.out)
+    if warning := busy(1):
+        say(warning)
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
@@ -132,8 +141,9 @@ def same(folder: Path, config: PredictionConfig) -> None:
 
     Raises:
         ConfigError: it is one of another; the keys that differ are named.
-        StoreError: it is not known of which.
+        StoreError: it is not known of which, or a file is damaged.
     """
+    folders.unbroken(folder, SEALED)
     folders.same(folder, config, load_config, FREE)
 
 
@@ -169,7 +179,7 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
         _begin(folder, config, position)
     _tell(benchmark, data, model)
     training = replace(config.training, metric=metric)
-    result = _fit(folder, training, task, data, fingerprint(benchmark.graphs))
+    result = _fit(folder, training, task, data, _content(benchmark, split, position, model))
     outcome = _score(folder, config, task, benchmark, data, result)
     outcome.save(folder)
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
@@ -230,14 +240,29 @@ def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: G
     return Data(train, sizes, Collate(model.layout), valid, test, encodings.seconds)
 
 
+def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
+    """Digests of all that a run follows from beside its configuration."""
+    parts = {f"{part} split": digest([numbers]) for part, numbers in zip(Split._fields, split, strict=True)}
+    features = [repr(benchmark.nodes), repr(benchmark.edges), repr(benchmark.objective)]
+    return {
+        **structures("graphs", benchmark.graphs),
+        "targets": digest([np.asarray(benchmark.targets)]),
+        **parts,
+        "kinds of features and targets": digest(features),
+        "position model": digest([json.dumps(position, sort_keys=True)]),
+        "versions of encodings": digest(encoding.versions() for encoding in model.position.encodings),
+    }
+
+
 def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
     clear(folder, FILES)
     text = json.dumps(position, indent=2, ensure_ascii=False)
     whole_file(folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
     whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+    seal(folder, SEALED)
 
 
-def _fit(folder: Path, training: TrainingConfig, task: Prediction, data: Data, content: str) -> Result:
+def _fit(folder: Path, training: TrainingConfig, task: Prediction, data: Data, content: Content) -> Result:
     try:
         from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
     except ModuleNotFoundError as missing:
@@ -256,9 +281,8 @@ def _score(
     result: Result,
 ) -> Outcome:
     """The best model on the test split, which nothing before has looked at."""
-    from safetensors.torch import load_file
-
-    task.model.load_state_dict(load_file(folder / "model.safetensors"))
+    with undamaged(folder / WEIGHTS, AFRESH):
+        task.model.load_state_dict(load_weights(folder / WEIGHTS, AFRESH))
     device = device_of(config.training)
     task.model.to(device).eval()
     with torch.no_grad():

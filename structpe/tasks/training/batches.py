@@ -6,14 +6,16 @@ There is no state but k. To resume is to go on at k; to train on several devices
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.data.content import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
 
 __all__ = ["Batches", "Plan"]
@@ -37,7 +39,7 @@ class Plan:
         batch_size: examples of a batch, at most; batches of an epoch differ by one at most.
         seed: of the order.
         shares: into how many parts each batch is shared out, one per device.
-        content: a digest of the examples, so that a training does not go on with others.
+        content: digests of all that is trained on, so that a training does not go on with anything else.
 
     Raises:
         ConfigError: fewer examples than shares.
@@ -47,7 +49,7 @@ class Plan:
     batch_size: int
     seed: int
     shares: int = 1
-    content: str = ""
+    content: Content = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.sizes) < self.shares or self.batch_size < self.shares:
@@ -66,7 +68,7 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """Tells apart plans that give other batches."""
-        told = f"{self.content} {self.batch_size} {self.seed} {self.sizes.astype(np.int64).tobytes().hex()}"
+        told = json.dumps([dict(self.content), self.batch_size, self.seed, self.sizes.tolist()])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def epoch(self, number: int) -> list[NDArray[np.int64]]:
@@ -142,15 +144,16 @@ class Batches(Generic[E, B]):
             yield batch
 
     def state_dict(self) -> dict[str, Any]:
-        """How many batches were handed out, and of which plan."""
-        return {"done": self.done, "plan": self.plan.fingerprint}
+        """How many batches were handed out, of which plan, and of what."""
+        return {"done": self.done, "plan": self.plan.fingerprint, "content": dict(self.plan.content)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where another stood.
 
         Raises:
-            StoreError: the state is that of other data.
+            StoreError: the state is that of other data; what changed is named where that is known.
         """
+        refuse_changed(state["content"], self.plan.content)
         if state["plan"] != self.plan.fingerprint:
             raise StoreError(
                 "the training data are not those that this run began with; bring them back, or train afresh"

@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from structpe.files import whole_file
+from structpe.data.prepare import AFRESH
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.task import Task
+from structpe.tasks.training.weights import load_weights, save_weights
 
-__all__ = ["Checkpoints", "Metrics", "Seeds", "Validation", "save_weights"]
+__all__ = ["Checkpoints", "Metrics", "Seeds", "Validation"]
 
 
 class Seeds(Callback):
@@ -55,7 +56,6 @@ class Metrics(Callback):
         self.every, self.per_epoch, self.say = every, per_epoch, say
         self.total, self.count = 0.0, 0
         self._since: tuple[int, float] | None = None
-        self._said = 0.0
 
     def state_dict(self) -> dict[str, Any]:
         return {"total": float(self.total), "count": int(self.count)}
@@ -83,9 +83,8 @@ class Metrics(Callback):
     def _tell(self, trainer: Trainer, numbers: dict[str, float]) -> None:
         assert self._since is not None
         now, step = time.monotonic(), trainer.global_step
-        if self.say is None or not trainer.is_global_zero or (now - self._said < 10 and step < trainer.max_steps):
+        if self.say is None or not trainer.is_global_zero:
             return
-        self._said = now
         speed = (step - self._since[0]) / (now - self._since[1])
         left = (trainer.max_steps - step) / speed / 60
         self.say(
@@ -116,6 +115,8 @@ class Validation(Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
         self.waited = state_dict["waited"]
+        if self.best_step:  # that they are damaged is known now rather than when training has ended
+            load_weights(self.weights, AFRESH)
 
     @property
     def stops(self) -> bool:
@@ -171,6 +172,10 @@ class Checkpoints(Callback):
     def __init__(self, folder: Path, every: int) -> None:
         self.folder, self.every = folder, every
 
+    def on_train_start(self, trainer: Trainer, module: LightningModule) -> None:
+        if trainer.is_global_zero:
+            checkpoint.drop_after(self.folder, trainer.global_step)
+
     def on_train_batch_end(
         self, trainer: Trainer, module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
@@ -181,14 +186,6 @@ class Checkpoints(Callback):
         trainer.save_checkpoint(self.folder / checkpoint.name(step), weights_only=False)
         if trainer.is_global_zero:
             checkpoint.prune(self.folder, keep=2)
-
-
-def save_weights(model: torch.nn.Module, path: Path) -> None:
-    """The parameters and buffers of a model, as safetensors."""
-    from safetensors.torch import save_file
-
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    whole_file(path, lambda hidden: save_file(tensors, hidden))
 
 
 def _stepped(trainer: Trainer, batch_idx: int) -> bool:

@@ -1,22 +1,29 @@
-"""A checkpoint: a folder of safetensors and JSON, written at one stroke; and finding the newest in a folder of them."""
+"""A checkpoint: a folder of safetensors, JSON and their checksums, written at one stroke; and finding the newest.
+
+Checksums are compared whenever one is read: a bit that has flipped in the state of an optimiser shows nowhere else.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError, undamaged
 from structpe.files import whole_folder
+from structpe.sums import SUMS, told, wrong
 from structpe.tasks.training.tree import flatten, restore
 
-__all__ = ["load", "name", "newest", "prune", "save"]
+__all__ = ["drop_after", "load", "name", "newest", "prune", "save"]
 
 FORMAT = "structpe checkpoint"
-VERSION = 1
+VERSION = 2
 """Raised when a checkpoint of before could not be read any more, or would be read wrongly."""
+STATE, TENSORS = "state.json", "tensors.safetensors"
+OLDER = "remove this folder to go on from the one before, or train afresh"
 
 
 def save(state: Any, folder: Path) -> None:
@@ -30,11 +37,12 @@ def save(state: Any, folder: Path) -> None:
     tensors, plain = flatten(state)
 
     def write(hidden: Path) -> None:
-        save_file(tensors, hidden / "tensors.safetensors")
-        size = (hidden / "tensors.safetensors").stat().st_size
-        content = {"format": FORMAT, "version": VERSION, "tensors_bytes": size, "state": plain}
-        (hidden / "state.json").write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        save_file(tensors, hidden / TENSORS)
+        content = {"format": FORMAT, "version": VERSION, "state": plain}
+        (hidden / STATE).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
+        (hidden / SUMS).write_text(told(hidden, (STATE, TENSORS)), encoding="utf-8")
 
+    folder.parent.mkdir(parents=True, exist_ok=True)
     whole_folder(folder, write)
 
 
@@ -42,20 +50,18 @@ def load(folder: Path) -> Any:
     """The state that :func:`save` wrote.
 
     Raises:
-        StoreError: the checkpoint is missing, incomplete, or of another format.
+        StoreError: the checkpoint is missing, damaged, or of another version.
     """
     from safetensors.torch import load_file
 
-    if wrong := _incomplete(folder):
-        raise StoreError(f"the checkpoint is incomplete: {wrong}; use an older one, or train afresh").at(str(folder))
-    content = _content(folder)
-    if (version := content.get("version")) != VERSION:
-        raise StoreError(
-            f"the checkpoint has format version {version}, this structpe reads version {VERSION}; "
-            f"go on with the structpe that wrote it, or train afresh"
-        ).at(str(folder))
-    with undamaged(folder, "remove this folder to go on from the one before, or train afresh"):
-        return restore(content["state"], load_file(folder / "tensors.safetensors"))
+    _check_version(folder)
+    if damage := wrong(folder, (STATE, TENSORS)):
+        raise StoreError(f"the checkpoint is damaged: {damage}; {OLDER}").at(str(folder))
+    with undamaged(folder, OLDER):
+        content = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise StoreError(f"its {STATE} is not that of a checkpoint; {OLDER}").at(str(folder))
+        return restore(content["state"], load_file(folder / TENSORS))
 
 
 def name(step: int) -> str:
@@ -63,21 +69,34 @@ def name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def newest(folder: Path) -> Path | None:
-    """The newest complete checkpoint in a folder; None where there is none at all.
+def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path | None:
+    """The newest whole checkpoint in a folder; None where there is none at all.
+
+    Args:
+        folder: of checkpoints.
+        say: is told, in a line each, of those that are damaged and are passed over.
 
     Raises:
-        StoreError: there are checkpoints, but not one is complete.
+        StoreError: there are checkpoints, but not one is whole, or the newest is of another version.
     """
-    found = _all(folder)
-    for path in reversed(found):
-        if not _incomplete(path):
+    passed: list[str] = []
+    for path in reversed(_all(folder)):
+        _check_version(path)
+        if not (damage := wrong(path, (STATE, TENSORS))):
+            for line in passed:
+                say(f"{folder}: {line}; it is passed over for {path.name}")
             return path
-    if found:
-        raise StoreError(f"no checkpoint is complete: {found[-1].name}: {_incomplete(found[-1])}; train afresh").at(
-            str(folder)
-        )
+        passed.append(f"{path.name} is damaged: {damage}")
+    if passed:
+        raise StoreError(f"no checkpoint is whole: {'; '.join(passed)}; train afresh").at(str(folder))
     return None
+
+
+def drop_after(folder: Path, step: int) -> None:
+    """Remove the checkpoints after that of a step: training goes on there, and makes them again."""
+    for path in _all(folder):
+        if _step(path) > step:
+            shutil.rmtree(path)
 
 
 def prune(folder: Path, keep: int) -> None:
@@ -89,24 +108,27 @@ def prune(folder: Path, keep: int) -> None:
 
 
 def _all(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{8,}", path.name))
+    return sorted((path for path in folder.glob("step-*") if re.fullmatch(r"step-\d{8,}", path.name)), key=_step)
 
 
-def _incomplete(folder: Path) -> str:
-    """What is missing; the empty string where nothing is."""
-    for file in ("state.json", "tensors.safetensors"):
-        if not (folder / file).is_file():
-            return f"it has no {file}"
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+def _check_version(folder: Path) -> None:
+    """What a structpe of another version wrote is not damaged, and nothing to pass over.
+
+    Raises:
+        StoreError: another version wrote it.
+    """
     try:
-        content = _content(folder)
-    except ValueError as error:
-        return f"its state.json is no JSON ({error})"
-    if content.get("format") != FORMAT:
-        return "its state.json is not that of a checkpoint"
-    real, written = (folder / "tensors.safetensors").stat().st_size, content.get("tensors_bytes")
-    return "" if real == written else f"its tensors.safetensors has {real} bytes instead of {written}"
-
-
-def _content(folder: Path) -> dict[str, Any]:
-    content = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) else {}
+        content = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        form, version = content["format"], content["version"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return  # it is damaged, as its checksums say
+    foreign = form == FORMAT and isinstance(version, int) and version != VERSION
+    if foreign and not ((folder / SUMS).exists() and wrong(folder, (STATE, TENSORS))):
+        raise StoreError(
+            f"the checkpoint has format version {version}, this structpe reads version {VERSION}; "
+            f"go on with the structpe that wrote it, or train afresh"
+        ).at(str(folder))

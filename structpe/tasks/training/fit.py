@@ -16,17 +16,16 @@ from structpe.tasks.training.callbacks import Checkpoints, Metrics, Seeds, Valid
 from structpe.tasks.training.checkpoint_io import Folders
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.cost import Cost
+from structpe.tasks.training.ending import Ending
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.logs import CsvLog
 from structpe.tasks.training.progress import on_terminal, say
 from structpe.tasks.training.quiet import Quiet, quiet
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.task import Task
+from structpe.tasks.training.weights import WEIGHTS
 
-__all__ = ["WEIGHTS", "fit"]
-
-WEIGHTS = "model.safetensors"
-"""The file of the best model's weights, in the folder of a run."""
+__all__ = ["fit"]
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bf16-mixed": "bf16-mixed"}
 
@@ -41,16 +40,17 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
         folder: for checkpoints, weights and logs.
 
     Raises:
-        StoreError: there are checkpoints, but none is complete, or they belong to other data.
+        StoreError: there are checkpoints, but none is whole, or they belong to other data.
+        KeyboardInterrupt, SystemExit: a signal has asked it to end; a checkpoint of its last step is written.
     """
-    start = checkpoint.newest(folder / "checkpoints")
+    start = checkpoint.newest(folder / "checkpoints", say)
     step = 0 if start is None else int(start.name.removeprefix("step-"))
     if start is not None:
         say(f"going on after step {step}")
     log = CsvLog(folder / "metrics.csv", step)
     log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
-    bar = on_terminal()
+    bar, ending = on_terminal(), Ending()
     with quiet():
         trainer = Trainer(
             accelerator=config.accelerator,
@@ -63,7 +63,7 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
             gradient_clip_val=config.clip or None,
             deterministic=config.deterministic,
             logger=[log, board],
-            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar),
+            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar, ending),
             plugins=[Folders()],
             default_root_dir=folder,
             log_every_n_steps=1,
@@ -76,6 +76,9 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
             enable_model_summary=False,
         )
         trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
+    if ending.asked.number:
+        say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
+        ending.asked.end()
     return _result(folder, config)
 
 
@@ -83,13 +86,14 @@ def _on_several(task: Task) -> DDPStrategy:
     return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
 
 
-def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool) -> list[Callback]:
+def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool, ending: Ending) -> list[Callback]:
     callbacks = [
         Quiet(),
         Seeds(config.seed),
         Cost(),
         Metrics(config.log_every, per_epoch, None if bar else say),
         Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
+        ending,
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
     ]
     return [*callbacks, Bar()] if bar else callbacks

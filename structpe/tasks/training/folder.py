@@ -10,12 +10,14 @@ from typing import TypeVar
 
 import torch
 
+from structpe import files
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, StoreError
+from structpe.sums import SUMS, check
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same"]
+__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same", "sweep", "unbroken"]
 
 C = TypeVar("C")
 
@@ -39,9 +41,19 @@ def alone(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / ".lock", timeout=0):
+            leftovers = {*folder.glob(".*.tmp"), *folder.glob("checkpoints/.*.tmp")}
+            sweep(*(path.with_name(path.name[1:-4]) for path in leftovers))
             yield
     except Timeout:
         raise InUse(f"another process is training in {folder}; wait for it, or choose another folder") from None
+
+
+def sweep(*places: Path) -> None:
+    """Remove what writers of these places have left that were killed just when they were done: nobody writes again."""
+    for place in places:
+        if place.with_name(f".{place.name}.tmp").exists():
+            with files.alone(place):
+                pass
 
 
 def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:
@@ -65,6 +77,16 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
             f"{folder} holds a run of another configuration; they differ in {', '.join(other)}. Bring these back to go "
             f"on with that run, choose another folder (out), or train afresh (fresh), which removes that run"
         )
+
+
+def unbroken(folder: Path, names: Sequence[str]) -> None:
+    """See to it that the files of a run that never change are as they were written, where a run is.
+
+    Raises:
+        StoreError: one is missing, or another now.
+    """
+    if (folder / SUMS).exists():  # a run that an older structpe began has no checksums
+        check(folder, names, AFRESH)
 
 
 def learned(folder: Path) -> bool:

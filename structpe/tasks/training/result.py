@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from structpe.errors import undamaged
-from structpe.files import whole_file
+from structpe.files import sealed, whole_file
+from structpe.sums import read_sealed
 
 __all__ = ["Result"]
 
@@ -43,9 +43,8 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
-        whole_file(
-            folder / FILE, lambda hidden: hidden.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
-        )
+        text = sealed(asdict(self))
+        whole_file(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, folder: Path) -> Result | None:
@@ -54,4 +53,4 @@ class Result:
         if not file.exists():
             return None
         with undamaged(file, "remove it, and the training goes on from its last checkpoint"):
-            return cls(**json.loads(file.read_text(encoding="utf-8")))
+            return cls(**read_sealed(file.read_text(encoding="utf-8")))

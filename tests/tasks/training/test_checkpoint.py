@@ -10,6 +10,7 @@ import torch
 
 from structpe.errors import StoreError
 from structpe.files import whole_file
+from structpe.sums import seal
 from structpe.tasks.training import checkpoint
 
 STATE = {"weights": torch.arange(3.0), "step": 7, "betas": (0.9, 0.98)}
@@ -21,7 +22,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     loaded = checkpoint.load(folder)
     assert torch.equal(loaded.pop("weights"), STATE["weights"])
     assert loaded == {"step": 7, "betas": (0.9, 0.98)}
-    assert sorted(file.name for file in folder.iterdir()) == ["state.json", "tensors.safetensors"]
+    assert sorted(file.name for file in folder.iterdir()) == ["SHA256SUMS", "state.json", "tensors.safetensors"]
 
 
 def test_one_that_could_not_be_written_to_its_end_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,46 +67,96 @@ def test_saving_again_replaces(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "step-00000001") == {"step": 8}
 
 
-def damaged(folder: Path, how: str) -> Path:
+def test_steps_are_numbers(tmp_path: Path) -> None:
+    for step in (99_999_999, 100_000_000):
+        checkpoint.save(STATE, tmp_path / checkpoint.name(step))
+    assert checkpoint.newest(tmp_path) == tmp_path / "step-100000000"
+
+
+FILES = ("SHA256SUMS", "state.json", "tensors.safetensors")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_anywhere_is_seen_and_the_one_before_is_taken(tmp_path: Path, name: str) -> None:
+    for step in (3, 6):
+        checkpoint.save({**STATE, "step": step}, tmp_path / checkpoint.name(step))
+    file = tmp_path / checkpoint.name(6) / name
+    content = file.read_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << (place % 8)
+        file.write_bytes(flipped)
+        told: list[str] = []
+        assert checkpoint.newest(tmp_path, told.append) == tmp_path / checkpoint.name(3), place
+        assert len(told) == 1
+        assert told[0].startswith(f"{tmp_path}: step-00000006 is damaged: its ")
+        assert told[0].endswith("; it is passed over for step-00000003")
+        with pytest.raises(StoreError, match="the checkpoint is damaged: its "):
+            checkpoint.load(file.parent)
+    file.write_bytes(content)
+    assert checkpoint.load(file.parent)["step"] == 6
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_or_cut_file_is_named(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "step-00000003"
     checkpoint.save(STATE, folder)
-    state, tensors = folder / "state.json", folder / "tensors.safetensors"
-    if how == "absent":
-        tensors.unlink()
-    elif how == "short":
-        tensors.write_bytes(tensors.read_bytes()[:-4])
-    elif how == "no json":
-        state.write_text(state.read_text()[:20])
-    elif how == "other bytes":
-        tensors.write_bytes(b"\xff" * tensors.stat().st_size)
-    elif how == "foreign":
-        state.write_text("[]")
-    else:
-        state.write_text(state.read_text().replace('"version": 1', '"version": 2'))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("how", "text"),
-    [
-        ("absent", "the checkpoint is incomplete: it has no tensors.safetensors; use an older one, or train afresh"),
-        ("short", r"its tensors.safetensors has \d+ bytes instead of \d+; use an older one"),
-        (
-            "other bytes",
-            r"the file is damaged \(SafetensorError: .*\); remove this folder to go on from the one before",
-        ),
-        ("no json", "its state.json is no JSON"),
-        ("foreign", "its state.json is not that of a checkpoint"),
-        ("later", "the checkpoint has format version 2, this structpe reads version 1; go on with the structpe that"),
-    ],
-)
-def test_a_damaged_one_says_what_is_wrong(tmp_path: Path, how: str, text: str) -> None:
-    folder = damaged(tmp_path / "step-00000003", how)
-    with pytest.raises(StoreError, match=text) as caught:
+    content = (folder / name).read_bytes()
+    for kept in (0, 1, len(content) - 1):
+        (folder / name).write_bytes(content[:kept])
+        with pytest.raises(StoreError, match=rf"damaged: its {name} .*; remove this folder to go on from the one"):
+            checkpoint.load(folder)
+    (folder / name).unlink()
+    with pytest.raises(StoreError, match=rf"damaged: it has no {name}; remove this folder to go on from") as caught:
         checkpoint.load(folder)
     assert caught.value.places == (str(folder),)
 
 
-def test_when_all_are_damaged_training_does_not_begin_anew_by_itself(tmp_path: Path) -> None:
-    damaged(tmp_path / "step-00000003", "short")
-    with pytest.raises(StoreError, match=r"no checkpoint is complete: step-00000003: its tensors.*; train afresh"):
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, "[]", "{}", '{"format": "structpe checkpoint"}', "x"]
+)
+def test_a_state_that_is_none_is_refused_even_with_a_checksum(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "step-00000003"
+    checkpoint.save(STATE, folder)
+    (folder / "state.json").write_text(text)
+    with pytest.raises(StoreError, match=r"no checkpoint is whole: step-00000003 is damaged: its state\.json has other"):
         checkpoint.newest(tmp_path)
+    seal(folder, ("state.json", "tensors.safetensors"))  # as somebody does who edits it
+    with pytest.raises(StoreError, match="remove this folder to go on from the one before, or train afresh") as caught:
+        checkpoint.load(folder)
+    assert caught.value.places == (str(folder),)
+
+
+def test_one_of_another_version_is_not_damaged(tmp_path: Path) -> None:
+    folder = tmp_path / "step-00000003"
+    checkpoint.save(STATE, folder)
+    state = folder / "state.json"
+    text = state.read_text()
+    for version, sums in ((1, False), (3, True)):
+        state.write_text(text.replace('"version": 2', f'"version": {version}'))
+        (folder / "SHA256SUMS").unlink(missing_ok=True)
+        if sums:
+            seal(folder, ("state.json", "tensors.safetensors"))
+        for use in (checkpoint.load, lambda folder: checkpoint.newest(folder.parent)):
+            with pytest.raises(
+                StoreError,
+                match=f"the checkpoint has format version {version}, this structpe reads version 2; go on with the",
+            ):
+                use(folder)
+
+
+def test_when_all_are_damaged_training_does_not_begin_anew_by_itself(tmp_path: Path) -> None:
+    for step in (3, 6):
+        checkpoint.save(STATE, tmp_path / checkpoint.name(step))
+        (tmp_path / checkpoint.name(step) / "tensors.safetensors").write_bytes(b"")
+    with pytest.raises(
+        StoreError, match=r"no checkpoint is whole: step-00000006 is damaged: its tensors.*; step-00000003 is .*; train"
+    ):
+        checkpoint.newest(tmp_path)
+
+
+def test_what_comes_after_is_made_again(tmp_path: Path) -> None:
+    for step in (3, 6, 9):
+        checkpoint.save(STATE, tmp_path / checkpoint.name(step))
+    checkpoint.drop_after(tmp_path, 6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000003", "step-00000006"]

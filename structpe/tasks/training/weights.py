@@ -1,0 +1,67 @@
+"""The weights of a model as one file that knows whether it is still what was written.
+
+The file is safetensors; its metadata hold a digest of all tensors: names, types, shapes and bytes. As it is in the file
+itself, weights and digest are replaced at one stroke.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from structpe.errors import StoreError, undamaged
+from structpe.files import whole_file
+from structpe.tasks.training.progress import say
+
+__all__ = ["WEIGHTS", "load_weights", "save_weights"]
+
+WEIGHTS = "model.safetensors"
+"""The file of the best model's weights, in the folder of a run."""
+KEY = "sha256"
+"""Under which the metadata hold the digest."""
+DAMAGED = "the weights are not those that were written: a part of the file has changed"
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write the parameters and buffers of a model."""
+    from safetensors.torch import save_file
+
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: digest(tensors)}))
+
+
+def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
+    """What :func:`save_weights` wrote.
+
+    Args:
+        path: the file.
+        remedy: what to do where it is damaged.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    from safetensors import safe_open
+
+    if not path.is_file():
+        raise StoreError(f"there is no such file; {remedy}").at(str(path))
+    with undamaged(path, remedy), safe_open(path, "pt") as file:
+        metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if metadata is None:
+        say(f"{path}: it has no checksum, as it was written by an older structpe; whether it is whole is not known")
+    elif metadata.get(KEY) != digest(tensors):
+        raise StoreError(f"{DAMAGED}; {remedy}").at(str(path))
+    return tensors
+
+
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """Of names, types, shapes and bytes of tensors, in the order of their names."""
+    found = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        found.update(json.dumps([name, str(tensor.dtype), list(tensor.shape)]).encode())
+        found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()

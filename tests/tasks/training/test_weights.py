@@ -1,0 +1,65 @@
+"""Weights know whether they are what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from structpe.errors import StoreError
+from structpe.tasks.training.weights import WEIGHTS, load_weights, save_weights
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    torch.manual_seed(0)
+    save_weights(torch.nn.Linear(3, 2), tmp_path / WEIGHTS)
+    return tmp_path / WEIGHTS
+
+
+def test_what_is_saved_is_loaded(file: Path) -> None:
+    loaded, plain = load_weights(file, "train afresh"), load_file(file)
+    assert set(loaded) == {"weight", "bias"}
+    assert all(torch.equal(loaded[name], plain[name]) for name in plain)
+
+
+def test_every_flipped_bit_is_seen(file: Path) -> None:
+    content, good = file.read_bytes(), load_weights(file, "x")
+    silent = 0
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << (place % 8)
+        file.write_bytes(flipped)
+        try:
+            same = load_weights(file, "train afresh")
+        except StoreError as error:
+            assert str(error).startswith(f"{file}: the ")  # noqa: PT017
+            assert str(error).endswith("; train afresh")  # noqa: PT017
+        else:  # a blank after the header may become another character that JSON skips
+            assert all(torch.equal(same[name], good[name]) for name in good)
+            silent += 1
+    assert silent <= 8
+
+
+def test_tensors_that_change_places_are_seen(file: Path) -> None:
+    tensors = load_file(file)
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata()
+    swapped = {"weight": tensors["weight"], "bias": tensors["bias"].flip(0)}
+    save_file(swapped, file, metadata=metadata)
+    with pytest.raises(StoreError, match=r"model\.safetensors: the weights are not those that were written"):
+        load_weights(file, "train afresh")
+
+
+def test_older_weights_are_read_and_it_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_file(load_file(file), file)
+    assert set(load_weights(file, "x")) == {"weight", "bias"}
+    assert "it has no checksum, as it was written by an older structpe" in capsys.readouterr().err
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"model\.safetensors: there is no such file; train afresh$"):
+        load_weights(tmp_path / WEIGHTS, "train afresh")
