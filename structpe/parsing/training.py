@@ -15,6 +15,7 @@ from structpe.errors import MissingExtra
 from structpe.files import whole_file, whole_folder
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
+from structpe.plain.bounds import STEPS
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -65,6 +66,8 @@ class Plan:
             raise ParsingError("no file to learn from is given; give one in CoNLL-U at least")
         if self.steps < 1:
             raise ParsingError(f"steps are {self.steps}; give 1 or more")
+        if self.steps > STEPS:
+            raise ParsingError(f"steps are {self.steps}; at most {STEPS} are allowed, give fewer")
         if not 0 <= self.seed < 1 << 32:
             raise ParsingError(f"the seed is {self.seed}; give 0..{(1 << 32) - 1}")
 
