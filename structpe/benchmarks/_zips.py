@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 
-__all__ = ["RATIO", "SLACK", "check_zip"]
+__all__ = ["RATIO", "SLACK", "check_methods", "check_zip"]
 
 RATIO, SLACK = 200, 1 << 28
 """A file may unpack to as many times its own size, and this much more in any case."""
@@ -22,9 +22,18 @@ def check_zip(archive: zipfile.ZipFile, size: int) -> None:
     Raises:
         ValueError: it holds too much, or packs in a way that cannot be watched.
     """
-    for info in archive.infolist():
-        if info.compress_type not in KNOWN:
-            raise ValueError(f"{info.filename!r} in it is packed by method {info.compress_type}, 0 or 8 are allowed")
+    check_methods(archive)
     unpacked = sum(info.file_size for info in archive.infolist())
     if unpacked > size * RATIO + SLACK:
         raise ValueError(f"it swells from {size} to {unpacked} bytes")
+
+
+def check_methods(archive: zipfile.ZipFile) -> None:
+    """It can be watched while it is unpacked.
+
+    Raises:
+        ValueError: it packs in another way.
+    """
+    for info in archive.infolist():
+        if info.compress_type not in KNOWN:
+            raise ValueError(f"{info.filename!r} in it is packed by method {info.compress_type}, 0 or 8 are allowed")
