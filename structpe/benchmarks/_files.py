@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import ReadError
+from structpe.benchmarks._zips import check_zip
+from structpe.errors import ReadError, StructPEError
 from structpe.readers import _text
 from structpe.structure import Ids
 
@@ -45,7 +45,9 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
         if lacking := [name for name in names if name not in content.files]:
             known = ", ".join(content.files)
             raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
-        return [content[name] for name in names]
+        assert content.zip is not None, "it was opened just now"
+        check_zip(content.zip, file.stat().st_size)
+        return [_member(content, name) for name in names]
 
 
 def array(file: Path) -> NDArray[Any]:
@@ -54,23 +56,59 @@ def array(file: Path) -> NDArray[Any]:
     Raises:
         ReadError: the file is missing or damaged, or holds pickled objects.
     """
+    with needed(file).open("rb") as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            stream.seek(0)
+            with _named(file):
+                _check_header(stream, file.stat().st_size)
     with _loaded(file) as content:
         if not isinstance(content, np.ndarray):
             raise ValueError("it holds several arrays")
         return content
 
 
+def _member(content: Any, name: str) -> NDArray[Any]:
+    """An array of several, after its header was compared with how much there is."""
+    place = name if name in content.zip.namelist() else f"{name}.npy"
+    with content.zip.open(place) as stream:
+        _check_header(stream, content.zip.getinfo(place).file_size)
+    found: NDArray[Any] = content[name]
+    return found
+
+
+def _check_header(stream: IO[bytes], size: int) -> None:
+    """What an array is said to hold is there: NumPy makes room for it before it reads the first number.
+
+    Raises:
+        ValueError: it is no array, or is said to be larger.
+    """
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    promised = math.prod(shape) * max(1, dtype.itemsize)
+    if min(shape, default=0) < 0 or promised > size:
+        raise ValueError(f"it promises {dtype} of shape {shape}, and has {size} bytes")
+
+
 @contextmanager
 def _loaded(file: Path) -> Iterator[Any]:
-    """What NumPy reads; whatever is wrong with it is one error."""
+    """What NumPy reads."""
+    # Opened here: NumPy leaves a damaged file open.
+    with needed(file).open("rb") as opened, _named(file):
+        yield np.load(opened, allow_pickle=False)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Whatever is wrong with a file of arrays is one error; NumPy and what it reads headers by raise many."""
     try:
-        # Opened here: NumPy leaves a damaged file open.
-        with needed(file).open("rb") as opened:
-            yield np.load(opened, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError) as error:
-        raise ReadError(f"no file of arrays ({' '.join(str(error).split())}); bring back the original").at(
-            str(file)
-        ) from None
+        yield
+    except StructPEError:
+        raise
+    except Exception as error:
+        raise ReadError(
+            f"no file of arrays ({' '.join(str(error).split())[:200] or type(error).__name__}); bring back the original"
+        ).at(str(file)) from None
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:

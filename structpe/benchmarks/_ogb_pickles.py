@@ -11,6 +11,7 @@ Reading them as full pickles would run whatever a file says. Here a file is read
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
 import zipfile
@@ -20,7 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from structpe.benchmarks._opcodes import look_through
 from structpe.benchmarks._unpickling import Array, Empty, Function, Refused, Type, Unpickler
+from structpe.benchmarks._zips import check_zip
 from structpe.errors import ReadError
 from structpe.files import alone, finish
 
@@ -38,12 +41,12 @@ def load(file: str | Path, *_: object) -> Any:
     file = Path(file)
     try:
         with zipfile.ZipFile(file) as archive:
+            check_zip(archive, file.stat().st_size)
             names = archive.namelist()
             if any(re.fullmatch(r"[^/]+/data/\d+", name) for name in names):
-                return _tensors(file)
-            (content,) = (name for name in names if re.fullmatch(r"[^/]+/data\.pkl", name))
-            with archive.open(content) as stream:
-                return Unpickler(stream, ALLOWED, "file of OGB").load()
+                return _tensors(file, archive)
+            pickled = _pickled(archive)
+            return Unpickler(io.BytesIO(pickled), ALLOWED, "file of OGB").load()
     except FileNotFoundError:
         raise ReadError("there is no such file; fetch the whole data set").at(str(file)) from None
     except Refused as refused:
@@ -97,10 +100,19 @@ The last two are how protocol 2 writes bytes: some as text, and none as ``bytes(
 """
 
 
-def _tensors(file: Path) -> Any:
+def _pickled(archive: zipfile.ZipFile, cycles: bool = False) -> bytes:
+    """The pickle in a file of torch, after nothing in it was found to be out of proportion."""
+    (content,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+/data\.pkl", name))
+    pickled = archive.read(content)
+    look_through(pickled, cycles)
+    return pickled
+
+
+def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
     from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
+    _pickled(archive, cycles=True)
     known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
     with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *known]):
         try:

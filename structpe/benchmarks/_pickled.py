@@ -15,10 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from structpe.benchmarks._files import needed
+from structpe.benchmarks._opcodes import look_through
 from structpe.benchmarks._unpickling import Array, Empty, Refused, Type, Unpickler
 from structpe.errors import ReadError
 
 __all__ = ["pickled_array", "pickled_lists", "pickled_matrix", "pickled_numbers"]
+
+MOST = 1 << 28
+"""Values of a sparse matrix, those counted that are 0: benchmarks make it dense."""
 
 
 def pickled_array(file: Path) -> NDArray[Any]:
@@ -100,6 +104,8 @@ class _Matrix:
         matrix = sparse.csr_matrix((data, indices, starts), shape=self.state["_shape"])
         # Indices out of range would be read from memory that is not the matrix's.
         matrix.check_format(full_check=True)
+        if matrix.shape[0] * matrix.shape[1] > MOST:
+            raise ValueError(f"a matrix of shape {matrix.shape} has more than {MOST} values")
         return matrix
 
 
@@ -116,8 +122,9 @@ STANDS_FOR: dict[tuple[str, str], type] = {
 
 def _loaded(file: Path) -> Any:
     try:
-        content = io.BytesIO(needed(file).read_bytes())
-        return Unpickler(content, STANDS_FOR, "data", encoding="latin1").load()
+        content = needed(file).read_bytes()
+        look_through(content)
+        return Unpickler(io.BytesIO(content), STANDS_FOR, "data", encoding="latin1").load()
     except Refused as refused:
         raise ReadError(f"{refused}; do not use it, bring back the original").at(str(file)) from None
     except ReadError as error:

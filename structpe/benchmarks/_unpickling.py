@@ -53,7 +53,10 @@ class Type:
 
     def __init__(self, code: object, *_: object) -> None:
         if not isinstance(code, str) or not re.fullmatch(r"b1|[iu][1248]|f[248]", code):
-            raise Refused(f"the file holds values of dtype {code!r}, numbers are needed")
+            shown = (
+                repr(code)[:80] if isinstance(code, (str, bytes, int)) or code is None else f"a {type(code).__name__}"
+            )
+            raise Refused(f"the file holds values of dtype {shown}, numbers are needed")
         self.code, self.order = code, "="
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
 from structpe.benchmarks._files import arrays, needed
+from structpe.benchmarks._zips import RATIO, SLACK
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ReadError, StructPEError
+from structpe.plain import from_json
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.structure import Structure
 
@@ -22,6 +25,8 @@ __all__ = ["peptides_func"]
 
 TABLE, SPLITS = "peptide_multi_class_dataset.csv.gz", "splits.npz"
 LABELS = 10
+LONGEST = 1 << 20
+"""Characters of a line; the longest peptide has a few thousand."""
 
 
 @benchmark("peptides-func")
@@ -57,7 +62,7 @@ def peptides_func(folder: Path) -> Benchmark:
 def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         with gzip.open(needed(file), "rt", encoding="utf-8", newline="") as text:
-            rows = csv.DictReader(text, strict=True)
+            rows = csv.DictReader(_lines(text, file.stat().st_size * RATIO + SLACK), strict=True)
             if lacking := [name for name in ("smiles", "labels") if name not in (rows.fieldnames or ())]:
                 known = ", ".join(map(repr, rows.fieldnames or ())) or "none"
                 raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(str(file))
@@ -71,13 +76,28 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         raise ReadError(f"no compressed table ({error}); bring back the original").at(str(file)) from None
 
 
+def _lines(text: TextIO, most: int) -> Iterator[str]:
+    """Its lines, none of them too long to be one, and no more than a compressed file of this size can have.
+
+    Raises:
+        csv.Error: there is a longer one, or there are more.
+    """
+    while line := text.readline(LONGEST + 1):
+        most -= len(line)
+        if len(line) > LONGEST or most < 0:
+            raise csv.Error(
+                f"a line of more than {LONGEST} characters" if len(line) > LONGEST else "it swells too much"
+            )
+        yield line
+
+
 def _labels(text: str) -> list[int]:
     try:
-        labels = json.loads(text)
-    except json.JSONDecodeError:
+        labels = from_json(text)
+    except ValueError:
         labels = None
     if not isinstance(labels, list) or len(labels) != LABELS or any(label not in (0, 1) for label in labels):
-        raise ReadError(f"the labels are {text!r}; a list of {LABELS} numbers 0 or 1 is needed")
+        raise ReadError(f"the labels are {shown(text)}; a list of {LABELS} numbers 0 or 1 is needed")
     return labels
 
 

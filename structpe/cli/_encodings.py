@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from structpe.cli.base import UsageError
+from structpe.errors import ConfigError
 
 __all__ = ["parse_encoding"]
 
@@ -28,9 +29,9 @@ def parse_encoding(text: str) -> dict[str, Any]:
 
 
 def _value(whole: str, text: str) -> Any:
-    import yaml
+    from structpe.plain import from_yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"--encoding {whole!r} cannot be read: {' '.join(str(error).split())}") from error
+        return from_yaml(text, "it")
+    except ConfigError as error:
+        raise UsageError(f"--encoding {whole!r} cannot be read: {error}") from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structpe.cli.base import UsageError
+from structpe.errors import ConfigError
 
 if TYPE_CHECKING:
     from structpe.readers import Item
@@ -25,8 +27,8 @@ def item_of(file: Path, reader: str | None, index: int) -> tuple[Item, Callable[
     """
     from structpe.readers import read, stream
 
-    if index < 0:
-        raise UsageError(f"--index is {index}; structures are counted from 0")
+    if not 0 <= index < sys.maxsize:
+        raise UsageError(f"--index is {index}; structures are counted from 0, and there are fewer than {sys.maxsize}")
     count, last = 0, None
     for last in islice(stream(file, reader), index + 1):  # noqa: B007, the last one is what is wanted
         count += 1
@@ -41,9 +43,9 @@ def parse_position(text: str) -> Any:
     Raises:
         UsageError: it is no YAML.
     """
-    import yaml
+    from structpe.plain import from_yaml
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"--position {text!r} cannot be read: {' '.join(str(error).split())}") from error
+        return from_yaml(text, "it")
+    except ConfigError as error:
+        raise UsageError(f"--position {text!r} cannot be read: {error}") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command, UsageError
+from structpe.errors import ConfigError
 
 if TYPE_CHECKING:
     from structpe.readers import Skipped
@@ -94,7 +95,7 @@ class _Report:
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:
-    import yaml
+    from structpe.plain import from_yaml
 
     options: dict[str, Any] = {}
     for option in given:
@@ -102,9 +103,9 @@ def _options(given: Sequence[str]) -> dict[str, Any]:
         if not name or not equals:
             raise UsageError(f"--option {option!r} is not of the form KEY=VALUE")
         try:
-            options[name.replace("-", "_")] = yaml.safe_load(value)
-        except (yaml.YAMLError, ValueError) as error:
-            raise UsageError(f"--option {option!r} cannot be read: {' '.join(str(error).split())}") from None
+            options[name.replace("-", "_")] = from_yaml(value, "the value")
+        except ConfigError as error:
+            raise UsageError(f"--option {option!r} cannot be read: {error}") from None
     return options
 
 

@@ -46,6 +46,7 @@ class Study(Command, name="study"):
         parser.add_argument("--fresh", action="store_true", help="run again what is finished")
 
     def run(self, given: Namespace) -> None:
+        from structpe.plain.bounds import PROCESSES
         from structpe.tasks.prediction.report import report
         from structpe.tasks.prediction.runs import run_all, unchanged
         from structpe.tasks.prediction.study import load_study
@@ -53,6 +54,8 @@ class Study(Command, name="study"):
         for name, number in (("jobs", given.jobs), ("threads", given.threads)):
             if number is not None and number < 1:
                 raise UsageError(f"--{name} is {number}; give 1 or more")
+            if number is not None and number > PROCESSES:
+                raise UsageError(f"--{name} is {number}; at most {PROCESSES} is allowed, give a smaller number")
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
         if given.table:

@@ -15,6 +15,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from structpe.errors import ConfigError, StructPEError
+from structpe.plain import from_yaml
 from structpe.registry import unknown
 
 __all__ = ["BenchmarkName", "Card", "CorpusError", "File", "Split", "card_of", "filled", "parsed", "read_card"]
@@ -152,13 +153,10 @@ def parsed(text: str, where: str) -> Card:
     Raises:
         ConfigError: it is no YAML, a key is unknown or missing, a value is of another type, or names do not fit.
     """
-    import yaml
-
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"no YAML: {' '.join(str(error).split())}").at(where) from None
-    return card_of(data, where)
+        return card_of(from_yaml(text, "the card"), where)
+    except ConfigError as error:
+        raise error if error.places else error.at(where) from None
 
 
 def card_of(data: Any, where: str) -> Card:

@@ -9,6 +9,7 @@ from typing import Any
 
 from structpe.corpora.card import Card, card_of, filled
 from structpe.errors import ConfigError
+from structpe.plain import from_yaml
 from structpe.registry import unknown
 
 __all__ = ["card", "cards"]
@@ -56,13 +57,10 @@ def _pieces(pattern: str) -> list[str]:
 @cache
 def _data() -> dict[str, dict[str, Any]]:
     """What the files of the cards hold; they come with the package and do not change while it runs."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is not in every build of PyYAML
     found = {}
     for file in files("structpe.corpora").joinpath("cards").iterdir():
         if file.name.endswith(".yaml"):
-            data = yaml.load(file.read_text(encoding="utf-8"), loader)
+            data = from_yaml(file.read_text(encoding="utf-8"), file.name)
             if not isinstance(data, dict) or not isinstance(data.get("name"), str):
                 raise ConfigError("the card has no name; give one").at(_where(file.name))
             found[data["name"]] = data

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from structpe.corpora._web import GONE_WRONG, Changed, Retry, Version, failure, opened, start_of, total_of
+from structpe.corpora._web import GONE_WRONG, Changed, Retry, Version, failure, opened, start_of, total_of, validators
 from structpe.corpora.card import CorpusError
 from structpe.files import naming
+from structpe.plain import from_json
 
 __all__ = ["Download", "Seen", "download", "sha256_of", "writing"]
 
@@ -141,7 +143,7 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
     have, known = _had(wanted, part)
     with opened(wanted.url, wanted.timeout, have, known) as answer:
         start = start_of(answer, have)
-        version = Version(wanted.url, answer.headers["ETag"], answer.headers["Last-Modified"], total_of(answer, start))
+        version = Version(wanted.url, *validators(answer), total_of(answer, start))
         if start and known is not None and (known.etag, known.modified, known.total) != _facts(version):
             raise Changed
         _check_size(wanted, version.total)
@@ -162,9 +164,12 @@ def _facts(version: Version) -> tuple[str | None, str | None, int | None]:
 def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
     """How much is there that can be gone on with, and what it is a part of."""
     try:
-        known = Version(**json.loads(_note(part).read_text(encoding="utf-8")))
+        known = Version(**from_json(_note(part).read_bytes()))
         have = part.stat().st_size
     except (OSError, ValueError, TypeError):
+        return 0, None
+    texts = all(isinstance(each, str | None) for each in (known.etag, known.modified))
+    if not texts or type(known.total) not in (int, NoneType):
         return 0, None
     usable = known.url == wanted.url and (known.named or wanted.sha256 is not None)
     return (have, known) if usable and have else (0, None)

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -271,9 +271,27 @@ class _Work:
         self.hooks.say(f"unpacking {given.name}")
         with writing(self.folder), TemporaryDirectory(prefix=UNPACKING, dir=self.folder) as hidden:
             for path in unpack(given, str(file.unpack), Path(hidden), file.strip):
-                place = self.folder / file.into / path.relative_to(hidden)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                path.replace(place)
+                name = (PurePosixPath(file.into) / path.relative_to(hidden).as_posix()).as_posix()
+                if self._wanted(file, name, given):
+                    place = self.folder / name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    path.replace(place)
+
+    def _wanted(self, file: File, name: str, given: Path) -> bool:
+        """Whether a file of an archive gets a place in the set: what the card names, and all in a folder of its own.
+
+        Raises:
+            CorpusError: it would take the place of another file of the set.
+        """
+        if name in file.results:
+            return True
+        others = {each for other in self.card.files if other is not file for each in (other.name, *other.results)}
+        if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
+            raise CorpusError(
+                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust where it "
+                "came from"
+            ).at(str(given))
+        return bool(file.into)
 
     def _check(self, file: File, place: Path) -> None:
         if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:

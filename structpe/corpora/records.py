@@ -13,6 +13,7 @@ from pathlib import Path
 from structpe.corpora.card import Card, CorpusError, File
 from structpe.corpora.download import Seen, Tell, sha256_of, writing
 from structpe.files import whole_file
+from structpe.plain import from_json
 
 __all__ = ["State", "checked", "record", "recorded", "results"]
 
@@ -43,10 +44,12 @@ class State:
 def recorded(folder: Path) -> dict[str, Seen]:
     """What was seen of each file of a folder; nothing where nothing was recorded, or the record is damaged."""
     try:
-        data = json.loads((folder / NAME).read_text(encoding="utf-8"))
-        return {str(name): Seen(str(seen["sha256"]), int(seen["bytes"])) for name, seen in data["files"].items()}
+        files = from_json((folder / NAME).read_bytes())["files"]
+        found = {name: Seen(seen["sha256"], seen["bytes"]) for name, seen in files.items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
+    sound = all(type(seen.sha256) is str and type(seen.bytes) is int for seen in found.values())
+    return found if sound else {}
 
 
 def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:

@@ -16,8 +16,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
+from structpe.benchmarks._zips import RATIO, SLACK, check_methods
 from structpe.corpora.card import CorpusError
 from structpe.corpora.download import writing
 
@@ -25,8 +26,12 @@ __all__ = ["MOST_FILES", "unpack", "unpack_gz"]
 
 PIECE = 1 << 18
 MOST_FILES = 1_000_000
-RATIO, SLACK = 200, 1 << 28
-"""An archive may hold as many times its own size, and this much more in any case."""
+HEADERS = 1 << 20
+"""Bytes that describe one file in a tar: its name, and whatever else is said of it."""
+DIRECTORY = 1 << 27
+"""Bytes at the end of a zip that describe all its files."""
+LONGEST = 4096
+"""Characters of a name, with its folders."""
 
 DAMAGED = (
     zipfile.BadZipFile,
@@ -36,6 +41,8 @@ DAMAGED = (
     EOFError,
     NotImplementedError,
     ValueError,
+    RecursionError,
+    OverflowError,
 )
 JUNK = ("__MACOSX", ".DS_Store")
 """What one operating system adds to archives."""
@@ -97,8 +104,8 @@ def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[Pu
     for member in members:
         if member.name.is_absolute() or ".." in member.name.parts or not member.name.parts:
             raise _refused(archive, f"it holds {str(member.name)!r}, which leads out of its folder")
-        if any(c in str(member.name) for c in "\\:\0"):
-            raise _refused(archive, f"it holds {str(member.name)!r}, which is no plain name")
+        if any(c in "\\:" or not c.isprintable() for c in str(member.name)):
+            raise _refused(archive, f"it holds {str(member.name)[:80]!r}, which is no plain name")
     kept = [member for member in members if not any(part in JUNK for part in member.name.parts)]
     if not kept:
         raise CorpusError("the archive is empty; bring back the original").at(str(archive))
@@ -114,8 +121,10 @@ def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[Pu
 
 @contextmanager
 def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
-    with zipfile.ZipFile(archive) as content:
+    with archive.open("rb") as raw, _opened_zip(watched := _Watched(archive, raw, DIRECTORY)) as content:
+        watched.renew(None)
         _affordable(archive, sum(info.file_size for info in content.infolist()), budget)
+        check_methods(content)
         for info in content.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
@@ -133,18 +142,71 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
 def _tar(archive: Path, budget: int) -> Iterator[list[_Member]]:
     """Its members; what swells is refused at once, as going on to the next means unpacking this one."""
     size = 0
-    with tarfile.open(archive, "r:gz") as content:
+    with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
         members: list[_Member] = []
         for info in content:
-            if not info.isfile() and not info.isdir():
-                raise _refused(archive, f"{info.name!r} in it is a link or a device")
+            if not (info.isfile() or info.isdir()) or info.issparse():
+                raise _refused(archive, f"{info.name[:80]!r} in it is a link or a device, or has holes")
+            if info.size < 0 or len(info.name) > LONGEST:
+                raise _refused(
+                    archive, f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
+                )
+            _forget(content, info)
+            headers.renew()
             size += info.size
             _affordable(archive, size, budget)
             if len(members) > MOST_FILES:
                 raise _refused(archive, f"it holds more than {MOST_FILES} files")
             if info.isfile():
                 members.append(_Member(PurePosixPath(info.name), info.size, lambda info=info: _taken(content, info)))  # type: ignore[misc]
+        headers.renew(None)
         yield members
+
+
+def _opened_zip(watched: _Watched) -> zipfile.ZipFile:
+    return zipfile.ZipFile(cast(IO[bytes], watched))
+
+
+def _opened_tar(watched: _Watched) -> tarfile.TarFile:
+    return tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:")
+
+
+def _forget(content: tarfile.TarFile, info: tarfile.TarInfo) -> None:
+    """What a tar says of a file besides name and size: it is kept as long as the tar is open, of every one of them."""
+    info.pax_headers = {}
+    info.linkname = info.uname = info.gname = ""
+    content.pax_headers = {}
+
+
+class _Watched:
+    """A file of which no more than so much is read at a time: a header may say that it is as long as it likes.
+
+    Args:
+        archive: for errors.
+        raw: the file.
+        most: bytes until :meth:`renew`.
+    """
+
+    def __init__(self, archive: Path, raw: Any, most: int) -> None:
+        self.archive, self.raw, self.most = archive, raw, most
+        self._left: int | None = most
+        self.seek, self.tell, self.seekable = raw.seek, raw.tell, lambda: True
+
+    def renew(self, most: int | None = -1) -> None:
+        """Begin to count anew; None counts no more."""
+        self._left = self.most if most == -1 else most
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As a file does."""
+        if self._left is None:
+            return cast(bytes, self.raw.read(size))
+        wanted = self._left + 1 if size is None or size < 0 else size
+        if wanted > self._left and len(piece := self.raw.read(self._left + 1)) > self._left:
+            raise _refused(self.archive, f"a header in it is longer than {self.most} bytes")
+        elif wanted <= self._left:
+            piece = self.raw.read(wanted)
+        self._left -= len(piece)
+        return cast(bytes, piece)
 
 
 def _affordable(archive: Path, size: int, budget: int) -> None:

@@ -19,6 +19,7 @@ from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocab
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
 from structpe.files import whole_file
+from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.transforms.labels import with_readable_labels
@@ -63,6 +64,7 @@ class PrepareConfig:
         for name, least in (("vocabulary", SMALLEST), ("longest_source", 1), ("longest_target", 1)):
             if (value := getattr(self, name)) < least:
                 raise ConfigError(f"prepare.{name} is {value}; it must be {least} or more")
+        bounded(self, "prepare.", vocabulary=VOCABULARY, longest_source=UNITS, longest_target=UNITS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from structpe.errors import ConfigError
 from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_attention import Asking, GraphAttention
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions.base import Dims, PositionModel, Site
 
 __all__ = ["GraphLayer", "GraphModelConfig", "HybridLayer", "MessageLayer", "layer_of"]
@@ -75,6 +76,8 @@ class GraphModelConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
+        bounded(self, width=WIDTH, heads=HEADS, layers=LAYERS, head_layers=LAYERS, feedforward=4 * WIDTH)
+        few_parameters(self.width, self.feedforward, self.layers)
         for name in ("dropout", "attention_dropout", "input_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
+from structpe.plain.bounds import BEAM, UNITS, bounded
 
 __all__ = ["SearchConfig", "search"]
 
@@ -35,6 +36,7 @@ class SearchConfig:
             raise ConfigError(
                 f"beam and longest must be 1 or more and the length penalty finite and not negative: {self}"
             )
+        bounded(self, "search.", beam=BEAM, longest=UNITS)
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from structpe.nn.copying import Copy, mix, precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions.base import Dims, PositionModel
 from structpe.registry import unknown
 
@@ -57,6 +58,9 @@ class TransformerConfig:
         for name in ("width", "heads", "encoder_layers", "decoder_layers", "feedforward"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"model.{name} is {getattr(self, name)}; it must be 1 or more")
+        layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
+        bounded(self, "model.", width=WIDTH, heads=HEADS, feedforward=4 * WIDTH, **layers)
+        few_parameters(self.width, self.feedforward, self.encoder_layers + self.decoder_layers)
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"model.dropout is {self.dropout}; it must be 0 or more and below 1")
         if self.message_passing is not None and self.message_passing not in CONVOLUTIONS:

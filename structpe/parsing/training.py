@@ -16,6 +16,7 @@ from structpe.errors import MissingExtra, undamaged
 from structpe.files import alone, sealed, whole_file, whole_folder
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
+from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
 from structpe.signals import Asked
 from structpe.sums import SUMS, check, read_sealed, seal
@@ -71,6 +72,8 @@ class Plan:
             raise ParsingError("no file to learn from is given; give one in CoNLL-U at least")
         if self.steps < 1:
             raise ParsingError(f"steps are {self.steps}; give 1 or more")
+        if self.steps > STEPS:
+            raise ParsingError(f"steps are {self.steps}; at most {STEPS} are allowed, give fewer")
         if not 0 <= self.seed < 1 << 32:
             raise ParsingError(f"the seed is {self.seed}; give 0..{(1 << 32) - 1}")
 

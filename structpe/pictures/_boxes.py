@@ -37,9 +37,7 @@ def text_box(x: float, y: float, width: float, height: float) -> Box:
 
 def meets(box: Box, others: Iterable[Box]) -> bool:
     """Whether a box shares more than an edge with any other."""
-    return any(
-        box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3] for other in others
-    )
+    return any(box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3] for other in others)
 
 
 def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:

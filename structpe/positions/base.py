@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH
 from structpe.positions._batch import Positions
 from structpe.positions._options import check_numbers
 from structpe.registry import Registry
@@ -52,6 +53,13 @@ class Dims:
         for name, size in (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers)):
             if size < 1:
                 raise PositionError(f"the {name} is {size}; give 1 or more")
+        for name, size, most in (
+            ("width", self.width, WIDTH),
+            ("heads", self.heads, HEADS),
+            ("layers", self.layers, LAYERS),
+        ):
+            if size > most:
+                raise PositionError(f"{name} is {size}; at most {most} is allowed, give a smaller number")
         if self.width % self.heads:
             more = self.width + self.heads - self.width % self.heads
             raise PositionError(

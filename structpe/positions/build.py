@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 
 from structpe.encodings.base import ENCODINGS, Encoding
 from structpe.errors import PositionError
+from structpe.plain.bounds import OPTION
 from structpe.positions.base import MODELS, Dims, PositionModel, Sum
 from structpe.registry import unknown
 
@@ -115,6 +116,8 @@ def _value(what: str, hint: Any, given: Any) -> Any:
     if get_origin(hint) is tuple and isinstance(given, Sequence) and not isinstance(given, str):
         inner = get_args(hint)[0]
         return tuple(_value(what, inner, each) for each in given)
+    if type(given) is int and abs(given) > OPTION and not what.startswith("option 'seed'"):
+        raise PositionError(f"{what} is {given}; at most {OPTION} is allowed, give a smaller number")
     if not _fits(hint, given):
         raise PositionError(f"{what} takes {_words(hint)}; given is {given!r} ({type(given).__name__})")
     return given

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from structpe.benchmarks.brec import Pair
 from structpe.errors import ConfigError
+from structpe.plain.bounds import BATCH, STEPS, bounded
 from structpe.structure import Structure
 from structpe.transforms.numbering import renumbered
 
@@ -72,6 +73,7 @@ class BrecConfig:
                 f"{self.copies} copies, batches of {self.batch}, {self.epochs} epochs; give 2 copies or more, an even "
                 "batch, and 0 epochs or more"
             )
+        bounded(self, copies=BATCH, batch=BATCH, epochs=STEPS)
 
 
 class Verdict(NamedTuple):

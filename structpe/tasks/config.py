@@ -10,6 +10,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from structpe.errors import ConfigError
+from structpe.plain import from_yaml
+from structpe.plain.yaml import LONGEST
 from structpe.registry import unknown
 
 __all__ = ["check_folder", "differences", "load", "make", "save", "to_dict"]
@@ -97,12 +99,10 @@ def _differences(one: Any, other: Any, where: str = "") -> list[str]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    import yaml
-
     try:
-        text = path.read_text(encoding="utf-8")
-        data = yaml.safe_load(text)
-        twice = _twice(yaml.compose(text, Loader=yaml.SafeLoader))
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LONGEST + 1)  # from_yaml refuses what is longer
+        data = from_yaml(text, "the file")
     except FileNotFoundError:
         raise ConfigError(f"there is no configuration file {path}; check the path") from None
     except IsADirectoryError:
@@ -111,32 +111,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"the file is no text in UTF-8 (byte {error.start}); give a YAML file").at(
             str(path)
         ) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"the file is no YAML: {' '.join(str(error).split())}").at(str(path)) from None
-    if twice:
-        raise ConfigError(f"{twice}; keep one of them").at(str(path))
+    except ConfigError as error:
+        raise error.at(str(path)) from None
     if data is not None and not isinstance(data, dict):
         raise ConfigError(f"a configuration is a mapping of keys; the file holds a {type(data).__name__}").at(str(path))
     return data or {}
 
 
-def _twice(node: Any) -> str:
-    """Which key stands twice in a mapping of the YAML tree; YAML itself would take the last without a word."""
-    inner = node.value if isinstance(getattr(node, "value", None), list) else []
-    seen: set[str] = set()
-    for each in inner:
-        key, value = each if isinstance(each, tuple) else (None, each)
-        if key is not None and str(key.value) in seen:
-            return f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice"
-        seen.add("" if key is None else str(key.value))
-        if found := _twice(value):
-            return found
-    return ""
-
-
 def _override(cls: type, data: dict[str, Any], override: str) -> None:
-    import yaml
-
     key, equals, value = override.partition("=")
     if not equals or not key:
         raise ConfigError(f"{override!r} is no override; write key=value, such as training.steps=100")
@@ -148,9 +130,9 @@ def _override(cls: type, data: dict[str, Any], override: str) -> None:
             raise ConfigError(f"{override!r}: {whole} is {inner!r}, which has no key; give all of it: {whole}=...")
         data = inner
     try:
-        data[last] = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{override!r}: the value is no YAML: {' '.join(str(error).split())}") from None
+        data[last] = from_yaml(value, "the value")
+    except ConfigError as error:
+        raise error.at(repr(override)) from None
 
 
 def _built(cls: type[T], parsed: Mapping[str, Any]) -> T:

@@ -277,6 +277,78 @@ def test_another_archive_is_refused(carded: Any, server: Server, tmp_path: Path)
         fetched(tmp_path)
 
 
+EVIL = {
+    "a file of the set": "b.txt",
+    "half of one": "b.txt.part",
+    "what is known of half of one": "b.txt.part.json",
+    "another archive": "other.zip",
+    "what another leaves": "left.txt",
+}
+
+
+@pytest.mark.parametrize("name", EVIL)
+@pytest.mark.parametrize("into", ["", "in"])
+def test_an_archive_takes_no_place_of_another_file(
+    carded: Any, server: Server, tmp_path: Path, name: str, into: str
+) -> None:
+    """Nobody knows a checksum of it; the files beside it are verified."""
+    place = f"{into}/".lstrip("/")
+    other = zipped({"left.txt": b"good"})
+    carded(
+        plain(
+            [
+                entry(f"{place}b.txt", b"good", url=f"{server.url}/b"),
+                entry(
+                    f"{place}other.zip",
+                    other,
+                    url=f"{server.url}/other",
+                    unpack="zip",
+                    into=into,
+                    leaves=[f"{place}left.txt"],
+                ),
+                {
+                    "name": "a.zip",
+                    "url": f"{server.url}/a.zip",
+                    "unpack": "zip",
+                    "into": into,
+                    "leaves": [f"{place}a.txt"],
+                },
+            ],
+            splits={"train": {"file": f"{place}b.txt", "items": 1}},
+        )
+    )
+    server.files |= {"/b": Served(b"good"), "/other": Served(other)}
+    server.files["/a.zip"] = Served(zipped({"a.txt": b"a", EVIL[name]: b"evil"}))
+    with pytest.raises(
+        CorpusError, match=rf"refused: it holds '{place}{EVIL[name]}', which is another file of the set"
+    ):
+        fetched(tmp_path)
+    found = {path.name: path.read_bytes() for path in (tmp_path / "set").rglob("*.txt*")}
+    assert {found["b.txt"], found["left.txt"]} == {b"good"}
+    assert b"evil" not in found.values()
+
+
+def test_only_what_is_wanted_leaves_an_archive(carded: Any, server: Server, tmp_path: Path) -> None:
+    """With a folder of its own all of it, otherwise what the card names: not a record, not an archive's remarks."""
+    carded(
+        plain(
+            [
+                {"name": "a.zip", "url": f"{server.url}/a", "unpack": "zip", "leaves": ["a.txt"]},
+                {"name": "c.zip", "url": f"{server.url}/c", "unpack": "zip", "into": "in", "leaves": ["in/c.txt"]},
+            ],
+            splits={"train": {"file": "a.txt", "items": 1}},
+        )
+    )
+    record = b'{"files": {"b.txt": {"sha256": "0", "bytes": 4}}}'
+    server.files["/c"] = Served(zipped({"c.txt": b"c", "more/d": b"d", ".structpe.json": record}))
+    server.files["/a"] = Served(zipped({"a.txt": b"a", "README": b"", ".structpe.json": record}))
+    corpus, _ = fetched(tmp_path)
+    found = {path.relative_to(corpus.folder).as_posix() for path in corpus.folder.rglob("*") if path.is_file()}
+    assert found - {".structpe.lock"} == {"a.txt", ".structpe.json", "in/c.txt", "in/more/d", "in/.structpe.json"}
+    assert b"b.txt" not in (corpus.folder / ".structpe.json").read_bytes()
+    assert verify(corpus).good
+
+
 def test_compressed_files_and_pickles(carded: Any, server: Server, tmp_path: Path) -> None:
     packed, numbers = gzip.compress(LINES["train.txt"]), pickle.dumps({"train": np.arange(3)}, protocol=4)
     carded(

@@ -85,7 +85,13 @@ def test_texts_of_samples_do_not_meet(structure: Structure) -> None:
     assert not faults(show(structure))
 
 
-WEBNLG = ["4triples/City", "5triples/University", "6triples/Monument", "7triples/Astronaut", "1triples/City_allSolutions"]
+WEBNLG = [
+    "4triples/City",
+    "5triples/University",
+    "6triples/Monument",
+    "7triples/Astronaut",
+    "1triples/City_allSolutions",
+]
 CORPORA = [
     *((f"webnlg/v3.0_en/en/dev/{name}.xml", "webnlg", "hierarchy") for name in WEBNLG),
     ("amr/qald9/qald-9-amr-train.txt", "amr", "hierarchy"),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from structpe.errors import ConfigError
 from structpe.nn.graph_layers import GraphModelConfig
+from structpe.plain.bounds import OPTION, bounded
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
@@ -67,6 +68,9 @@ class SamplingConfig:
             raise ConfigError(f"sampling.fanouts is {self.fanouts}; give a number, 1 or more, for each distance")
         if self.parts < 1:
             raise ConfigError(f"sampling.parts is {self.parts}; it must be 1 or more")
+        bounded(self, "sampling.", parts=OPTION)
+        if max(self.fanouts) > OPTION:
+            raise ConfigError(f"sampling.fanouts has {max(self.fanouts)}; at most {OPTION} is allowed, give fewer")
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from structpe.errors import ConfigError
+from structpe.plain.bounds import RUNS
 from structpe.registry import unknown
 from structpe.tasks import config as configurations
 from structpe.tasks.prediction.config import PredictionConfig
@@ -95,12 +97,17 @@ class StudyConfig:
             self._check_row(f"rows[{number}]", row)
         self._check_twice("seeds", list(map(str, self.seeds)))
         self._check_twice("rows", [", ".join(row) for row in self.rows or []])
+        count = (
+            len(self.seeds) * len(self.data) * len(self.rows or self.models) * (1 if self.rows else len(self.positions))
+        )
+        if count > RUNS:
+            raise ConfigError(f"the study has {count} runs; at most {RUNS} are allowed, share it out to several")
         for theirs in self.published:
             if theirs.data not in self.data:
                 raise ConfigError(f"published, {theirs.name}: {unknown('data', theirs.data, list(self.data))}")
 
     def _check_twice(self, what: str, given: list[str]) -> None:
-        if twice := [each for each in given if given.count(each) > 1]:
+        if twice := [each for each, times in Counter(given).items() if times > 1]:
             raise ConfigError(f"{what}: {twice[0]} stands there twice; keep one")
 
     def _check_row(self, where: str, row: list[str]) -> None:

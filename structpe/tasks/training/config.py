@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Literal
 
 from structpe.errors import ConfigError
+from structpe.plain.bounds import BATCH, PROCESSES, STEPS, bounded
 
 __all__ = ["TrainingConfig"]
 
@@ -70,6 +71,11 @@ class TrainingConfig:
             self._require(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
             self._require(name, getattr(self, name) >= 0, "must not be negative")
+        counted = dict.fromkeys(
+            ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every"), STEPS
+        )
+        shared = {"batch_size": BATCH, "accumulate": BATCH, "devices": PROCESSES, "workers": PROCESSES}
+        bounded(self, "training.", **counted, **shared)
         self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")

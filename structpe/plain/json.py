@@ -1,0 +1,63 @@
+"""JSON by Python's own reader, with bounds on its size and its depth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from structpe.errors import undamaged
+
+__all__ = ["LARGEST", "from_json", "read_json"]
+
+LARGEST = 1 << 26
+"""Bytes of a text: 64 MiB."""
+DEEPEST = 100
+"""Lists and mappings within one another."""
+
+
+def from_json(text: str | bytes) -> Any:
+    """What a JSON text says.
+
+    Raises:
+        ValueError: it is no JSON, or a bound is exceeded.
+    """
+    if len(text) > LARGEST:
+        raise ValueError(f"{len(text)} bytes of JSON are given, {LARGEST} are allowed")
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    layer, depth = [[data]], 0
+    while layer := [each for value in layer for each in _inner(value)]:
+        depth += 1
+        if depth > DEEPEST:
+            raise _too_deep()
+    return data
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """What a JSON file says.
+
+    Args:
+        path: the file.
+        remedy: what to do where it is damaged.
+
+    Raises:
+        StoreError: it is no JSON in UTF-8, or a bound is exceeded.
+        OSError: it cannot be opened.
+    """
+    with undamaged(path, remedy):
+        if (size := path.stat().st_size) > LARGEST:
+            raise ValueError(f"{size} bytes of JSON are given, {LARGEST} are allowed")
+        return from_json(path.read_bytes())
+
+
+def _inner(value: Any) -> list[Any]:
+    """Lists and mappings directly within one."""
+    values = value.values() if isinstance(value, dict) else value
+    return [each for each in values if isinstance(each, (dict, list))]
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"lists and mappings are nested deeper than {DEEPEST}")

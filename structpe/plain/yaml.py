@@ -1,0 +1,215 @@
+"""YAML, read event by event: depth, aliases and tags reach nothing that recurses, multiplies or constructs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from structpe.errors import ConfigError
+
+if TYPE_CHECKING:
+    from yaml.constructor import SafeConstructor
+    from yaml.events import Event, ScalarEvent
+    from yaml.resolver import Resolver
+
+__all__ = ["DEEPEST", "LONGEST", "MOST", "from_yaml"]
+
+LONGEST = 1 << 20
+"""Characters of a YAML text."""
+MOST = 100_000
+"""Values of a YAML text, those counted again that an alias stands for."""
+DEEPEST = 100
+"""Lists and mappings within one another."""
+LONGEST_NUMBER = 400
+"""Characters of a number."""
+WIDEST = 1 << 63
+"""No whole number is as large, or larger."""
+UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
+"""What no name of a file, and no text in UTF-8, can hold."""
+MERGE = "<<"
+
+
+def from_yaml(text: str, what: str = "the text") -> Any:
+    """What a YAML text says.
+
+    Args:
+        text: one document, or nothing, which is null.
+        what: it is, for errors.
+
+    Raises:
+        ConfigError: it is no YAML, a key stands twice or is no text, a value is no plain data, or a bound is exceeded;
+            with line and column.
+    """
+    import yaml
+
+    if len(text) > LONGEST:
+        raise ConfigError(f"{what} has {len(text)} characters, {LONGEST} are allowed; is it the right one?")
+    if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
+        raise _Wrong(
+            f"the character U+{ord(found[0]):04X} may not be in it", *_place(text, found.start()), syntax=True
+        ).of(what)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is not in every build of PyYAML
+    building = _Building(yaml.resolver.Resolver(), yaml.constructor.SafeConstructor())
+    try:
+        for event in yaml.parse(text, Loader=loader):
+            building.take(event)
+    except _Wrong as wrong:
+        raise wrong.of(what) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = (mark.line, mark.column) if mark is not None else (0, 0)
+        raise _Wrong(str(error.problem or error.context), *where, syntax=True).of(what) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{what} is no YAML: {' '.join(str(error).split())[:200]}") from None
+    return building.whole
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    """Line and column of a character, from 0."""
+    return text.count("\n", 0, at), at - text.rfind("\n", 0, at) - 1
+
+
+class _Wrong(Exception):
+    """What is wrong with a YAML text, and where; lines and columns from 0.
+
+    Args:
+        problem: what it is.
+        line: where.
+        column: where.
+        syntax: whether the text is no YAML at all.
+    """
+
+    def __init__(self, problem: str, line: int, column: int, syntax: bool = False) -> None:
+        super().__init__(problem)
+        self.problem, self.place, self.syntax = problem, f"line {line + 1}, column {column + 1}", syntax
+
+    def of(self, what: str) -> ConfigError:
+        """The error for a user."""
+        if self.syntax:
+            return ConfigError(f"{what} is no YAML: {self.problem} ({self.place})")
+        return ConfigError(f"{self.place}: {self.problem}")
+
+
+@dataclass
+class _Open:
+    """A list or mapping whose end has not come."""
+
+    value: list[Any] | dict[str, Any]
+    anchor: str | None
+    size: int = 1
+    key: str | None = None
+    merged: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Building:
+    """Plain data from the events of a YAML text."""
+
+    def __init__(self, resolver: Resolver, constructor: SafeConstructor) -> None:
+        self.resolver, self.constructor = resolver, constructor
+        self.whole: Any = None
+        self._open: list[_Open] = []
+        self._named: dict[str, tuple[Any, int]] = {}
+        self._documents = self._size = 0
+
+    def take(self, event: Event) -> None:
+        """The next event."""
+        import yaml
+
+        if isinstance(event, yaml.ScalarEvent):
+            self._put(event, self._scalar(event), 1, event.anchor)
+        elif isinstance(event, yaml.AliasEvent):
+            self._put(event, *self._alias(event))
+        elif isinstance(event, (yaml.SequenceStartEvent, yaml.MappingStartEvent)):
+            self._begin(event, [] if isinstance(event, yaml.SequenceStartEvent) else {})
+        elif isinstance(event, (yaml.SequenceEndEvent, yaml.MappingEndEvent)):
+            done = self._open.pop()
+            if isinstance(done.value, dict) and done.merged:
+                parts = (*reversed(done.merged), done.value)
+                done.value = {key: value for each in parts for key, value in each.items()}
+            self._put(event, done.value, done.size, done.anchor)
+        elif isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                raise self._wrong(event, "a second document begins here; keep one")
+
+    def _begin(self, event: Any, value: list[Any] | dict[str, Any]) -> None:
+        if len(self._open) == DEEPEST:
+            raise self._wrong(event, f"lists and mappings are nested deeper than {DEEPEST}; make it flatter")
+        kind = "seq" if isinstance(value, list) else "map"
+        if event.tag not in (None, "!", f"tag:yaml.org,2002:{kind}"):
+            raise self._wrong(event, f"the tag {event.tag!r} is not known; leave it out")
+        self._open.append(_Open(value, event.anchor))
+
+    def _alias(self, event: Any) -> tuple[Any, int]:
+        if any(event.anchor == each.anchor for each in self._open):
+            raise self._wrong(event, f"the alias {event.anchor!r} is a part of itself; write it out")
+        if event.anchor not in self._named:
+            raise self._wrong(event, f"the alias {event.anchor!r} stands for nothing; write it out")
+        return self._named[event.anchor]
+
+    def _put(self, event: Event, value: Any, size: int, anchor: str | None = None) -> None:
+        """A whole value, into its place."""
+        if anchor is not None:
+            self._named[anchor] = value, size
+        if not self._open:
+            self.whole = value
+            return
+        into = self._open[-1]
+        into.size += size
+        if into.size > MOST:
+            raise self._wrong(event, f"more than {MOST} values, with those of aliases; use fewer")
+        if isinstance(into.value, list):
+            into.value.append(value)
+        elif into.key is None:
+            into.key = self._key(event, value, into.value)
+        else:
+            self._entry(event, into, into.key, value)
+            into.key = None
+
+    def _key(self, event: Any, key: Any, known: dict[str, Any]) -> str:
+        if type(key) is not str:
+            shown = "" if isinstance(key, (dict, list)) else f" {key!r}"
+            raise self._wrong(event, f"the key{shown} is no text; put it in quotes")
+        if key in known:
+            raise self._wrong(event, f"the key {key!r} stands twice; keep one of them")
+        return key
+
+    def _entry(self, event: Event, into: _Open, key: str, value: Any) -> None:
+        assert isinstance(into.value, dict), "only mappings have keys"
+        if key != MERGE:
+            into.value[key] = value
+            return
+        many = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, dict) for each in many):
+            raise self._wrong(event, "'<<' merges mappings; give one, or a list of them")
+        into.merged += many
+
+    def _scalar(self, event: ScalarEvent) -> Any:
+        import yaml
+
+        tag = event.tag
+        if tag in (None, "!"):
+            tag = self.resolver.resolve(yaml.ScalarNode, event.value, event.implicit)  # type: ignore[no-untyped-call]
+        kind = tag.removeprefix("tag:yaml.org,2002:")
+        if kind in ("str", "timestamp", "merge", "value") or tag == "!":  # dates stay texts
+            return self._text(event)
+        if kind not in ("null", "bool", "int", "float"):
+            raise self._wrong(event, f"the tag {tag!r} is not known; leave it out")
+        try:
+            if len(event.value) > LONGEST_NUMBER:
+                raise ValueError
+            value = getattr(self.constructor, f"construct_yaml_{kind}")(yaml.ScalarNode(tag, event.value))
+        except (ValueError, KeyError, ArithmeticError, IndexError):
+            raise self._wrong(event, f"{event.value[:40]!r} is not of the type {kind}; correct it") from None
+        if type(value) is int and not -WIDEST <= value < WIDEST:
+            raise self._wrong(event, f"{event.value[:40]} is beyond 64 bits; give a smaller number")
+        return value
+
+    def _text(self, event: ScalarEvent) -> str:
+        if found := UNNAMEABLE.search(event.value):
+            raise self._wrong(event, f"the text holds U+{ord(found[0]):04X}; leave it out")
+        return str(event.value)
+
+    def _wrong(self, event: Any, problem: str) -> _Wrong:
+        return _Wrong(problem, event.start_mark.line, event.start_mark.column)

@@ -1,0 +1,133 @@
+"""Every number of every configuration has a bound: a slip is an error at once, and never fills the memory."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+import pytest
+
+from structpe.encodings import ENCODINGS
+from structpe.errors import ConfigError, PositionError, StructPEError
+from structpe.nn.graph_layers import GraphModelConfig
+from structpe.nn.seq2seq import TransformerConfig
+from structpe.parsing.training import Plan
+from structpe.plain.bounds import OPTION
+from structpe.positions import MODELS, Dims, build
+from structpe.positions.build import build_encoding
+from structpe.tasks.graph_to_text.config import load_config
+from structpe.tasks.prediction.config import SamplingConfig
+from structpe.tasks.prediction.study import StudyConfig
+from tests.modules import modules
+
+FREE = {"seed", "split"}
+"""A seed has 64 bits; the number of a split is compared with how many there are."""
+HUGE = 10**18
+
+
+def configs() -> Iterator[Any]:
+    """One of each class of configurations, found by their names, that has numbers."""
+    for module in modules():
+        if module.package not in ("data", "nn", "positions", "parsing", "tasks"):
+            continue
+        loaded = importlib.import_module(module.name)
+        for name, cls in vars(loaded).items():
+            named = name.endswith(("Config", "Training")) or name in ("Dims", "Plan")
+            if named and inspect.isclass(cls) and cls.__module__ == module.name and is_dataclass(cls):
+                yield from one(cls)
+
+
+def one(cls: type) -> Iterator[Any]:
+    if cls.__name__ in ("LayerConfig",) or cls.__module__.endswith("batches"):
+        return  # made of a configuration that was checked
+    needed = {"Dims": (8, 2, 1), "Plan": (("a",),)}.get(cls.__name__, ())
+    try:
+        yield cls(*needed)
+    except TypeError:
+        return  # of others, which are looked at themselves
+
+
+NUMBERS = [
+    (config, field.name)
+    for config in configs()
+    for field in fields(config)
+    if get_type_hints(type(config))[field.name] is int and field.name not in FREE
+]
+
+
+def test_the_numbers_are_found() -> None:
+    assert len(NUMBERS) > 35
+    assert {type(config).__name__ for config, _ in NUMBERS} >= {
+        "TrainingConfig",
+        "PrepareConfig",
+        "SearchConfig",
+        "Dims",
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "name"), NUMBERS, ids=lambda value: value if isinstance(value, str) else type(value).__name__
+)
+@pytest.mark.parametrize("value", [HUGE, 10**30])
+def test_no_number_is_huge(config: Any, name: str, value: int) -> None:
+    with pytest.raises(StructPEError, match=rf"{name}.* (at most|do not divide)"):
+        replace(config, **{name: value})
+
+
+def test_errors_say_what_is_allowed() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^prepare.vocabulary is 1000000000000; at most 1048576 is allowed, give a smaller"
+    ):
+        load_config(None, ["data.train=a", "prepare.vocabulary=1000000000000"])
+    with pytest.raises(ConfigError, match=r"^'training.steps=10{30}': line 1, column 1: 10{30} is beyond 64 bits"):
+        load_config(None, ["data.train=a", f"training.steps={10**30}"])
+    with pytest.raises(ConfigError, match=r"^training.steps is a number of more than 20 digits; at most 1000000000 is"):
+        replace(load_config(None, ["data.train=a"]).training, steps=10**30)
+
+
+@pytest.mark.parametrize("cls", [TransformerConfig, GraphModelConfig])
+def test_all_layers_together_have_a_bound(cls: Any) -> None:
+    assert cls(width=8192, heads=64, feedforward=32768)
+    with pytest.raises(ConfigError, match=r"parameters; at most 100000000000 are allowed, make the model smaller"):
+        cls(width=65536, heads=64, feedforward=262144)
+
+
+def test_fanouts_have_a_bound() -> None:
+    with pytest.raises(ConfigError, match=f"sampling.fanouts has {HUGE}; at most {OPTION} is allowed, give fewer"):
+        SamplingConfig(fanouts=[10, HUGE])
+
+
+def test_a_study_has_a_bound() -> None:
+    with pytest.raises(ConfigError, match="the study has 200000 runs; at most 100000 are allowed, share it out"):
+        StudyConfig({"a": {}, "b": {}}, {"m": {}}, seeds=list(range(100_000)))
+
+
+def test_a_parser_has_a_bound() -> None:
+    with pytest.raises(StructPEError, match=f"steps are {HUGE}; at most 1000000000 are allowed, give fewer"):
+        Plan(("a",), steps=HUGE)
+
+
+def options(init: Any) -> Iterator[str]:
+    hints = get_type_hints(init)
+    yield from (name for name in inspect.signature(init).parameters if hints.get(name) is int and name != "seed")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_options_of_models_have_a_bound(name: str) -> None:
+    for option in options(MODELS[name].__init__):
+        with pytest.raises(PositionError, match=rf"option '{option}' .* is {HUGE}; at most {OPTION} is allowed"):
+            build({"name": name, option: HUGE}, Dims(8, 2, 1))
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_options_of_encodings_have_a_bound(name: str) -> None:
+    for option in options(ENCODINGS[name].__init__):
+        with pytest.raises(PositionError, match=rf"option '{option}' .* is {HUGE}; at most {OPTION} is allowed"):
+            build_encoding({"name": name, option: HUGE})
+
+
+def test_seeds_are_free() -> None:
+    assert build_encoding({"name": "expander", "seed": 2**40})
