@@ -43,7 +43,9 @@ class Registry(Mapping[str, T], Generic[T]):
             StructPEError: the name is taken by another class, or is no text.
         """
         if not isinstance(name, str) or not name:
-            raise self.error(f"the name of {_told(cls)} is {name!r}; give a text, such as name=\"own-{self.what.split()[-1]}\"")
+            raise self.error(
+                f'the name of {_told(cls)} is {name!r}; give a text, such as name="own-{self.what.split()[-1]}"'
+            )
         if not _module(cls).startswith("structpe."):
             self._load()  # so that a name of ours that is taken is said here, and not when ours is imported
         known = self._classes.get(name)

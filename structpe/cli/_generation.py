@@ -36,7 +36,6 @@ def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
     """The items and the search: as the run was configured, unless the arguments say otherwise."""
     import torch
 
-    from structpe.readers.base import choose
     from structpe.tasks.graph_to_text.run import load
     from structpe.tasks.graph_to_text.source import read_path
 
@@ -49,5 +48,4 @@ def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
     if given.on_error is not None:
         data = replace(data, on_error=given.on_error)
     data = replace(data, options={**data.options, **parse_options(given.options)})
-    choose(given.file, data.reader).check(data.options)
     return read_path(given.file, data), replace(config.search, **asked)

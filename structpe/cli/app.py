@@ -39,6 +39,8 @@ class App(Command, name="app"):
     def run(self, given: Namespace) -> None:
         if find_spec("marimo") is None:
             raise MissingExtra("marimo", "app")
+        if given.file is not None and not given.file.exists():
+            raise UsageError(f"{given.file}: there is no such file or folder; check the path")
         if given.port is not None and not 1 <= given.port <= 65535:
             raise UsageError(f"--port is {given.port}; give one of 1..65535")
         check_file(given)

@@ -78,7 +78,6 @@ def _check(given: Namespace) -> None:
     if given.figure == "segments" and given.file is not None:
         raise UsageError("the figure 'segments' is of a sequence of two segments; leave out --file")
 
-
     check_file(given)
 
 

@@ -140,14 +140,21 @@ def _no_encoded(encoding: Encoding, given: Any) -> str:
 def _problem(encoding: Encoding, structure: Structure, encoded: Any) -> str:
     """What is wrong with values and index; nothing where all is well."""
     values, index, units = encoded.values, encoded.index, structure.unit_count
-    if not isinstance(values, np.ndarray) or values.ndim == 0 or values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+    if (
+        not isinstance(values, np.ndarray)
+        or values.ndim == 0
+        or values.dtype.kind not in "biuf"
+        or values.dtype.itemsize > 8
+    ):
         told = f"an array of {values.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
         return f"its values must be a NumPy array of numbers with a row for each; they are {told}"
     if encoding.arity == 1:
         if index is not None:
             return "it is of arity 1, a value for each unit, and has an index, which is of pairs; set arity = 2"
         if len(values) != units:
-            return f"it gives {len(values)} values for {units} units; give one for each unit, in their order (unit_owner)"
+            return (
+                f"it gives {len(values)} values for {units} units; give one for each unit, in their order (unit_owner)"
+            )
         return ""
     if index is None:
         return "it is of arity 2, of pairs, and has no index; make it by Encoded.of_pairs(matrix), or set arity = 1"
@@ -155,9 +162,13 @@ def _problem(encoding: Encoding, structure: Structure, encoded: Any) -> str:
         told = f"of {index.dtype}" if isinstance(index, np.ndarray) else type(index).__name__
         return f"its index must be a NumPy array of whole numbers, the rows of values; it is {told}"
     if encoded.listed is None and index.shape != (units, units):
-        return f"its index has shape {index.shape} for {units} units; it must be ({units}, {units}), units and not nodes"
+        return (
+            f"its index has shape {index.shape} for {units} units; it must be ({units}, {units}), units and not nodes"
+        )
     if (encoded.listed is not None) != encoding.sparse:
-        wanted = "set sparse = True" if encoded.listed is not None else "make it by Encoded.of_list, or leave sparse out"
+        wanted = (
+            "set sparse = True" if encoded.listed is not None else "make it by Encoded.of_list, or leave sparse out"
+        )
         return f"it {'lists pairs' if encoded.listed is not None else 'is sparse and lists no pairs'}; {wanted}"
     return ""
 

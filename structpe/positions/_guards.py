@@ -80,7 +80,9 @@ def _preparing(method: Callable[..., Any]) -> Callable[..., Any]:
     return prepare
 
 
-def _asked(site: str, method: Callable[..., Any], kind: type, silent: Callable[[type, str], bool]) -> Callable[..., Any]:
+def _asked(
+    site: str, method: Callable[..., Any], kind: type, silent: Callable[[type, str], bool]
+) -> Callable[..., Any]:
     """The method of a site; x, the first argument of inputs and layer, has the shape of what they must give."""
     shaped = kind is Tensor
 
