@@ -5,8 +5,6 @@ python docs/catalogue.py > docs/catalogue.md
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Iterator
 
 from structpe.cli.positions import STRUCTURES, SURVEY, Row
@@ -36,7 +34,7 @@ def main() -> None:
     print(HEAD.format(dims=DIMS, letters=letters))
     rows = [Row.measured(name, DIMS) for name in MODELS]
     for structure in STRUCTURES:
-        print("\n".join(section(TITLES[structure], [row for row in rows if row.spec.structure == structure])))
+        print("\n".join(section(TITLES[structure], [row for row in rows if row.spec and row.spec.structure == structure])))
 
 
 def section(title: str, rows: list[Row]) -> Iterator[str]:
@@ -46,20 +44,15 @@ def section(title: str, rows: list[Row]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|--:|---|"
     for row in rows:
         _, name, *marks, formula, count, printed = row.cells()
-        cells = [f"`{name}`", about(name), *marks, f"`{formula}`", count, f"`{printed}`" if printed else ""]
+        cells = [f"`{name}`", row.about, *marks, f"`{formula}`", count, f"`{printed}`" if printed else ""]
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
     yield ""
     for row in rows:
-        if row.spec.note:
+        if row.spec and row.spec.note:
             yield f"- `{row.name}`: {row.spec.note}"
         if row.problem:
             yield f"- `{row.name}`: {row.problem}"
     yield ""
-
-
-def about(name: str) -> str:
-    """The first line of the file that the model stands in."""
-    return (inspect.getdoc(sys.modules[MODELS[name].__module__]) or "").partition("\n")[0].rstrip(".")
 
 
 if __name__ == "__main__":

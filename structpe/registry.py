@@ -40,11 +40,17 @@ class Registry(Mapping[str, T], Generic[T]):
         """Enter a class under its name.
 
         Raises:
-            StructPEError: the name is taken by another class.
+            StructPEError: the name is taken by another class, or is no text.
         """
+        if not isinstance(name, str) or not name:
+            raise self.error(
+                f'the name of {_told(cls)} is {name!r}; give a text, such as name="own-{self.what.split()[-1]}"'
+            )
+        if not _module(cls).startswith("structpe."):
+            self._load()  # so that a name of ours that is taken is said here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
-            raise self.error(f"two {self.what}s are named {name!r}: {known!r} and {cls!r}; rename one")
+            raise self.error(f"two {self.what}s are named {name!r}: {_told(known)} and {_told(cls)}; rename one")
         self._classes[name] = cls
 
     def forget(self, name: str) -> None:
@@ -85,6 +91,15 @@ def unknown(what: str, given: str, known: list[str]) -> str:
         return f"there is no {what} named {given!r}.{hint} Known: {', '.join(known)}"
     nearest = difflib.get_close_matches(given, known, n=8, cutoff=0.0)
     return f"there is no {what} named {given!r}.{hint} Nearest of {len(known)}: {', '.join(nearest)}"
+
+
+def _module(entry: object) -> str:
+    return str(getattr(entry, "__module__", "structpe."))
+
+
+def _told(entry: object) -> str:
+    named = getattr(entry, "__qualname__", None)
+    return repr(entry) if named is None else f"{_module(entry)}.{named}"
 
 
 def _origin(entry: object) -> tuple[str, str] | int:

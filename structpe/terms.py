@@ -45,15 +45,29 @@ class Lookup:
         table: (R, ...) what stands for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
         rows: (b or 1, r) integers into the table.
         index: (b or 1, n, m) integers into the rows; structures may share either, both or neither.
+
+    Raises:
+        PositionError: rows or index are of another kind or form.
     """
 
     table: Tensor
     rows: Int[Tensor, "#b r"]
     index: Int[Tensor, "#b n m"]
 
+    def __post_init__(self) -> None:
+        _check_index("rows", self.rows, "(b or 1, r)", 2)
+        _check_index("index", self.index, "(b or 1, n, m)", 3)
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Lookup:
-        """The same pairs with another table: ``function`` sees each distinct value once, not each pair."""
-        return Lookup(function(self.table), self.rows, self.index)
+        """The same pairs with another table: ``function`` sees each distinct value once, not each pair.
+
+        Args:
+            function: (R, ...) to (R, ...), a row for each row; further rows may follow.
+
+        Raises:
+            PositionError: it gives fewer rows, or no tensor.
+        """
+        return Lookup(_mapped(function, self.table), self.rows, self.index)
 
     def local(self) -> Tensor:
         """(b or 1, r, ...) the rows of each structure."""
@@ -141,15 +155,21 @@ class Listed:
         table: (R, ...) as in :class:`Lookup`.
         index: (e,) integers into the table.
         pairs: which pairs these are.
+
+    Raises:
+        PositionError: the index is of another kind or form.
     """
 
     table: Tensor
     index: Int[Tensor, " e"]
     pairs: Pairs
 
+    def __post_init__(self) -> None:
+        _check_index("index", self.index, "(e,)", 1)
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Listed:
-        """The same pairs with another table."""
-        return Listed(function(self.table), self.index, self.pairs)
+        """The same pairs with another table, as :meth:`Lookup.map`."""
+        return Listed(_mapped(function, self.table), self.index, self.pairs)
 
     def dense(self, b: int, n: int, m: int) -> Tensor:
         """(b, n, m, ...) the quantity of each pair. For looking and for the reference."""
@@ -231,7 +251,20 @@ class Terms:
     feature_map: Callable[[Tensor], Tensor] | None = None
     projection: Projection | None = None
 
+    def __post_init__(self) -> None:
+        for name, kinds in _KINDS.items():
+            given = getattr(self, name)
+            if given != () and not (isinstance(given, tuple) and all(isinstance(each, kinds) for each in given)):
+                raise PositionError(_other_term(name, given, kinds))
+        for name in ("act", "feature_map"):
+            if (given := getattr(self, name)) is not None and not callable(given):
+                raise PositionError(f"Terms({name}=...) takes a function of scores; given is {given!r}")
+        if self.scale is None:
+            raise PositionError("Terms(scale=...) takes a number; given is None; leave it out for 1")
+
     def __add__(self, other: Terms) -> Terms:
+        if not isinstance(other, Terms):
+            return NotImplemented
         joined: dict[str, Any] = {
             field.name: getattr(self, field.name) + getattr(other, field.name)
             for field in fields(self)
@@ -250,6 +283,50 @@ class Terms:
         if mine is not None and theirs is not None:
             raise PositionError(f"two position models both change {what}; only one of a sum may")
         return theirs if mine is None else mine
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "maps": (Callable,),
+    "factors": (Factor,),
+    "bias": (Lookup, Listed, Tensor),
+    "gate": (Lookup, Listed, Tensor),
+    "mask": (Tensor,),
+    "key": (Lookup, Listed),
+    "query": (Lookup, Listed),
+    "product": (Lookup, Listed),
+    "value": (Lookup, Listed),
+    "pairs": (Pairs,),
+}
+"""Of what the fields are tuples."""
+
+
+def _other_term(name: str, given: Any, kinds: tuple[type, ...]) -> str:
+    """What to say of a field that is no tuple of what it should be."""
+    needed = " or ".join(kind.__name__ for kind in kinds)
+    if isinstance(given, kinds):
+        return f"Terms({name}=...) takes a tuple, and was given one {type(given).__name__}; write {name}=(it,)"
+    wrong = [each for each in given if not isinstance(each, kinds)] if isinstance(given, (tuple, list)) else [given]
+    told = type(wrong[0] if wrong else given).__name__
+    return f"Terms({name}=...) takes a tuple of {needed}, and was given {told}; write {name}=(it,), or leave it out"
+
+
+def _check_index(name: str, given: Any, form: str, axes: int) -> None:
+    """See to it that places in a table are whole numbers, of so many axes."""
+    if not isinstance(given, Tensor) or given.ndim != axes or given.dtype not in (torch.int64, torch.int32):
+        told = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
+        raise PositionError(f"the {name} of a lookup is {form} of torch.int64 or torch.int32; given is {told}")
+
+
+def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
+    """What a function makes of a table, a row for each row."""
+    made = function(table)
+    if not isinstance(made, Tensor) or made.ndim == 0 or made.shape[0] < table.shape[0]:
+        told = f"shape {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
+        raise PositionError(
+            f"a function given to map must make a table with a row for each of the {table.shape[0]} distinct values, "
+            f"({table.shape[0]}, h) scalars or ({table.shape[0]}, h, d) vectors; it made {told}"
+        )
+    return made
 
 
 _ALONE = {

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from structpe.attention._diagnosis import blamed
 from structpe.attention._shapes import check_shapes
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.registry import Registry
@@ -80,7 +82,8 @@ def attend(
 
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
-        StructPEError: there is no kernel of that name, or the shapes do not fit one another.
+        StructPEError: there is no kernel of that name, the shapes do not fit one another, an index names a row that is
+            not there (on a GPU that is found out too late to be said), or a map does not give queries and keys.
     """
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
@@ -92,12 +95,22 @@ def attend(
     able = [each for each in KERNELS.values() if each.can(terms.used())]
     if kernel == "auto":
         # Not min(able, key=...), through which torch.compile does not see.
-        return sorted(able, key=lambda each: each.cost)[0].compute(q, k, v, terms, dropout)
+        return _computed(sorted(able, key=lambda each: each.cost)[0], q, k, v, terms, dropout)
     chosen = KERNELS[kernel]
     if chosen not in able:
         names = ", ".join(each.name for each in able)
         raise UnsupportedTerm(f"kernel {kernel!r} {_unable(chosen, terms.used())}; these can: {names} (or 'auto')")
-    return chosen.compute(q, k, v, terms, dropout)
+    return _computed(chosen, q, k, v, terms, dropout)
+
+
+def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """What a kernel computes; where it fails and the terms are to blame, that is said in their words."""
+    try:
+        return chosen.compute(q, k, v, terms, dropout)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        if not torch.compiler.is_compiling() and (told := blamed(terms, q, k)):
+            raise StructPEError(told) from error
+        raise
 
 
 def _unable(chosen: Kernel, used: frozenset[str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.cli._reading import add_reading, parse_options
 from structpe.cli.base import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare run, file, how it is read, and each field of the search."""
     parser.add_argument("run", metavar="RUN", type=Path, help="folder of a trained model")
     parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
-    parser.add_argument("--reader", metavar="NAME", help="format of the file; by default that of the training data")
-    parser.add_argument("--on-error", choices=("raise", "skip"), help="what to do with a bad item")
+    add_reading(parser, "by default that of the training data, with its options")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU where there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")
     search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
@@ -47,4 +47,5 @@ def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
         data = replace(data, reader=given.reader, options={})
     if given.on_error is not None:
         data = replace(data, on_error=given.on_error)
+    data = replace(data, options={**data.options, **parse_options(given.options)})
     return read_path(given.file, data), replace(config.search, **asked)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structpe.cli._reading import Report, Wanted
 from structpe.cli.base import UsageError
 from structpe.errors import ConfigError
 
@@ -18,23 +18,28 @@ if TYPE_CHECKING:
 __all__ = ["item_of", "parse_position"]
 
 
-def item_of(file: Path, reader: str | None, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
+def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
     """The item of a file with a number, from 0; and a function that reads all structures of it.
+
+    Where bad items are skipped they are not counted.
 
     Raises:
         UsageError: there are not as many.
         ReadError: the file, or an item up to that one, cannot be read.
     """
-    from structpe.readers import read, stream
+    from structpe.readers import stream
 
     if not 0 <= index < sys.maxsize:
         raise UsageError(f"--index is {index}; structures are counted from 0, and there are fewer than {sys.maxsize}")
     count, last = 0, None
-    for last in islice(stream(file, reader), index + 1):  # noqa: B007, the last one is what is wanted
+    skip = None if wanted.on_error == "raise" else Report().add
+    items = stream(wanted.path, wanted.reader, skip, **wanted.options)
+    for last in islice(items, index + 1):  # noqa: B007, the last one is what is wanted
         count += 1
     if last is None or count <= index:
-        raise UsageError(f"--index is {index}, but {file} holds {count} structures, 0..{count - 1}")
-    return last, lambda: read(file, reader).structures
+        held = f"holds {count} structures, 0..{count - 1}" if count else "holds no good one"
+        raise UsageError(f"--index is {index}, but {wanted.path} {held}")
+    return last, lambda: wanted.read().structures
 
 
 def parse_position(text: str) -> Any:

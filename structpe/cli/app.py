@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 from pathlib import Path
 
+from structpe.cli._reading import add_reading, check_file, parse_options
 from structpe.cli.base import Command, UsageError
 from structpe.errors import MissingExtra, StructPEError
 
@@ -22,13 +24,17 @@ class App(Command, name="app"):
     on this machine and is seen from here only, until Ctrl-C ends it.
     """
 
-    example = "structpe app datasets/trees_sample/sample.conllu\nstructpe app --port 2718 --no-browser"
+    example = (
+        "structpe app datasets/trees_sample/sample.conllu\n"
+        "structpe app --port 2718 --no-browser\n"
+        "structpe app trees.txt --reader ptb --option traces=drop"
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=Path, nargs="?", help="file or folder with structures")
-        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
         parser.add_argument("--port", metavar="N", type=int, help="where the browser finds it; by default any free one")
         parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+        add_reading(parser)
 
     def run(self, given: Namespace) -> None:
         if find_spec("marimo") is None:
@@ -37,6 +43,7 @@ class App(Command, name="app"):
             raise UsageError(f"{given.file}: there is no such file or folder; check the path")
         if given.port is not None and not 1 <= given.port <= 65535:
             raise UsageError(f"--port is {given.port}; give one of 1..65535")
+        check_file(given)
         done = subprocess.run(_words(given), env=os.environ | {"MARIMO_SKIP_UPDATE_CHECK": "1"}, check=False)
         if done.returncode:
             raise StructPEError(f"marimo has ended with code {done.returncode}; what it says stands above")
@@ -48,5 +55,7 @@ def _words(given: Namespace) -> list[str]:
     words = [sys.executable, "-m", "marimo", "run", str(notebook), "--host", "127.0.0.1"]
     words += [] if given.port is None else ["--port", str(given.port)]
     words += ["--headless"] if given.no_browser else []
-    own = [*(["--file", str(given.file)] if given.file else []), *(["--reader", given.reader] if given.reader else [])]
+    said = {"file": given.file, "reader": given.reader, "on_error": given.on_error}
+    said["options"] = json.dumps(parse_options(given.options)) if given.options else None
+    own = [word for key, value in said.items() if value is not None for word in (f"--{key}", str(value))]
     return [*words, "--", *own] if own else words

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from structpe.cli._progress import progress_bar
+from structpe.cli._reading import Report, add_reading, parse_options
 from structpe.cli.base import Command, UsageError
-from structpe.errors import ConfigError
-
-if TYPE_CHECKING:
-    from structpe.readers import Skipped
 
 __all__ = ["Convert"]
 
@@ -36,17 +32,8 @@ class Convert(Command, name="convert"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("source", metavar="FILE", type=Path, help="file or folder with structures")
         parser.add_argument("target", metavar="OUT", type=Path, help="file to be written")
-        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
         parser.add_argument("--writer", metavar="NAME", help="format of OUT; by default its suffix tells")
-        parser.add_argument("--on-error", choices=("raise", "skip"), default="raise", help="what to do with a bad item")
-        parser.add_argument(
-            "--option",
-            metavar="KEY=VALUE",
-            dest="options",
-            action="append",
-            default=[],
-            help="option of the reader or writer, whichever has it, or of both; may be given several times",
-        )
+        add_reading(parser, options="option of the reader or writer, whichever has it, or of both")
 
     def run(self, given: Namespace) -> None:
         from structpe.readers.base import choose, stream
@@ -54,12 +41,12 @@ class Convert(Command, name="convert"):
         from structpe.writers.base import write
 
         reader, writer = choose(given.source, given.reader), choose_writer(given.target, given.writer)
-        options = _options(given.options)
+        options = parse_options(given.options)
         reading = {name: value for name, value in options.items() if name in reader.options}
         writing = {name: value for name, value in options.items() if name in writer.options}
         if unknown := [name for name in options if name not in reading and name not in writing]:
             raise _unknown(unknown[0], reader, writer)
-        skipped = _Report()
+        skipped = Report()
         skip = skipped.add if given.on_error == "skip" else None
         count = 0
         try:
@@ -70,43 +57,6 @@ class Convert(Command, name="convert"):
             if skipped.count:
                 print(skipped.text(count), file=sys.stderr)
         print(f"{given.target}: {count} items, written by {writer.name!r}")
-
-
-class _Report:
-    """The first items that were skipped, and how many there were: a million bad ones shall not fill the memory."""
-
-    def __init__(self) -> None:
-        self.first: list[Skipped] = []
-        self.count = 0
-
-    def add(self, skipped: Skipped) -> None:
-        """Tell of an item."""
-        from structpe.readers.base import SHOWN
-
-        self.count += 1
-        if len(self.first) < SHOWN:
-            self.first.append(skipped)
-
-    def text(self, written: int) -> str:
-        """The report, where so many others were written."""
-        from structpe.readers.base import skip_report
-
-        return skip_report(self.first, self.count, self.count + written)
-
-
-def _options(given: Sequence[str]) -> dict[str, Any]:
-    from structpe.plain import from_yaml
-
-    options: dict[str, Any] = {}
-    for option in given:
-        name, equals, value = option.partition("=")
-        if not name or not equals:
-            raise UsageError(f"--option {option!r} is not of the form KEY=VALUE")
-        try:
-            options[name.replace("-", "_")] = from_yaml(value, "the value")
-        except ConfigError as error:
-            raise UsageError(f"--option {option!r} cannot be read: {error}") from None
-    return options
 
 
 def _unknown(name: str, reader: Any, writer: Any) -> UsageError:

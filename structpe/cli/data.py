@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from structpe.errors import StructPEError
 __all__ = ["Data"]
 
 DO = ("list", "show", "get", "verify")
+FEW, MANY = 10, 25
+"""Files of a set that are shown, unless all are asked for: a set may have hundreds. So many in one state are few."""
 
 
 class Data(Command, name="data"):
@@ -25,7 +28,8 @@ class Data(Command, name="data"):
     list            all sets that have a card; with --kind those of a kind
     show NAME       the card of a set: whose it is, its licence, where its files are, its splits
     get NAME        fetch a set, or take a local copy with --from; goes on where it was interrupted
-    verify NAME     compare each file with its card, or with what came first; FOLDER is where the set is
+    verify NAME     compare each file with its card, or with what came first; FOLDER is where the set is. A file that
+                    was never fetched is not wrong, one that was and is gone is missing
 
     Sets lie in a folder each, in the one that --to gives, else in $STRUCTPE_DATA, else where the system keeps what can
     be fetched again. A set whose files have no known checksum is trusted on first use, which is said.
@@ -49,6 +53,7 @@ class Data(Command, name="data"):
         parser.add_argument(
             "--file", metavar="PART", dest="parts", action="append", default=[], help="get, verify: only this part"
         )
+        parser.add_argument("--all", action="store_true", help="show, get, verify: every file, not only the first few")
         parser.add_argument("--read", action="store_true", help="verify: read the splits too, and count their items")
 
     def run(self, given: Namespace) -> None:
@@ -73,6 +78,7 @@ def _check(given: Namespace) -> None:
         "read": ("verify",),
     }
     belongs |= {"parts": ("get", "verify"), "json": ("list", "show"), "to": ("list", "get", "verify")}
+    belongs |= {"all": ("show", "get", "verify")}
     for key, actions in belongs.items():
         if given.do not in actions and vars(given)[key]:
             name = {"folder": "FOLDER", "source": "--from", "parts": "--file"}.get(key, f"--{key}")
@@ -112,21 +118,45 @@ def _show(given: Namespace) -> None:
     if card.benchmarks:
         print(f"{'benchmarks:':13}{', '.join(entry.name for entry in card.benchmarks)}")
     if card.splits:
-        rows = [(name, _count(part.items), ", ".join(part.file)) for name, part in card.splits.items()]
+        rows = [(name, _count(part.items), _names(part.file, given.all)) for name, part in card.splits.items()]
         print()
         print_table(("split", "items", "files"), rows, numeric=("items",))
     print()
-    files = [(f.name, f.part, _size(f.bytes), f.sha256 or "not known", f.url or "-") for f in card.files]
+    kept = card.files if given.all else card.files[:FEW]
+    files = [(f.name, f.part, _size(f.bytes), f.sha256 or "not known", f.url or "-") for f in kept]
     print_table(("file", "part", "size", "sha256", "url"), files, numeric=("size",))
+    if more := len(card.files) - len(kept):
+        print(f"and {more} more files; --all shows them, --json everything")
 
 
 def _get(given: Namespace) -> None:
     from structpe.corpora import Hooks, get
 
-    with _course("fetching") as tell:
-        hooks = Hooks(say=lambda line: print(line, file=sys.stderr), tell=tell)
-        corpus = get(given.name, given.to, given.source, given.parts, hooks)
+    said = _Said(given.all)
+    try:
+        with _course("fetching") as tell:
+            corpus = get(given.name, given.to, given.source, given.parts, Hooks(say=said.say, tell=tell))
+    finally:
+        said.end()
     print(corpus.folder)
+
+
+class _Said:
+    """Lines of a long work: the first few of them, and how many there were."""
+
+    def __init__(self, all: bool) -> None:
+        self.all, self.count = all, 0
+
+    def say(self, line: str) -> None:
+        """Print a line, unless there were many."""
+        self.count += 1
+        if self.all or self.count <= FEW:
+            print(line, file=sys.stderr)
+
+    def end(self) -> None:
+        """Tell how many were not printed."""
+        if not self.all and self.count > FEW:
+            print(f"and {self.count - FEW} more lines such as these; --all prints them", file=sys.stderr)
 
 
 def _verify(given: Namespace) -> None:
@@ -138,14 +168,37 @@ def _verify(given: Namespace) -> None:
         corpus = Corpus(card(given.name), inner if inner.is_dir() else given.folder)
     with _course("reading") as tell:
         report = verify(corpus, given.read, tuple(given.parts), tell)
-    rows = [("file", state.name, state.word, state.detail) for state in report.files]
-    rows += [("split", state.name, state.word, state.detail) for state in report.splits]
-    print_table(("", "name", "state", "detail"), rows, long=("detail",))
+    states = [("file", state) for state in report.files] + [("split", state) for state in report.splits]
+    _print_states(states, given.all)
+    fetch = f"structpe data get {given.name}"
+    if not any(state.there for _, state in states):
+        raise StructPEError(f"nothing of the set is there; fetch it: {fetch}").at(str(corpus.folder))
     if not report.good:
-        bad = sum(not state.good for state in (*report.files, *report.splits))
-        raise StructPEError(
-            f"{bad} of {len(rows)} are not as they should be; fetch them again: structpe data get {given.name}"
-        ).at(str(corpus.folder))
+        bad = sum(not state.good for _, state in states)
+        raise StructPEError(f"{bad} of {len(states)} are not as they should be; fetch them again: {fetch}").at(
+            str(corpus.folder)
+        )
+
+
+def _print_states(states: list[tuple[str, Any]], all: bool) -> None:
+    """A row for each, but for many that are alike; then how many there are of each kind."""
+    counts = Counter(state.word for _, state in states)
+    seen: Counter[str] = Counter()
+    rows = []
+    for what, state in states:
+        seen[state.word] += 1
+        if all or counts[state.word] <= MANY or seen[state.word] <= FEW:
+            rows.append((what, state.name, state.word, state.detail))
+    print_table(("", "name", "state", "detail"), rows, long=("detail",))
+    if len(rows) < len(states):
+        print(f"and {len(states) - len(rows)} more; --all shows them")
+    if len(counts) > 1:
+        print("\n" + ", ".join(f"{count} {word}" for word, count in counts.items()))
+
+
+def _names(names: Sequence[str], all: bool) -> str:
+    kept = names if all or len(names) <= 3 else names[:2]
+    return ", ".join([*kept, *([f"and {len(names) - len(kept)} more"] if len(kept) < len(names) else [])])
 
 
 @contextmanager

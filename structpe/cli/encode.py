@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from structpe.cli._encodings import parse_encoding
 from structpe.cli._progress import progress_bar
+from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command
 
 __all__ = ["Encode", "parse_encoding"]
@@ -26,7 +26,8 @@ class Encode(Command, name="encode"):
     example = (
         "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
         "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
-        'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded'
+        'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded\n'
+        "structpe encode train.conllu --option graph=enhanced --encoding distance --out encoded"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -40,24 +41,20 @@ class Encode(Command, name="encode"):
             help="may be given several times; 'structpe positions --encodings' lists them",
         )
         parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder of the new store")
-        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
         parser.add_argument(
             "--graph",
             choices=("plain", "levi", "linear"),
             default="plain",
             help="as read, with relations as nodes, or as the token sequence of a depth-first walk",
         )
-        parser.add_argument("--on-error", choices=("raise", "skip"), default="raise", help="what to do with a bad item")
+        add_reading(parser)
 
     def run(self, given: Namespace) -> None:
         from structpe.data.store import write
         from structpe.positions.build import build_encoding
-        from structpe.readers import read
 
         encodings = [build_encoding(parse_encoding(each)) for each in given.encodings]
-        reading = read(given.file, given.reader, given.on_error)
-        if reading.skipped:
-            print(reading.report(), file=sys.stderr)
+        reading = wanted(given.file, given).read()
         form = _form(given.graph)
         structures = [form(structure) for structure in reading.structures]
         fitted = [encoding.fit(structures) for encoding in encodings]

@@ -20,7 +20,10 @@ class Evaluate(Command, name="evaluate"):
     must be known to compare them with others.
     """
 
-    example = "structpe evaluate runs/amr datasets/amr_sample/test.txt"
+    example = (
+        "structpe evaluate runs/amr datasets/amr_sample/test.txt\n"
+        "structpe evaluate runs/trees test.conllu --option graph=enhanced --on-error skip"
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         add_arguments(parser)

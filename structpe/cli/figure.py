@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._looking import item_of, parse_position
+from structpe.cli._reading import add_reading, check_file, wanted
 from structpe.cli.base import Command, UsageError
 
 __all__ = ["Figure"]
@@ -42,13 +43,13 @@ class Figure(Command, name="figure"):
         parser.add_argument("--length", metavar="N", type=int, default=128, help="of the sequence (default 128)")
         parser.add_argument("--file", metavar="FILE", type=Path, help="file or folder with structures, for one of them")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which one, from 0 (default 0)")
-        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
         parser.add_argument("--content", action="store_true", help="rank of all scores, not of positions alone")
         parser.add_argument("--width", metavar="D", type=int, default=192, help="hidden size (default 192)")
         parser.add_argument("--heads", metavar="H", type=int, default=6, help="heads (default 6)")
         parser.add_argument("--seed", metavar="S", type=int, default=0, help="of everything random (default 0)")
         parser.add_argument("--out", metavar="PICTURE", type=Path, default=Path("figure.png"),
                             help="ends in .png or .svg (default figure.png)")  # fmt: skip
+        add_reading(parser)
 
     def run(self, given: Namespace) -> None:
         _check(given)
@@ -77,12 +78,14 @@ def _check(given: Namespace) -> None:
     if given.figure == "segments" and given.file is not None:
         raise UsageError("the figure 'segments' is of a sequence of two segments; leave out --file")
 
+    check_file(given)
+
 
 def _setting(given: Namespace) -> Any:
     from structpe.pictures.setting import Setting
     from structpe.positions import Dims
 
-    structure = None if given.file is None else item_of(given.file, given.reader, given.index)[0].structure
+    structure = None if given.file is None else item_of(wanted(given.file, given), given.index)[0].structure
     return Setting(Dims(given.width, given.heads, 1), given.length, float(given.content), given.seed, structure)
 
 
@@ -131,7 +134,7 @@ def _trained(given: Namespace) -> Any:
     from structpe.pictures import load, pattern, rank, similarity
     from structpe.pictures.patterns import refuse_own_attention
 
-    item, _ = item_of(given.file, given.reader, given.index)
+    item, _ = item_of(wanted(given.file, given), given.index)
     run = load(given.checkpoint, item, "own" if given.content else "same")
     title = f"{run.name}: {run.content}"
     if given.figure == "similarity":

@@ -23,7 +23,10 @@ class Generate(Command, name="generate"):
     Texts come one per line, in the order of the file; with --json, one object per line, with id and references.
     """
 
-    example = "structpe generate runs/amr datasets/amr_sample/test.txt --beam 10 --out texts.txt"
+    example = (
+        "structpe generate runs/amr datasets/amr_sample/test.txt --beam 10 --out texts.txt\n"
+        "structpe generate runs/kg facts.xml --reader webnlg --option lang=en --out texts.txt"
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         add_arguments(parser)

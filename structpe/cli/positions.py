@@ -6,23 +6,25 @@ import inspect
 import json
 import re
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from structpe.cli._filters import STRUCTURES, about, add_filters, chosen, found, refuse_filters
 from structpe.cli._table import print_table
 from structpe.cli.base import Command
+from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
     from structpe.encodings import Encoding
     from structpe.positions import Cells, Dims, Spec
 
-__all__ = ["Row"]
+__all__ = ["STRUCTURES", "SURVEY", "Row"]
 
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 """A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
 SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
 """Sizes that only the survey's formulas need, for what they come to; ours count what the model has."""
-STRUCTURES = ("sequence", "grid", "tree", "graph")
 
 
 class Positions(Command, name="positions"):
@@ -36,7 +38,12 @@ class Positions(Command, name="positions"):
     512 units, n = 30,000 words, D_max = 8, K = 5, d_r = 64, d1 = d/2 and t1 = 16.
     """
 
-    example = "structpe positions --width 64 --heads 4 --layers 2\nstructpe positions --encodings"
+    example = (
+        "structpe positions --width 64 --heads 4 --layers 2\n"
+        "structpe positions --structure tree --structure graph --injection MAM --unbound --decodes\n"
+        "structpe positions rotary --json\n"
+        "structpe positions --encodings tree"
+    )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--width", metavar="D", type=int, default=512, help="hidden size, d (default 512)")
@@ -45,20 +52,25 @@ class Positions(Command, name="positions"):
         parser.add_argument("--notes", action="store_true", help="say why cells differ from the survey's")
         parser.add_argument("--encodings", action="store_true", help="list encodings, what position models build upon")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
+        add_filters(parser)
 
     def run(self, given: Namespace) -> None:
         if given.encodings:
-            _show_encodings(given.json)
+            refuse_filters(given)
+            _show_encodings(given.words, given.json)
             return
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
         rows = [Row.measured(name, dims) for name in MODELS]
-        rows.sort(key=lambda row: (STRUCTURES.index(row.spec.structure), row.name))
+        rows.sort(key=lambda row: (row.place, row.name))
+        kept = chosen(rows, given)
         if given.json:
-            print(json.dumps([row.plain() for row in rows], indent=2, ensure_ascii=False))
-        else:
-            _show_models(rows, dims, given.notes)
+            print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
+            return
+        _show_models(kept, dims, given.notes)
+        if len(kept) < len(rows):
+            print(f"{len(kept)} of {len(rows)} position models.")
 
 
 @dataclass(frozen=True)
@@ -67,31 +79,43 @@ class Row:
 
     Attributes:
         name: its name in the registry.
-        spec: what it claims.
+        spec: what it claims; None where a model of your own has no ``Spec`` yet.
         dims: the sizes that it was built for.
         sizes: the values of its own letters in the formula.
         parameters: how many it has; None where it cannot be built for the sizes asked for.
         problem: why it cannot.
+        decodes: whether a decoder may use it; None where it cannot be built.
+        about: the first line of the file that it is written in.
     """
 
     name: str
-    spec: Spec
+    spec: Spec | None
     dims: Dims
     sizes: dict[str, int]
     parameters: int | None
     problem: str = ""
+    decodes: bool | None = None
+    about: str = ""
 
     @classmethod
     def measured(cls, name: str, dims: Dims) -> Row:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
         from structpe.positions import MODELS, build
+        from structpe.positions._spec import spec_of
 
+        spec, told = spec_of(MODELS[name]), about(MODELS[name].__module__)
         try:
             built = build(name, dims)
         except PositionError as error:
-            return cls(name, MODELS[name].spec, dims, {}, None, str(error))
-        return cls(name, built.spec, dims, dict(built.sizes), sum(p.numel() for p in built.parameters()))
+            return cls(name, spec, dims, {}, None, str(error), None, told)
+        count = sum(p.numel() for p in built.parameters())
+        return cls(name, spec, dims, dict(built.sizes), count, "", built.causal, told)
+
+    @property
+    def place(self) -> int:
+        """Of its structure among all; those without a row of Table 1 come last."""
+        return len(STRUCTURES) if self.spec is None else STRUCTURES.index(self.spec.structure)
 
     def plain(self) -> dict[str, Any]:
         """As data that can be written as JSON."""
@@ -100,27 +124,31 @@ class Row:
             "parameters": self.parameters,
             "survey_parameters": self.survey,
             "sizes": self.sizes,
+            "decodes": self.decodes,
+            "about": self.about,
             "problem": self.problem,
         }
-        return own | asdict(self.spec)
+        return own | ({} if self.spec is None else asdict(self.spec))
 
     @property
     def survey(self) -> float | None:
         """What the survey's formula comes to at these sizes; None where the survey has no such row."""
-        if self.spec.table1 is None:
+        if self.spec is None or self.spec.table1 is None:
             return None
         own = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "d1": self.dims.width // 2}
         return float(eval(self.spec.table1.params, {"__builtins__": {}}, SURVEY | own))  # our own transcription
 
     def cells(self) -> list[str]:
         """As cells of the table that is shown."""
+        count = "-" if self.parameters is None else f"{self.parameters:,}"
+        if self.spec is None:
+            return ["-", self.name, *"-----", "-", count, ""]
         ours, survey = _marks(self.spec.cells), _marks(self.spec.table1) if self.spec.table1 else None
         marks = [
             mine if survey in (None, ours) or mine == theirs else f"{mine} ({theirs})"
             for mine, theirs in zip(ours, survey or ours, strict=True)
         ]
         formula = ", ".join([self.spec.cells.params, *(f"{letter}={size}" for letter, size in self.sizes.items())])
-        count = "-" if self.parameters is None else f"{self.parameters:,}"
         printed = f"{self.spec.table1.params} = {self.survey:,.0f}" if self.spec.table1 else ""
         return [self.spec.structure, self.name, *marks, formula, count, printed]
 
@@ -138,14 +166,19 @@ def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
     for row in rows:
         if row.problem:
             print(f"{row.name}: {row.problem}")
+        elif row.spec is None:
+            print(f"{row.name}: its class has no Spec, so that it has no row of Table 1 yet")
         elif notes and row.spec.note:
             print(f"{row.name}: {row.spec.note}")
 
 
-def _show_encodings(as_json: bool) -> None:
+def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     from structpe.encodings import ENCODINGS
 
-    rows = [(name, "pair" if e.arity == 2 else "unit", _options(e), _about(e)) for name, e in ENCODINGS.items()]
+    known = [(name, "pair" if e.arity == 2 else "unit", _options(e), _about(e)) for name, e in ENCODINGS.items()]
+    rows = [row for row in known if found(words, row[0], row[3])]
+    if not rows and not as_json:
+        raise StructPEError(f"no encoding has {' and '.join(map(repr, words))} in its name or text; leave out a word")
     header = ["encoding", "per", "options", "about"]
     if as_json:
         print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._looking import item_of, parse_position
+from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command, UsageError
 
 __all__ = ["Show"]
@@ -32,6 +33,7 @@ class Show(Command, name="show"):
         "structpe show datasets/trees_sample/sample.conllu --index 2 --position graformer --out tree.png\n"
         "structpe show datasets/molecules_sample/molecules.csv --index 30 --encoding random-walk:steps=8 \\\n"
         "    --position '{name: t5, encoding: distance}' --out molecule.html\n"
+        "structpe show trees.txt --reader ptb --option traces=drop --encoding depth --out tree.svg\n"
         "structpe show datasets/amr_sample/test.txt --checkpoint runs/amr --quantity attention --content own \\\n"
         "    --out learned.svg"
     )
@@ -39,13 +41,13 @@ class Show(Command, name="show"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which structure, from 0 (default 0)")
-        parser.add_argument("--reader", metavar="NAME", help="format of the file; by default its suffix tells")
         parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", default=[],
                             help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
         parser.add_argument("--position", metavar="NAME", help="a position model; 'structpe positions' lists them")
         parser.add_argument("--checkpoint", metavar="RUN", type=Path, help="folder of a trained model, in its place")
         parser.add_argument("--out", metavar="PICTURE", type=Path, default=Path("picture.png"),
                             help="ends in .png, .svg or .html (default picture.png)")  # fmt: skip
+        add_reading(parser)
         shown = parser.add_argument_group("what is shown")
         shown.add_argument("--quantity", choices=("bias", "scores", "attention"), help="of heads")
         shown.add_argument("--content", choices=("same", "own"), default="same", help="of units (default same)")
@@ -59,7 +61,7 @@ class Show(Command, name="show"):
         _check(given)
         from structpe.pictures import page, save, save_page, show
 
-        item, structures = item_of(given.file, given.reader, given.index)
+        item, structures = item_of(wanted(given.file, given), given.index)
         asked: tuple[Any, ...] = (item.structure, _what(given, item, structures))
         named = {"quantity": given.quantity, "slice": given.slice, "seed": given.seed}
         if given.out.suffix.lower() == ".html":

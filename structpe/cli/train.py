@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from structpe.cli._overrides import as_overrides
+from structpe.cli._reading import add_reading, parse_options
 from structpe.cli.base import Command
 
 __all__ = ["Train"]
@@ -19,17 +20,33 @@ class Train(Command, name="train"):
 
     example = (
         "structpe train examples/amr.yaml\n"
-        "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide"
+        "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide\n"
+        "structpe train trees.yaml --reader conllu --option graph=enhanced --on-error skip"
     )
     overrides = True
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.usage = "structpe train CONFIG [--KEY VALUE ...] [--fresh]"
+        parser.usage = (
+            "structpe train CONFIG [--KEY VALUE ...] [--reader NAME] [--option KEY=VALUE ...] [--on-error {raise,skip}] "
+            "[--fresh]"
+        )
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
         parser.add_argument("--fresh", action="store_true", help="remove an earlier run in the same folder first")
+        add_reading(parser, "as --data.reader", "option of the reader, as --data.options.KEY VALUE")
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.graph_to_text.config import load_config
         from structpe.tasks.graph_to_text.train import train
 
-        train(load_config(given.config, as_overrides(given.overrides)), fresh=given.fresh)
+        train(load_config(given.config, [*as_overrides(given.overrides), *_of_data(given)]), fresh=given.fresh)
+
+
+def _of_data(given: Namespace) -> list[str]:
+    """What is said of reading, as overrides of the configuration."""
+    parse_options(given.options)  # refuses what is not KEY=VALUE
+    pairs = [option.partition("=") for option in given.options]
+    named = {"reader": given.reader, "on_error": given.on_error}
+    return [
+        *(f"data.{key}={value}" for key, value in named.items() if value is not None),
+        *(f"data.options.{key.replace('-', '_')}={value}" for key, _, value in pairs),
+    ]

@@ -117,7 +117,8 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
 def _chosen(card: Card, parts: Sequence[str]) -> list[File]:
     known = [*card.parts, *(file.name for file in card.files)]
     if wrong := [part for part in parts if part not in known]:
-        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {', '.join(known)}")
+        few = [*known[:10], *([f"and {len(known) - 10} more"] if known[10:] else [])]
+        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {', '.join(few)}")
     return [file for file in card.files if not parts or file.part in parts or file.name in parts]
 
 

@@ -27,7 +27,7 @@ class State:
     Args:
         name: of the file, in the folder of the set.
         word: ``ok`` (as the card says), ``as first seen`` (the card has no checksum), ``not checked`` (there is none at
-            all), ``changed``, or ``missing``.
+            all), ``not fetched`` (nobody asked for it), ``changed``, or ``missing`` (it was there, or was asked for).
         detail: the checksums.
     """
 
@@ -37,8 +37,13 @@ class State:
 
     @property
     def good(self) -> bool:
-        """Whether the file can be used."""
+        """Whether nothing is wrong with it."""
         return self.word not in ("changed", "missing")
+
+    @property
+    def there(self) -> bool:
+        """Whether there was something to look at."""
+        return self.word not in ("not fetched", "missing")
 
 
 def recorded(folder: Path) -> dict[str, Seen]:
@@ -67,7 +72,9 @@ def results(file: File, folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.glob(file.name) if path.is_file())
 
 
-def checked(file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | None = None) -> list[State]:
+def checked(
+    file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | None = None, wanted: bool = True
+) -> list[State]:
     """How the results of a file of a card are.
 
     Args:
@@ -75,18 +82,19 @@ def checked(file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | No
         folder: of the set.
         known: what was recorded of it.
         tell: told how many bytes were looked at.
+        wanted: whether it should be there even if it was never recorded.
 
     Raises:
         CorpusError: a file cannot be read.
     """
     names = results(file, folder) or [file.name]
-    return [_state(file, folder, name, known, tell) for name in names]
+    return [_state(file, folder, name, known, tell, wanted) for name in names]
 
 
-def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell: Tell | None) -> State:
+def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell: Tell | None, wanted: bool) -> State:
     place = folder / name
     if not place.is_file():
-        return State(name, "missing")
+        return State(name, "missing" if wanted or name in known else "not fetched")
     try:
         seen = sha256_of(place, tell)
     except OSError as error:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from structpe.corpora.card import CorpusError
+from structpe.corpora.card import CorpusError, File
 from structpe.corpora.corpus import Corpus
 from structpe.corpora.download import Tell
-from structpe.corpora.records import State, checked, recorded
-from structpe.errors import MissingExtra, StructPEError
+from structpe.corpora.records import State, checked, recorded, results
+from structpe.errors import ConfigError, MissingExtra, StructPEError
 
 __all__ = ["Report", "verify"]
 
@@ -50,6 +50,7 @@ def verify(
         tell: (name of the file) -> what is told how far it is.
 
     Raises:
+        ConfigError: there is no such part.
         CorpusError: there is no such folder, or a file cannot be read.
     """
     if not corpus.folder.is_dir():
@@ -58,19 +59,38 @@ def verify(
         )
     known = recorded(corpus.folder)
     wanted = [file for file in corpus.card.files if not parts or file.part in parts or file.name in parts]
+    if parts and not wanted:
+        names = ", ".join([*corpus.card.parts, *(file.name for file in corpus.card.files[:10])])
+        raise ConfigError(f"{corpus.card.name} has no part {parts[0]!r}; its parts, and first files: {names}")
+    begun = {file.part for file in corpus.card.files if _is_begun(file, corpus.folder)}
     states = [
         state
         for file in wanted
-        for state in checked(file, corpus.folder, known, tell(file.name) if tell is not None else None)
+        for state in checked(
+            file,
+            corpus.folder,
+            known,
+            tell(file.name) if tell is not None else None,
+            bool(parts) or (not known and (file.part in begun or not begun)),
+        )
     ]
-    return Report(corpus, tuple(states), tuple(_counted(corpus, parts)) if read else ())
+    return Report(corpus, tuple(states), tuple(_counted(corpus, parts, states)) if read else ())
 
 
-def _counted(corpus: Corpus, parts: tuple[str, ...]) -> Iterator[State]:
+def _is_begun(file: File, folder: Path) -> bool:
+    return any((folder / name).is_file() for name in results(file, folder))
+
+
+def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
     """How many items each split has, by its reader or by the benchmark."""
     loaded: dict[str, int] = {}
+    unfetched = [state.name for state in files if state.word == "not fetched"]
     for name, split in corpus.card.splits.items():
         if parts and split.file and not any(_wanted(corpus, each, parts) for each in split.file):
+            continue
+        lacking = [each for each in unfetched if not split.file or any(_is(each, name) for name in split.file)]
+        if lacking:
+            yield State(name, "not fetched", f"it needs {lacking[0]}")
             continue
         try:
             if split.file:
@@ -88,7 +108,11 @@ def _counted(corpus: Corpus, parts: tuple[str, ...]) -> Iterator[State]:
 
 def _wanted(corpus: Corpus, name: str, parts: tuple[str, ...]) -> bool:
     files = [file for file in corpus.card.files if file.part in parts or file.name in parts]
-    return any(PurePosixPath(result).match(name) or result == name for file in files for result in file.results)
+    return any(_is(result, name) for file in files for result in file.results)
+
+
+def _is(result: str, name: str) -> bool:
+    return result == name or PurePosixPath(result).match(name)
 
 
 def _count(name: str, found: int, expected: int | None) -> State:

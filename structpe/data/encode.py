@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
+from structpe.encodings._guards import check_key
 from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure
@@ -37,13 +38,21 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
 
 def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
-    if isinstance(structures, Structure) or not len(structures):
+    if not isinstance(structures, Sequence) or isinstance(structures, str) or not len(structures):
         raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
-    each: Sequence[object] = [str(encodings)] if isinstance(encodings, Encoding | str) else encodings
+    listed = isinstance(encodings, Iterable) and not isinstance(encodings, str)
+    each: Sequence[object] = list(encodings) if listed else [encodings]
     if wrong := [e for e in each if not isinstance(e, Encoding)]:
         raise EncodingError(
             f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]} is none; "
             f"ENCODINGS[name](...) makes an encoding from its name"
+        )
+    for encoding in encodings:
+        check_key(encoding)
+    if odd := [s for s in structures if not isinstance(s, Structure)]:
+        raise EncodingError(
+            f"encode takes a list of structures, and {type(odd[0]).__name__} is none; structpe.as_structure makes one of "
+            f"what other libraries hold, item.structure is that of an item that was read"
         )
     check_pairs(structures, encodings)
 

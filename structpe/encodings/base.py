@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._guards import check_fields, guard, no_dataclass, within
 from structpe.errors import EncodingError
 from structpe.registry import Registry
 from structpe.structure import Structure
@@ -72,7 +73,17 @@ class Encoded:
 
     @classmethod
     def of_pairs(cls, pairs: NDArray[Any]) -> Self:
-        """From the (u, u) matrix of integer values itself: keep each distinct value once."""
+        """From the (u, u) matrix of integer values itself: keep each distinct value once.
+
+        Raises:
+            EncodingError: it is no such matrix.
+        """
+        if not isinstance(pairs, np.ndarray) or pairs.ndim != 2 or pairs.dtype.kind not in "biu":
+            told = f"shape {pairs.shape} of {pairs.dtype}" if isinstance(pairs, np.ndarray) else type(pairs).__name__
+            raise EncodingError(
+                f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {told}; for real numbers give "
+                f"Encoded(values, index) yourself"
+            )
         low, span = int(pairs.min()), int(np.ptp(pairs))
         if span > 4 * pairs.size:  # code points lie far from offsets
             values, index = np.unique(pairs, return_inverse=True)
@@ -92,7 +103,7 @@ class Encoded:
         return result
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Encoding(ABC):
     """One definition of "where", hashable: it is its own cache key, whole.
 
@@ -113,11 +124,18 @@ class Encoding(ABC):
     version: ClassVar[int] = 1
     """Raised when its numbers change: what was stored by another version is not used any more."""
 
+    def __init__(self, *given: Any, **named: Any) -> None:
+        """Of a class that is no dataclass of its own, which has no options."""
+        if given or named:
+            raise EncodingError(no_dataclass(self.name, next(iter(named), repr(given[0]) if given else "")))
+
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
         if name:
-            cls.name = name
             ENCODINGS.add(name, cls)
+        if name or "name" not in dir(cls):
+            cls.name = name or cls.__name__
+        guard(cls, Encoded)
 
     @abstractmethod
     def one(self, structure: Structure) -> Encoded:
@@ -129,7 +147,7 @@ class Encoding(ABC):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         """This encoding of each of the structures; equal to ``[self.one(s) for s in structures]``."""
-        return [self.one(structure) for structure in structures]
+        return [within(self, structure, self.one(structure)) for structure in structures]
 
     def fit(self, structures: Sequence[Structure]) -> Encoding:
         """The same encoding with what it must learn of a data set, its labels say; itself where there is nothing."""
@@ -137,7 +155,12 @@ class Encoding(ABC):
         return self
 
     def options(self) -> dict[str, Any]:
-        """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again."""
+        """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again.
+
+        Raises:
+            EncodingError: the constructor takes what is no field.
+        """
+        check_fields(self)
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def versions(self) -> dict[str, int]:

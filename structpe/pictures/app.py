@@ -7,6 +7,8 @@ app = marimo.App(width="full", app_title="structpe")
 
 @app.cell
 def _():  # type: ignore[no-untyped-def]  # marimo reads names of arguments and results
+    import json
+
     import marimo as mo
 
     from structpe.encodings import ENCODINGS
@@ -15,7 +17,7 @@ def _():  # type: ignore[no-untyped-def]  # marimo reads names of arguments and 
     from structpe.positions import MODELS, Dims
     from structpe.readers import READERS
 
-    return ANY, Dims, ENCODINGS, MODELS, READERS, StructPEError, mo, picture, structures
+    return ANY, Dims, ENCODINGS, MODELS, READERS, StructPEError, json, mo, picture, structures
 
 
 @app.cell
@@ -24,13 +26,14 @@ def _(ANY, READERS, mo):  # type: ignore[no-untyped-def]
     file = mo.ui.text(value=str(given.get("file") or ""), label="file", full_width=True)
     reader = mo.ui.dropdown([ANY, *READERS], value=str(given.get("reader") or ANY), label="reader")
     mo.vstack([mo.md("## A structure beside its positions"), mo.hstack([file, reader], widths=[3, 1])])
-    return file, reader
+    return file, given, reader
 
 
 @app.cell
-def _(StructPEError, file, mo, reader, structures):  # type: ignore[no-untyped-def]
+def _(StructPEError, file, given, json, mo, reader, structures):  # type: ignore[no-untyped-def]
     try:
-        found, wrong = structures(file.value, reader.value), ""
+        options = {} if file.value != str(given.get("file") or "") else json.loads(str(given.get("options") or "{}"))
+        found, wrong = structures(file.value, reader.value, str(given.get("on_error") or "raise"), options), ""
     except StructPEError as error:
         found, wrong = [], str(error)
     index = mo.ui.number(0, max(len(found) - 1, 0), value=0, label=f"which of {len(found)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
 
@@ -22,15 +22,25 @@ ANY = "by the suffix"
 SENTENCE = "the keeper lit the lamp at dusk"
 
 
-def structures(file: str, reader: str = ANY) -> list[Structure]:
+def structures(
+    file: str, reader: str = ANY, on_error: str = "raise", options: Mapping[str, Any] | None = None
+) -> list[Structure]:
     """The structures of a file; a sentence as a sequence where no file is given.
+
+    Args:
+        file: path of a file or folder; an empty text for none.
+        reader: its name.
+        on_error: what to do with bad items, ``raise`` or ``skip``.
+        options: of the reader.
 
     Raises:
         ReadError: the file is missing or bad.
     """
     if not file.strip():
         return [path(SENTENCE.split(), name="an example")]
-    return read(file.strip(), None if reader == ANY else READERS[reader].name).structures
+    on_error_known: Any = on_error  # `read` refuses any other
+    name = None if reader == ANY else READERS[reader].name
+    return read(file.strip(), name, on_error_known, **(options or {})).structures
 
 
 def picture(

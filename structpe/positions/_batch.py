@@ -37,6 +37,11 @@ class Positions(Mapping[Encoding, Any]):
     def __getitem__(self, encoding: Encoding) -> Any:
         if encoding not in self._encodings:
             known = ", ".join(repr(e) for e in self._encodings) or "none"
+            if not isinstance(encoding, Encoding):
+                raise PositionError(
+                    f"positions are asked for by the encoding itself, such as prepared[self.encodings[0]]; given is "
+                    f"{encoding!r}; the batch was encoded by: {known}"
+                )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
         return self._encodings[encoding]
 

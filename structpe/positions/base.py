@@ -17,15 +17,19 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
 
+from structpe.encodings._guards import check_fields, check_key
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH
 from structpe.positions._batch import Positions
+from structpe.positions._guards import guard
 from structpe.positions._options import check_numbers
+from structpe.positions._spec import Cells, NoSpec, Spec
 from structpe.registry import Registry
 from structpe.terms import Terms
 
@@ -51,6 +55,8 @@ class Dims:
 
     def __post_init__(self) -> None:
         for name, size in (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers)):
+            if not isinstance(size, Integral) or isinstance(size, bool):
+                raise PositionError(f"the {name} is {size!r} ({type(size).__name__}); give a whole number, 1 or more")
             if size < 1:
                 raise PositionError(f"the {name} is {size}; give 1 or more")
         for name, size, most in (
@@ -101,63 +107,32 @@ class Sources:
     value: Tensor
 
 
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a row of Table 1.
-
-    Attributes:
-        reference: reference point: absolute, relative or both.
-        injection: added to the input (APE), to the attention (MAM), both, or neither.
-        learnable: whether numbers are learned from data.
-        recurring: whether the information enters at each layer anew.
-        unbound: whether inputs longer than any fixed length are told apart.
-        params: number of parameters, as a formula.
-    """
-
-    reference: Literal["A", "R", "B"]
-    injection: Literal["APE", "MAM", "both", "-"]
-    learnable: bool
-    recurring: bool
-    unbound: bool
-    params: str
-
-
-@dataclass(frozen=True)
-class Spec:
-    """The row of Table 1 of a position model: what it claims, all of it measured by the tests.
-
-    Attributes:
-        cite: BibTeX key: the name of a file in ``structpe/references``.
-        structure: what it was made for: sequence, grid, tree or graph.
-        cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
-        table1: the survey's printed cells, None where the survey has no such row.
-        note: why the two differ, where they do.
-    """
-
-    cite: str
-    structure: Literal["sequence", "grid", "tree", "graph"]
-    cells: Cells
-    table1: Cells | None = None
-    note: str = ""
-
-
 SITES = ("inputs", "layer", "sources", "terms")
+GIVES: dict[str, type] = {"inputs": Tensor, "layer": Tensor, "sources": Sources, "terms": Terms}
+"""What a model answers at each site."""
 
 MODELS: Registry[type[PositionModel]] = Registry("structpe.positions", "position model", PositionError)
 """Every position model by its name."""
+
+
+def _inherits(model: type, name: str) -> bool:
+    return getattr(model, name) is getattr(PositionModel, name)
 
 
 class PositionModel(nn.Module, ABC):
     """Gives numbers to positions. A subclass answers at the sites that it needs; the others stay silent.
 
     Attributes:
-        spec: its row of Table 1.
+        spec: its row of Table 1. A model of your own needs none to be built, trained and saved.
         encodings: the encodings that it asks for; a batch must hold them all.
         sizes: values of the symbols that its formula of parameters uses beside d, h, l and dh.
     """
 
     name: ClassVar[str]
-    spec: ClassVar[Spec]
+    if TYPE_CHECKING:
+        spec: ClassVar[Spec]
+    else:
+        spec = NoSpec()
     _options: dict[str, Any]
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
@@ -168,6 +143,8 @@ class PositionModel(nn.Module, ABC):
         bound = signature.bind_partial(self, *given, **named)
         bound.apply_defaults()
         options = {k: v for k, v in list(bound.arguments.items())[1:] if k != "dims"}
+        for free in [k for k in options if signature.parameters[k].kind is inspect.Parameter.VAR_KEYWORD]:
+            options |= options.pop(free)
         check_numbers(getattr(cls, "name", cls.__name__), signature.parameters, options)
         self.__dict__["_options"] = options
         return self
@@ -175,11 +152,14 @@ class PositionModel(nn.Module, ABC):
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
         if name:
-            cls.name = name
             MODELS.add(name, cls)
+        if name or "name" not in dir(cls):
+            cls.name = name or cls.__name__
+        guard(cls, GIVES, _inherits)
 
     def __init__(self, dims: Dims, encodings: Sequence[Encoding], **sizes: int) -> None:
         super().__init__()
+        _check_built(type(self).__name__, dims, encodings)
         self.dims, self.encodings, self.sizes = dims, tuple(encodings), sizes
 
     def __add__(self, other: PositionModel) -> Sum:
@@ -216,7 +196,7 @@ class PositionModel(nn.Module, ABC):
     @property
     def sites(self) -> frozenset[str]:
         """At which of ``inputs``, ``layer``, ``sources`` and ``terms`` it has something to say."""
-        return frozenset(site for site in SITES if getattr(type(self), site) is not getattr(PositionModel, site))
+        return frozenset(site for site in SITES if not _inherits(type(self), site))
 
     @property
     def own_attention(self) -> bool:
@@ -239,7 +219,15 @@ class PositionModel(nn.Module, ABC):
     def claimed_params(self) -> int:
         """The formula of the spec, evaluated."""
         known = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "dh": self.dims.head}
-        return int(eval(self.spec.cells.params, {"__builtins__": {}}, known | self.sizes))  # our own formula
+        formula = self.spec.cells.params
+        try:
+            return int(eval(formula, {"__builtins__": {}}, known | self.sizes))  # our own formula
+        except (NameError, SyntaxError, TypeError, ZeroDivisionError) as error:
+            letters = ", ".join([*known, *self.sizes])
+            raise PositionError(
+                f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); it "
+                f"knows {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
+            ) from error
 
 
 class Block(PositionModel, ABC):
@@ -307,22 +295,22 @@ class Sum(PositionModel):
         return [model.prepare(positions) for model in self._each()]
 
     def inputs(self, x: Tensor, prepared: list[Any]) -> Tensor:
-        for model, mine in zip(self._each(), prepared, strict=True):
+        for model, mine in self._pairs(prepared):
             x = model.inputs(x, mine)
         return x
 
     def layer(self, x: Tensor, prepared: list[Any], site: Site) -> Tensor:
-        for model, mine in zip(self._each(), prepared, strict=True):
+        for model, mine in self._pairs(prepared):
             x = model.layer(x, mine, site)
         return x
 
     def sources(self, sources: Sources, prepared: list[Any], site: Site) -> Sources:
-        for model, mine in zip(self._each(), prepared, strict=True):
+        for model, mine in self._pairs(prepared):
             sources = model.sources(sources, mine, site)
         return sources
 
     def terms(self, prepared: list[Any], site: Site) -> Terms:
-        return sum((m.terms(p, site) for m, p in zip(self._each(), prepared, strict=True)), Terms())
+        return sum((m.terms(p, site) for m, p in self._pairs(prepared)), Terms())
 
     @property
     def sites(self) -> frozenset[str]:
@@ -348,10 +336,32 @@ class Sum(PositionModel):
         """The formulas of the summands, added."""
         return sum(model.claimed_params() for model in self._each())
 
+    def _pairs(self, prepared: list[Any]) -> Iterator[tuple[PositionModel, Any]]:
+        """Each summand, and what it prepared."""
+        if not isinstance(prepared, list):
+            raise PositionError(
+                f"a sum of position models takes what its prepare makes, a list of what each of them makes, and was "
+                f"given {type(prepared).__name__}: prepared = model.prepare(structpe.encode(structures, model.encodings))"
+            )
+        return zip(self._each(), prepared, strict=True)
+
     def _each(self) -> Iterator[PositionModel]:
         for model in self.models:
             assert isinstance(model, PositionModel)
             yield model
+
+
+def _check_built(name: str, dims: Any, encodings: Any) -> None:
+    """See to it that a model is built with sizes and a list of encodings."""
+    if not isinstance(dims, Dims):
+        raise PositionError(f"{name} is built for sizes, Dims(width, heads, layers); given is {dims!r}")
+    if isinstance(encodings, Encoding | str | type) or any(not isinstance(each, Encoding) for each in encodings):
+        raise PositionError(
+            f"{name} asks for a list of encodings, such as super().__init__(dims, [Order()]); given is {encodings!r}"
+        )
+    for each in encodings:
+        check_key(each)
+        check_fields(each)
 
 
 def _parts(models: Sequence[PositionModel]) -> Iterator[PositionModel]:

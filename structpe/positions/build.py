@@ -39,6 +39,9 @@ def build(config: Config, dims: Dims) -> PositionModel:
     """
     if not isinstance(dims, Dims):
         raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
+    if isinstance(config, PositionModel) or (isinstance(config, type) and issubclass(config, PositionModel)):
+        made = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
+        raise PositionError(f"build takes plain data, a name say, and was given a position model; use {made}")
     if isinstance(config, Sequence) and not isinstance(config, str):
         return Sum(dims, [build(each, dims) for each in config])
     name, given = _named(config, "a position model", "a list of these")
@@ -93,8 +96,16 @@ def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
 def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str]) -> dict[str, Any]:
     """The options as the constructor wants them."""
     hints = get_type_hints(init)
-    allowed = [name for name in inspect.signature(init).parameters if name not in skip]
+    parameters = inspect.signature(init).parameters
+    free = next((n for n, p in parameters.items() if p.kind is p.VAR_KEYWORD and init is not Encoding.__init__), None)
+    if free is not None and free in hints:
+        hints = {name: hints[free] for name in given if name not in parameters} | hints
+    allowed = [n for n, p in parameters.items() if n not in skip and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     for option in given:
+        if option in hints and free is not None and option not in skip:
+            continue
+        if option not in allowed and not allowed:
+            raise PositionError(f"{whose} has no option {option!r}, nor any other; leave it out")
         if option not in allowed:
             raise PositionError(
                 unknown("option", option, allowed).replace("there is no option", f"{whose} has no option", 1)

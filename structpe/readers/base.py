@@ -11,10 +11,12 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
 from structpe.errors import ReadError, StructPEError, StructureError
+from structpe.readers._options import check_options, names_of
 from structpe.readers._progress import Meter
 from structpe.registry import Registry
 from structpe.structure import Structure
@@ -23,11 +25,13 @@ __all__ = [
     "READERS",
     "SHOWN",
     "Item",
+    "Paths",
     "Reader",
     "Reading",
     "Skipped",
     "attempt",
     "choose",
+    "paths_of",
     "read",
     "reader",
     "skip_report",
@@ -51,6 +55,9 @@ class Item:
     id: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+
+Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
+"""Files and folders: one, or a list of them."""
 
 Outcome: TypeAlias = Item | StructPEError
 """An item, or the error that stands in its place."""
@@ -80,7 +87,15 @@ class Reader:
     @property
     def options(self) -> tuple[str, ...]:
         """Names of what may be given beside the path."""
-        return tuple(inspect.signature(self.items).parameters)[1:]
+        return names_of(self.items)
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Refuse options that it cannot take.
+
+        Raises:
+            ReadError: it has no option of a name, or a value is of another type than it declares.
+        """
+        check_options(self.name, self.items, options)
 
 
 class Skipped(NamedTuple):
@@ -157,12 +172,13 @@ def skip_report(first: Sequence[Skipped], count: int, total: int) -> str:
 
 
 def read(
-    path: str | Path, reader: str | None = None, on_error: Literal["raise", "skip"] = "raise", **options: Any
+    path: Paths, reader: str | None = None, on_error: Literal["raise", "skip"] = "raise", **options: Any
 ) -> Reading:
-    """All items of a file, or of every file of a folder in the order of their names.
+    """All items of a file, or of every file of a folder in the order of their names, or of several of these.
 
     Args:
-        path: a file or a folder; a folder is searched with its subfolders for files that the reader claims.
+        path: a file or a folder, or a list of them, read one after another; a folder is searched with its subfolders
+            for files that the reader claims.
         reader: name of the reader; None chooses by the suffix of the file.
         on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and lists them in ``skipped``.
         options: options of the reader.
@@ -177,12 +193,13 @@ def read(
     skip = None if on_error == "raise" else skipped.append
     reading = Reading(tuple(stream(path, reader, skip, **options)), tuple(skipped))
     if not reading.items:
-        raise ReadError(f"not one good item; check that the reader fits the file; {reading.report()}").at(str(path))
+        where = ", ".join(map(str, paths_of(path)))
+        raise ReadError(f"not one good item; check that the reader fits the file; {reading.report()}").at(where)
     return reading
 
 
 def stream(
-    path: str | Path,
+    path: Paths,
     reader: str | None = None,
     skip: Callable[[Skipped], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -191,18 +208,16 @@ def stream(
     """The items of :func:`read` one by one, so that a corpus larger than memory can be gone through.
 
     Args:
-        path: a file or a folder.
+        path: a file or a folder, or a list of them.
         reader: name of the reader; None chooses by the suffix of the file.
         skip: told of each bad item, which is then left out; None raises the first.
         progress: told again and again how many bytes are read, and how many there are in all.
         options: options of the reader.
     """
-    files = list(_files(Path(path), reader))
+    files = [each for one in paths_of(path) for each in _files(one, reader)]
     meter = Meter([file for file, _ in files], progress)
     for file, chosen in meter.watched(files):
-        if wrong := [name for name in options if name not in chosen.options]:
-            has = ", ".join(chosen.options) or "none"
-            raise ReadError(f"reader {chosen.name!r} has no option {wrong[0]!r}; its options: {has}")
+        chosen.check(options)
         for outcome in _outcomes(file, chosen, options):
             if isinstance(outcome, Item):
                 yield outcome
@@ -212,13 +227,37 @@ def stream(
                 skip(Skipped(": ".join(outcome.places), outcome.message))
 
 
-def choose(path: str | Path, name: str | None = None) -> Reader:
+def paths_of(path: Paths) -> list[Path]:
+    """The paths that are given, as a list.
+
+    Raises:
+        ReadError: there is none, or something given is no path.
+    """
+    given: Sequence[object] = [path] if isinstance(path, (str, PathLike)) else path if _is_list(path) else [path]
+    if not given:
+        raise ReadError("there is no path to read; give a file, a folder, or a list of these with one at least")
+    if wrong := [each for each in given if not isinstance(each, (str, PathLike))]:
+        told = repr(wrong[0])
+        raise ReadError(
+            f"read takes the path of a file or folder, or a list of paths; given is {told[:80]} "
+            f"({type(wrong[0]).__name__})"
+        )
+    if "" in given:
+        raise ReadError("the path is empty; give a file or a folder, '.' for the current one")
+    return [Path(each) for each in given if isinstance(each, (str, PathLike))]
+
+
+def _is_list(path: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(path, Sequence) and not isinstance(path, (str, bytes))
+
+
+def choose(path: Paths, name: str | None = None) -> Reader:
     """The reader of a file, or of the first file of a folder: that of the name, or the one that its suffix tells.
 
     Raises:
         ReadError: no such path or reader, or several readers read such files.
     """
-    return next(_files(Path(path), name))[1]
+    return next(_files(paths_of(path)[0], name))[1]
 
 
 def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:

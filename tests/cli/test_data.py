@@ -126,3 +126,91 @@ def test_an_amr_release_is_read_from_its_folder(tmp_path: Path) -> None:
 )
 def test_mistakes_are_explained(words: list[str], message: str) -> None:
     assert complaint("data", *words, code=1 if "nowhere" in words else 2).startswith(message)
+
+
+def test_show_names_the_first_files_and_how_many_more() -> None:
+    whole = json.loads(output("data", "show", "webnlg-2.0", "--json"))["files"]
+    assert len(whole) > 200
+    lines = output("data", "show", "webnlg-2.0").splitlines()
+    assert len(lines) < 40
+    assert lines[-1] == f"and {len(whole) - 10} more files; --all shows them, --json everything"
+    every = output("data", "show", "webnlg-2.0", "--all")
+    assert all(file["name"] in every for file in whole)
+    assert "more files" not in every
+
+
+def test_get_says_the_first_lines_and_how_many_more(tmp_path: Path) -> None:
+    source = corpus("tu/MUTAG")
+    done = structpe("data", "get", "tu-mutag", "--to", tmp_path / "a", "--from", source)
+    lines = done.stderr.splitlines()
+    assert len(lines) == 11
+    assert re.fullmatch(r"and \d+ more lines such as these; --all prints them", lines[-1])
+    said = structpe("data", "get", "tu-mutag", "--to", tmp_path / "b", "--from", source, "--all").stderr.splitlines()
+    assert len(said) == 10 + int(lines[-1].split()[1])
+
+
+def cora(tmp_path: Path, *parts: str) -> Path:
+    """A folder in which only some files of Cora were asked for."""
+    words = [word for part in parts for word in ("--file", part)]
+    output("data", "get", "cora", "--to", tmp_path, "--from", corpus("planetoid"), *words)
+    return tmp_path
+
+
+def test_what_was_never_asked_for_is_not_wrong(tmp_path: Path) -> None:
+    folder = cora(tmp_path, "ind.cora.y", "ind.cora.ty")
+    done = structpe("data", "verify", "cora", "--to", folder)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    words = dict(re.findall(r"file +(ind\.\S+) +(ok|as first seen|not fetched|missing)", done.stdout))
+    assert {name for name, word in words.items() if word != "not fetched"} == {"ind.cora.y", "ind.cora.ty"}
+    assert re.search(r"\b2 (ok|as first seen), \d+ not fetched|\d+ not fetched, 2 (ok|as first seen)", done.stdout)
+
+
+def test_what_was_fetched_and_is_gone_is_missing(tmp_path: Path) -> None:
+    folder = cora(tmp_path, "ind.cora.y", "ind.cora.ty")
+    (folder / "cora" / "ind.cora.y").unlink()
+    done = structpe("data", "verify", "cora", "--to", folder)
+    assert done.returncode == 1
+    assert re.search(r"ind\.cora\.y +missing", done.stdout)
+    assert "1 of 8 are not as they should be" in done.stderr
+
+
+def test_what_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+    folder = cora(tmp_path, "ind.cora.y")
+    done = structpe("data", "verify", "cora", "--to", folder, "--file", "ind.cora.x")
+    assert (done.returncode, "missing" in done.stdout) == (1, True)
+    message = complaint("data", "verify", "cora", "--to", folder, "--file", "nosuch", code=2)
+    assert message.startswith("cora has no part 'nosuch'; its parts, and first files: ")
+
+
+def test_splits_that_need_what_was_not_fetched_are_not_wrong(tmp_path: Path) -> None:
+    folder = cora(tmp_path, "ind.cora.y")
+    done = structpe("data", "verify", "cora", "--to", folder, "--read")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"split +\S+ +not fetched +it needs ind\.cora\.", done.stdout)
+
+
+def test_an_empty_folder_is_not_verified(tmp_path: Path) -> None:
+    (tmp_path / "cora").mkdir()
+    done = structpe("data", "verify", "cora", "--to", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("nothing of the set is there; fetch it: structpe data get cora\n")
+
+
+def test_a_copy_without_a_record_lacks_what_its_part_lacks(tmp_path: Path) -> None:
+    folder = cora(tmp_path)
+    (folder / "cora" / ".structpe.json").unlink()
+    (folder / "cora" / "ind.cora.x").unlink()
+    done = structpe("data", "verify", "cora", "--to", folder)
+    assert done.returncode == 1
+    assert re.search(r"ind\.cora\.x +missing", done.stdout)
+
+
+def test_verify_of_many_files_shows_a_few(tmp_path: Path) -> None:
+    source = corpus("webnlg")
+    done = structpe("data", "get", "webnlg-2.0", "--to", tmp_path, "--from", source)
+    if done.returncode:
+        pytest.skip("there is no copy of WebNLG 2.0")
+    shown = output("data", "verify", "webnlg-2.0", "--to", tmp_path)
+    assert len(shown.splitlines()) < 30
+    assert "more; --all shows them" in shown
+    assert len(output("data", "verify", "webnlg-2.0", "--to", tmp_path, "--all").splitlines()) > 200

@@ -48,6 +48,18 @@ def test_training_goes_on_or_says_why_not(config: Path, run: Path) -> None:
     assert "they differ in training.steps" in complaint("train", config, "--out", run)
 
 
+def test_options_of_the_reader_are_checked_and_used(run: Path, tmp_path: Path) -> None:
+    told = complaint("evaluate", run, FILE, "--option", "grahp=1", code=1)
+    assert told == "reader 'amr' has no option 'grahp'; its options: none"
+    file = tmp_path / "a.xml"
+    file.write_text((SAMPLE.parent / "kg_sample" / "test.xml").read_text(encoding="utf-8"), encoding="utf-8")
+    words = ["--reader", "webnlg", "--longest", "2"]
+    some = output("generate", run, file, *words, "--json")
+    none = output("generate", run, file, *words, "--json", "--option", "comment=no such comment")
+    assert json.loads(some.splitlines()[0])["references"]
+    assert json.loads(none.splitlines()[0])["references"] == []
+
+
 def test_texts_come_one_per_line(run: Path, tmp_path: Path) -> None:
     lines = output("generate", run, FILE).split("\n")
     items = read(FILE, "amr")

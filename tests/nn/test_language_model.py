@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structpe.data.encode import encode
-from structpe.errors import PositionError
+from structpe.errors import ConfigError, PositionError
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
@@ -17,6 +17,9 @@ from structpe.structure import path
 from structpe.terms import Terms
 
 DIMS = Dims(16, 2, 2)
+
+
+PADDED = ["rotary", "t5", "sinusoidal", "cape", "rwse", "sliding-window", "rnn", "graformer", "swin", "nope", "dufter-abs"]
 
 
 def model(position: str | PositionModel) -> LanguageModel:
@@ -90,3 +93,67 @@ def test_an_attention_of_its_own_has_no_memory(own: PositionModel) -> None:
 def test_two_attentions_of_their_own_are_refused(own: PositionModel) -> None:
     with pytest.raises(PositionError, match="each bring an attention of their own; only one of a sum may"):
         own + own
+
+
+@pytest.mark.parametrize("position", ["alibi", "rotary", "t5", "shaw", "sinusoidal", "learned", "graformer-survey"])
+def test_it_makes_positions_of_texts_itself(position: str) -> None:
+    net = model(position)
+    torch.testing.assert_close(net(units(9))[0], net(units(9), places(net, 9))[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("position", ["rotary", "t5", "sinusoidal", "transformer-xl"])
+def test_made_positions_go_on_after_a_memory(position: str) -> None:
+    net = model(position)
+    whole = places(net, 10)
+    _, memory = net(units(10)[:, :6], whole.step(0, 6))
+    here, there = net(units(10)[:, 6:], None, memory)[0], net(units(10)[:, 6:], whole.step(6, 10), memory)[0]
+    torch.testing.assert_close(here, there, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("position", PADDED)
+def test_a_padded_text_is_as_alone(position: str) -> None:
+    net = model(position)
+    text = units(9)
+    padded = net(text, lengths=torch.tensor([9, 4]))[0]
+    torch.testing.assert_close(padded[1:, :4], net(text[1:, :4])[0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(padded[:1], net(text[:1])[0], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "message"),
+    [
+        (torch.tensor([[1, 11]]), {}, r"ids are 1..11, and the vocabulary has 11 units, 0..10"),
+        (torch.tensor([[-1, 3]]), {}, r"ids are -1..3, and the vocabulary has 11 units"),
+        (torch.tensor([1, 2]), {}, r"takes ids \(b, n\), whole numbers; given is shape \(2,\) of torch.int64"),
+        (torch.tensor([[1.0]]), {}, r"takes ids \(b, n\), whole numbers; given is shape \(1, 1\) of torch.float32"),
+        (torch.zeros(2, 0, dtype=torch.long), {}, r"given is shape \(2, 0\)"),
+        (units(4), {"lengths": torch.tensor([4])}, r"lengths are \[4\] for ids \(2, 4\); give 2 of them, each 1 to 4"),
+        (units(4), {"lengths": torch.tensor([4, 5])}, r"lengths are \[4, 5\] for ids \(2, 4\)"),
+        (units(4), {"lengths": torch.tensor([4, 0])}, r"lengths are \[4, 0\] for ids \(2, 4\)"),
+        (units(4), {"lengths": torch.tensor([3, 2])}, r"the longest text has 3 units, .*; cut them to \(2, 3\)"),
+    ],
+)
+def test_ids_and_lengths_that_do_not_fit_are_refused(given: Tensor, named: dict[str, Tensor], message: str) -> None:
+    with pytest.raises(PositionError, match=message):
+        model("rotary")(given, **named)
+
+
+def test_what_goes_not_together_is_said() -> None:
+    net = model("rotary")
+    with pytest.raises(PositionError, match="lengths go with positions that are made here"):
+        net(units(4), places(net, 4), lengths=torch.tensor([4, 3]))
+    _, memory = net(units(4))
+    with pytest.raises(PositionError, match="lengths say where texts end, and a memory goes on with them"):
+        net(units(4), None, memory, torch.tensor([4, 3]))
+
+
+def test_a_model_that_needs_more_than_order_says_what_to_give() -> None:
+    net = model("zhu-sum")
+    with pytest.raises(PositionError, match=r"cannot be made: .*; give positions = structpe.encode\(structures"):
+        net(units(4))
+
+
+@pytest.mark.parametrize("size", [0, -3])
+def test_a_vocabulary_has_units(size: int) -> None:
+    with pytest.raises(ConfigError, match=rf"the vocabulary has {size} units; give 1 or more"):
+        LanguageModel(LayerConfig(DIMS, 32), size, build("rotary", DIMS))

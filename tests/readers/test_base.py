@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -246,3 +247,67 @@ def test_a_line_without_an_end_is_refused(write, monkeypatch, name):
 
 def test_ids_that_several_items_have_are_told(write):
     assert read(write("a.amr", "# ::id x\n(a / b)\n\n# ::id x\n(c / d)\n\n# ::id y\n(e / f)")).duplicates == ["x"]
+
+
+def test_several_paths_are_read_one_after_another(write):
+    one, two = write("a.tokens", "a b\n"), write("b.amr", "(a / alpha)\n\n(c / gamma)\n")
+    found = read([one, str(two)])
+    assert len(found) == 1 + len(read(two))
+    assert [item.id for item in read((two, one))][-1] == read(one)[0].id
+    assert [item.structure.nodes for item in stream([one, one])] == [("a", "b")] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "there is no path to read; give a file, a folder, or a list of these"),
+        ("", "the path is empty; give a file or a folder"),
+        (None, r"read takes the path of a file or folder, or a list of paths; given is None \(NoneType\)"),
+        (3, r"given is 3 \(int\)"),
+        (b"a.amr", r"given is b'a.amr' \(bytes\)"),
+        (["a.amr", None], r"given is None \(NoneType\)"),
+    ],
+)
+def test_what_is_no_path_is_said(given, message):
+    with pytest.raises(ReadError, match=message):
+        read(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value", "message"),
+    [
+        ("table", "threshold", "high", r"option 'threshold' of reader 'table' takes a number; given is 'high' \(str\)"),
+        ("table", "bins", None, r"'bins' of reader 'table' takes a whole number; given is None \(NoneType\)"),
+        ("table", "bins", True, r"takes a whole number; given is True \(bool\)"),
+        ("table", "columns", 3, r"takes a list of text or nothing \(null\); given is 3 \(int\)"),
+        ("triples", "columns", ["h"], r"takes text; given is \['h'\] \(list\)"),
+        ("agenda", "title", "drop", r"takes true or false; given is 'drop' \(str\)"),
+        ("webnlg", "lang", 3, r"takes text or nothing \(null\); given is 3 \(int\)"),
+    ],
+)
+def test_options_of_another_type_are_refused_before_a_file_is_opened(write, name, option, value, message):
+    file = write("a.xml" if name == "webnlg" else "a.tsv", "x")
+    with pytest.raises(ReadError, match=message):
+        read(file, name, **{option: value})
+
+
+def test_no_option_of_a_reader_takes_what_it_cannot_use(write):
+    """Whatever is given, the answer is an error of ours or a reading, never one of Python's."""
+    file = write("a.txt", "x\n")
+    for name, known in READERS.items():
+        for option in known.options:
+            for value in (3, -1, None, True, "nonsense", [1, "a"], {"a": 1}, 1.5, ""):
+                with contextlib.suppress(StructPEError):
+                    read(file, name, **{option: value})
+
+
+def test_a_reader_without_annotations_takes_any_value(write):
+    def bare(file, size=3):
+        yield Item(path(["w"] * size))
+
+    list(READERS)
+    READERS.add("bare-of-a-test", READERS["tokens"].__class__("bare-of-a-test", (), "Bare.", bare))
+    try:
+        assert read(write("a.txt", "x"), "bare-of-a-test", size=2)[0].structure.size == 2
+    finally:
+        READERS.forget("bare-of-a-test")

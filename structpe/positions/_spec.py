@@ -1,0 +1,85 @@
+"""The row of Table 1 of a position model, and what a class has that has none yet."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Literal
+
+from structpe.errors import PositionError
+
+__all__ = ["Cells", "NoSpec", "Spec", "spec_of"]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a row of Table 1.
+
+    Attributes:
+        reference: reference point: absolute, relative or both.
+        injection: added to the input (APE), to the attention (MAM), both, or neither.
+        learnable: whether numbers are learned from data.
+        recurring: whether the information enters at each layer anew.
+        unbound: whether inputs longer than any fixed length are told apart.
+        params: number of parameters, as a formula.
+    """
+
+    reference: Literal["A", "R", "B"]
+    injection: Literal["APE", "MAM", "both", "-"]
+    learnable: bool
+    recurring: bool
+    unbound: bool
+    params: str
+
+    def __post_init__(self) -> None:
+        _one_of("the reference", self.reference, ("A", "R", "B"))
+        _one_of("the injection", self.injection, ("APE", "MAM", "both", "-"))
+
+
+def _one_of(what: str, given: object, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise PositionError(f"{what} of a Spec is {given!r}; give one of {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The row of Table 1 of a position model: what it claims, all of it measured by the tests.
+
+    Attributes:
+        cite: BibTeX key: the name of a file in ``structpe/references``.
+        structure: what it was made for: sequence, grid, tree or graph.
+        cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
+        table1: the survey's printed cells, None where the survey has no such row.
+        note: why the two differ, where they do.
+    """
+
+    cite: str
+    structure: Literal["sequence", "grid", "tree", "graph"]
+    cells: Cells
+    table1: Cells | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        _one_of("the structure", self.structure, ("sequence", "grid", "tree", "graph"))
+
+
+def spec_of(model: type) -> Spec | None:
+    """The row of Table 1 of a class; None where it has none yet."""
+    found = inspect.getattr_static(model, "spec")
+    return found if isinstance(found, Spec) else None
+
+
+class NoSpec:
+    """What a class has in place of a ``Spec`` until it says one: an error where one is needed, and no sooner."""
+
+    def __get__(self, model: object, cls: type) -> Spec:
+        text = (
+            f"{cls.__name__} has no Spec, its row of Table 1, which is needed here; add to the class: spec = Spec(cite, "
+            f"structure, Cells(reference, injection, learnable, recurring, unbound, params))"
+        )
+        # Of a class an AttributeError too, which help() and others that go through all attributes expect.
+        raise PositionError(text) if model is not None else _MissingSpec(text)
+
+
+class _MissingSpec(PositionError, AttributeError):
+    """A class without a row of Table 1."""
