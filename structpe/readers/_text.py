@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from structpe.errors import ReadError
+from structpe.readers._kinds import HEAD, check_text
 from structpe.structure import Ids
 
-__all__ = ["LIMIT", "blocks", "lines", "shown", "spans", "too_long"]
+__all__ = ["LIMIT", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
 
 LONGEST = 80
 LIMIT = 1 << 26
@@ -23,19 +24,24 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file without their ends, numbered from 1. Only a line feed ends a line, as in an editor.
 
     Raises:
-        ReadError: a line is not UTF-8, or longer than 64 MiB.
+        ReadError: the file is none of text, or a line is not UTF-8 or longer than 64 MiB.
     """
     with path.open("rb") as file:
+        check_text(file.peek(HEAD)[:HEAD])
         for number, raw in enumerate(iter(partial(file.readline, LIMIT + 1), b""), 1):
             if len(raw) > LIMIT:
                 raise too_long("the line").at(f"line {number}")
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                found = f"byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8"
-                remedy = "convert the file first, for example: iconv -f LATIN1 -t UTF-8"
-                raise ReadError(f"{found}; {remedy}").at(f"line {number}") from None
+                raise not_utf8(raw, error.start).at(f"line {number}") from None
             yield number, line.rstrip("\r\n")
+
+
+def not_utf8(line: bytes, place: int) -> ReadError:
+    """The error for a byte of a line."""
+    found = f"byte 0x{line[place]:02x} at column {place + 1} is not UTF-8"
+    return ReadError(f"{found}; convert the file first, for example: iconv -f LATIN1 -t UTF-8")
 
 
 def too_long(what: str) -> ReadError:

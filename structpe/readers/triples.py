@@ -50,9 +50,7 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
 
 
 @reader("triples", ".tsv", also=".txt")
-def tsv(
-    path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None
-) -> Iterator[Outcome]:
+def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Outcome]:
     """Subject, relation and object apart by tabs, a fact per line: the whole file is one graph.
 
     So are WN18RR, UMLS and Nations published (``reader="triples"``, as their names end in ``.txt``), the last with
@@ -110,7 +108,9 @@ def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:
             table = known[kind]
             if table is not None and part not in table:
                 raise _unknown(kind, part, table, _other_order(given, known, columns)).at(f"line {number}")
-        facts.append([_named(part, None if names is None else known[kind]) for part, kind in zip(fact, ROLES, strict=True)])
+        facts.append(
+            [_named(part, None if names is None else known[kind]) for part, kind in zip(fact, ROLES, strict=True)]
+        )
     return facts
 
 
