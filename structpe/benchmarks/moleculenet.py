@@ -14,8 +14,9 @@ from structpe.benchmarks._files import indices, needed
 from structpe.benchmarks._scaffolds import scaffold_split
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError
+from structpe.errors import ReadError, listed
 from structpe.readers import Reading, read
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 
 __all__ = ["molhiv_rebuilt"]
@@ -139,12 +140,12 @@ def _other_columns(cells: Mapping[str, str], table: Table) -> tuple[str, ...]:
 
 def _value(cells: Mapping[str, str], column: str, where: str) -> float:
     if column not in cells:
-        raise ReadError(f"there is no column {column!r}; the table has {', '.join(map(repr, cells))}").at(where)
+        raise ReadError(f"there is no column {column!r}; the table has {listed(map(repr, cells))}").at(where)
     text = cells[column].strip()
     value = _number(text) if text else None
     if text and value is None:
         raise ReadError(
-            f"{text!r} in column {column!r} is no finite number; correct it, or leave the cell empty if it is not known"
+            f"{shown(text)} in column {column!r} is no finite number; correct it, or leave the cell empty if it is not known"
         ).at(where)
     return math.nan if value is None else value
 

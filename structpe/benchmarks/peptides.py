@@ -14,7 +14,8 @@ import numpy as np
 from structpe.benchmarks._files import arrays, needed
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError, StructPEError
+from structpe.errors import ReadError, StructPEError, listed
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.structure import Structure
 
@@ -59,7 +60,7 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         with gzip.open(needed(file), "rt", encoding="utf-8", newline="") as text:
             rows = csv.DictReader(text, strict=True)
             if lacking := [name for name in ("smiles", "labels") if name not in (rows.fieldnames or ())]:
-                known = ", ".join(map(repr, rows.fieldnames or ())) or "none"
+                known = listed(map(repr, rows.fieldnames or ()))
                 raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(str(file))
             for row in rows:
                 if None in row or None in row.values():
@@ -77,7 +78,7 @@ def _labels(text: str) -> list[int]:
     except json.JSONDecodeError:
         labels = None
     if not isinstance(labels, list) or len(labels) != LABELS or any(label not in (0, 1) for label in labels):
-        raise ReadError(f"the labels are {text!r}; a list of {LABELS} numbers 0 or 1 is needed")
+        raise ReadError(f"the labels are {shown(text)}; a list of {LABELS} numbers 0 or 1 is needed")
     return labels
 
 

@@ -13,7 +13,7 @@ from structpe.benchmarks._files import indices
 from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Numbers
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, listed
 from structpe.structure import Ids, Structure
 
 __all__ = ["citeseer", "cora", "pubmed"]
@@ -115,7 +115,7 @@ def _drawn(subjects: Ids, seed: int) -> Split:
     if min(map(len, each)) < EACH or len(rest) < VALID + TEST:
         raise ConfigError(
             f"a drawn split takes {EACH} papers of each subject, then {VALID} and {TEST}; there are "
-            f"{', '.join(str(len(papers)) for papers in each)} of the subjects; leave out drawn, for the public split"
+            f"{listed(len(papers) for papers in each)} of the subjects; leave out drawn, for the public split"
         )
     return Split(np.concatenate([papers[:EACH] for papers in each]), rest[:VALID], rest[VALID : VALID + TEST])
 

@@ -15,6 +15,7 @@ from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ConfigError, ReadError
 from structpe.readers import Item, read
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 from structpe.registry import unknown
 
@@ -107,7 +108,7 @@ def _number(item: Item, column: str) -> float:
     except ValueError:
         value = float("inf")
     if np.isinf(value):
-        raise ReadError(f"{text!r} in column {column!r} is no number; correct it, or leave the cell empty").at(
+        raise ReadError(f"{shown(text)} in column {column!r} is no number; correct it, or leave the cell empty").at(
             item.structure.name
         )
     return value
@@ -130,7 +131,7 @@ def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
     for number, item in enumerate(items):
         said = _said(item.metadata, column)
         if said not in Split._fields:
-            raise ReadError(f"{said!r} in column {column!r} is no part of a split; give train, valid or test").at(
+            raise ReadError(f"{shown(said)} in column {column!r} is no part of a split; give train, valid or test").at(
                 item.structure.name
             )
         if said == part:

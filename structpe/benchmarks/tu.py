@@ -11,7 +11,7 @@ import numpy as np
 from structpe.benchmarks._files import indices, lines
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError
+from structpe.errors import ReadError, listed
 from structpe.structure import Ids, Structure
 
 __all__ = ["tu"]
@@ -94,7 +94,7 @@ def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target:
         if len(row) < 2 or len(row) != 2 + row[1]:
             raise _error(file, place, f"node {node} of {size} needs a line 'tag degree neighbours'")
         if any(not 0 <= other < size for other in row[2:]):
-            raise _error(file, place, f"neighbours {row[2:]} are not all nodes 0..{size - 1}")
+            raise _error(file, place, f"neighbours {listed(row[2:])} are not all nodes 0..{size - 1}")
         tags[node] = row[0]
         ends.extend((node, other) if node < other else (other, node) for other in row[2:])
     # An edge stands in the lines of both its ends.

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, overload
 from structpe.errors import ReadError, StructPEError, StructureError
 from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._progress import Meter
+from structpe.readers._text import shown
 from structpe.registry import Registry
 from structpe.structure import Structure
 
@@ -234,7 +235,7 @@ def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:
 
 
 def _place(id: str, line: int) -> list[str]:
-    return ([repr(id)] if id else []) + ([f"line {line}"] if line else [])
+    return ([shown(id)] if id else []) + ([f"line {line}"] if line else [])
 
 
 def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[Outcome]:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structpe.errors import MissingExtra, ReadError
+from structpe.errors import MissingExtra, ReadError, listed
 from structpe.readers._csv import rows
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
 from structpe.readers._text import lines, shown
@@ -101,8 +101,8 @@ def _table(path: Path, column: str, made: Made) -> Iterator[Outcome]:
     found = rows(path)
     _, header = next(found)
     if column not in header:
-        known = ", ".join(map(shown, header))
-        raise ReadError(f"there is no column {column!r}; give column=, one of: {known}").at("line 1")
+        known = listed(map(shown, header))
+        raise ReadError(f"there is no column {shown(column)}; give column=, one of: {known}").at("line 1")
     for number, (line, row) in enumerate(found, 1):
         yield attempt(partial(_row, header, row, column, number, path.name, made), line=line)
 

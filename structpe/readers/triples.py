@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.errors import ReadError, StructureError
+from structpe.errors import LONGEST, ReadError, StructureError
 from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
@@ -35,7 +35,9 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     """
     for place, fact in enumerate(facts, 1):
         if len(fact) != 3 or not all(str(part).strip() for part in fact):
-            message = f"triple {place} is {fact!r}; give (subject, relation, object), three texts that are not empty"
+            message = (
+                f"triple {place} is {_told(fact)}; give (subject, relation, object), three texts that are not empty"
+            )
             raise StructureError(message).at(*([name] if name else []))
     number: dict[str, int] = {}
     edges = [[number.setdefault(entity, len(number)) for entity in (s, o)] for s, _, o in facts]
@@ -47,6 +49,11 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
         root=0 if number else None,
         name=name,
     )
+
+
+def _told(fact: Triple) -> str:
+    text = repr(fact)
+    return text if len(text) <= 3 * LONGEST else f"{text[: 3 * LONGEST]}..."
 
 
 @reader("triples", ".tsv", also=".txt")
