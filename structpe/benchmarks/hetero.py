@@ -87,8 +87,8 @@ def npz(folder: Path, file: str, classes: int | None = None) -> Benchmark:
     """A graph whose nodes are predicted, in the ``.npz`` form of Platonov et al. (2023).
 
     The file holds ``node_features`` (n, k), ``node_labels`` (n,), ``edges`` (e, 2), and ``train_masks``, ``val_masks``
-    and ``test_masks`` (splits, n) of booleans. Two classes are scored by the area under the ROC curve, more by accuracy,
-    as the authors do.
+    and ``test_masks`` (splits, n) of booleans. As the authors do, two classes are scored by the area under the ROC
+    curve, more by accuracy.
 
     Args:
         folder: where the file is.

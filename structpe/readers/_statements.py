@@ -60,8 +60,8 @@ def _terms(
             made = Term("literal", label) if of_node else Term("iri", base + quote(label, safe="!$&'()*+,;=:@~"))
         if made is None:
             raise structure.error(
-                f"the label of {what} {place} is {shown(label)}, which is no term of RDF; read with names='terms', or give "
-                "base='http://example.org/' to make IRIs of labels"
+                f"the label of {what} {place} is {shown(label)}, which is no term of RDF; read with names='terms', or "
+                "give base='http://example.org/' to make IRIs of labels"
             )
         found.append(made)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from structpe.errors import ReadError
 from structpe.readers._kinds import HEAD, check_text
 from structpe.structure import Ids
 
-__all__ = ["LIMIT", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
+__all__ = ["LIMIT", "Block", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
 
 LONGEST = 80
 LIMIT = 1 << 26
@@ -55,8 +56,16 @@ def shown(text: str) -> str:
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
 
 
-def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Runs of lines that are not blank, each with the number of its first.
+class Block(NamedTuple):
+    """A run of lines that are not blank: the number of the first, the lines, and whether a blank line ends it."""
+
+    first: int
+    lines: list[str]
+    ended: bool
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Runs of lines that are not blank.
 
     Raises:
         ReadError: a run is longer than 64 MiB, besides what :func:`lines` raises.
@@ -70,10 +79,10 @@ def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
             if size > LIMIT:
                 raise too_long("the item, up to a blank line,").at(f"line {number - len(block) + 1}")
         elif block:
-            yield number - len(block), block
+            yield Block(number - len(block), block, True)
             block, size = [], 0
     if block:
-        yield number - len(block) + 1, block
+        yield Block(number - len(block) + 1, block, False)
 
 
 def spans(words: Sequence[str], text: str) -> Ids:

@@ -1,4 +1,4 @@
-"""Where Turtle, TriG and N3 end: rdflib takes what a file that was cut off still has, the last statement without its end."""
+"""Where Turtle, TriG and N3 end: of a file that was cut off rdflib takes the last statement without its end."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def parsed(smiles: str, strict: bool = True) -> Any:
         ReadError: the text is no SMILES, or no molecule.
     """
     try:
-        from rdkit import Chem, rdBase
+        from rdkit import rdBase
     except ImportError:
         raise MissingExtra("rdkit", "mol") from None
     if not smiles.strip():

@@ -149,8 +149,8 @@ def _values(label: str, column: NDArray[Any]) -> NDArray[Any]:
         numbers = column.astype(np.float64)
         if len(wrong := np.flatnonzero(~np.isfinite(numbers))):
             raise StructureError(
-                f"column {shown(label)} is {numbers[wrong[0]]} in row {wrong[0]}, and in {len(wrong) - 1} other rows; fill "
-                "or remove these first"
+                f"column {shown(label)} is {numbers[wrong[0]]} in row {wrong[0]}, and in {len(wrong) - 1} other rows; "
+                "fill or remove these first"
             )
         return numbers
     for row, value in enumerate(column.tolist()):

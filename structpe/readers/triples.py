@@ -68,8 +68,8 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
         columns: the order in which head (h, the subject), relation (r) and tail (t, the object) stand; None is
             ``hrt``, and with ``numbered`` ``htr``, the order of OpenKE.
         numbered: whether the first line is the number of facts, and the others are three whole numbers apart by
-            blanks, as OpenKE has it. Where ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each number
-            must be in them.
+            blanks, as OpenKE has it. Where ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each
+            number must be in them.
         names: with ``numbered``, the folder, as seen from that of the file, with ``entity2id.txt`` and
             ``relation2id.txt``, whose first line is a number and whose others are a name, a tab and its number; None
             takes the numbers for names.

@@ -59,7 +59,7 @@ def test_a_file_of_ones_own_has_as_many_classes_as_its_labels(tmp_path):
         load("npz", tmp_path, file="mine.npz", classes=2)
     with pytest.raises(ConfigError, match="classes is 1; give 2 or more, or leave it out"):
         load("npz", tmp_path, file="mine.npz", classes=1)
-    with pytest.raises(ReadError, match="there is no file other.npz in"):
+    with pytest.raises(ReadError, match=r"there is no file other\.npz in"):
         load("npz", tmp_path, file="other.npz")
     np.savez(tmp_path / "mine.npz", **content(node_labels=np.array([0, 10**9, 1, 0])))
     with pytest.raises(ReadError, match=r"node_labels are from 0 to 1000000000; 0..3 are needed"):

@@ -106,7 +106,7 @@ def test_a_valence_that_rdkit_does_not_permit_may_be_kept():
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("text", ["[#119]", "[#200]", "[CH2000000]", "[CH260]", "[C+300]", "C[N-1234]", "CC[CH300:1]"])
+@pytest.mark.parametrize("text", ["[#119]", "[#200]", "[CH2000000]", "[CH260]", "[C+300]", "C[N-1234]", "C[CH300:1]"])
 def test_an_atom_that_rdkit_chokes_on_is_one_bad_item(write, text, strict):
     reading = read(write("a.smi", f"CCO\n{text} two\nCC\n"), on_error="skip", strict=strict)
     assert [item.structure.size for item in reading] == [3, 2]
@@ -117,7 +117,7 @@ def test_an_atom_that_rdkit_chokes_on_is_one_bad_item(write, text, strict):
 
 
 def test_a_text_that_is_no_text_is_no_molecule():
-    with pytest.raises(ReadError, match="is not a molecule that RDKit can read: UnicodeEncodeError: "):
+    with pytest.raises(ReadError, match=r"is not a molecule that RDKit can read: UnicodeEncodeError: "):
         molecule("C\ud800")
 
 
@@ -132,7 +132,7 @@ def test_the_error_of_a_valence_says_how_to_go_on(write):
     )
     assert len(read(file, strict=False)) == 3
     assert len(read(file, on_error="skip")) == 2
-    with pytest.raises(ReadError, match="Unkekulized atoms: 0 1 2 3 4; correct or remove it$"):
+    with pytest.raises(ReadError, match=r"Unkekulized atoms: 0 1 2 3 4; correct or remove it$"):
         molecule("c1cccc1")
 
 

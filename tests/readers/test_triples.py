@@ -91,7 +91,10 @@ def test_numbered_facts_get_their_names(write):
         ({"entity2id.txt": "2\na\t0\nb\t2\n"}, "entity2id.txt: line 3: 'b' has the number 2, but the 2 are 0..1; rest"),
         ({"entity2id.txt": "2\na\t0\na\t1\n"}, "entity2id.txt: the numbers 0 and 1 have the same name, 'a'; make them"),
         ({"relation2id.txt": "2\na\t0\n"}, "relation2id.txt: line 1: 2 lines are announced, 1 follow; restore"),
-        ({"t.txt": "1\n0 0 2\n"}, "line 2: relation 2 is not in relation2id.txt, which has 0..0; the numbers fit columns='hrt'"),
+        (
+            {"t.txt": "1\n0 0 2\n"},
+            "line 2: relation 2 is not in relation2id.txt, which has 0..0; the numbers fit columns='hrt'",
+        ),
     ],
 )
 def test_what_is_wrong_with_numbers_is_said(write, files, message):
@@ -116,7 +119,9 @@ def test_another_order_must_fit_the_files_beside_it(write, columns):
         write(name, content)
     path = write("train2id.txt", "2\n1 1 0\n2 1 0\n")
     assert read(path, "triples", numbered=True)[0].structure.relations == ("0", "0")
-    with pytest.raises(ReadError, match=r"relation [12] is not in relation2id.txt, which has 0..0; the numbers fit col"):
+    with pytest.raises(
+        ReadError, match=r"relation [12] is not in relation2id.txt, which has 0..0; the numbers fit col"
+    ):
         read(path, "triples", numbered=True, columns=columns)
 
 
