@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +65,9 @@ def _loaded(file: Path) -> Iterator[Any]:
         # Opened here: NumPy leaves a damaged file open.
         with needed(file).open("rb") as opened:
             yield np.load(opened, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error, OSError) as error:
+    except ReadError:
+        raise
+    except Exception as error:  # of many kinds, by NumPy, zipfile, zlib, and what they call; MemoryError for a size
         raise ReadError(f"no file of arrays ({' '.join(str(error).split())}); bring back the original").at(
             str(file)
         ) from None

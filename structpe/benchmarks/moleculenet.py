@@ -151,8 +151,8 @@ def _value(cells: Mapping[str, str], column: str, where: str) -> float:
     value = _number(text) if text else None
     if text and value is None:
         raise ReadError(
-            f"{shown(text)} in column {shown(column)} is no finite number; correct it, or leave the cell empty if it is "
-            "not known"
+            f"{shown(text)} in column {shown(column)} is no finite number; correct it, or leave the cell empty if "
+            "it is not known"
         ).at(where)
     return math.nan if value is None else value
 

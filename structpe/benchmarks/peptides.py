@@ -75,7 +75,7 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
 def _labels(text: str) -> list[int]:
     try:
         labels = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         labels = None
     if not isinstance(labels, list) or len(labels) != LABELS or any(label not in (0, 1) for label in labels):
         raise ReadError(f"the labels are {shown(text)}; a list of {LABELS} numbers 0 or 1 is needed")
@@ -83,7 +83,10 @@ def _labels(text: str) -> list[int]:
 
 
 def _split(file: Path, count: int) -> Split:
-    split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in arrays(file, "train", "val", "test")))
+    parts = arrays(file, "train", "val", "test")
+    if wrong := [part.dtype for part in parts if part.dtype.kind not in "iu"]:
+        raise ReadError(f"the split has dtype {wrong[0]}; integers are needed, bring back the original").at(str(file))
+    split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in parts))
     if not np.array_equal(np.sort(np.concatenate(split)), np.arange(count)):
         raise ReadError(f"the split does not share out the peptides 0..{count - 1}, each once").at(str(file))
     return split

@@ -24,9 +24,7 @@ KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 
 
 @reader("conllu", ".conllu .conll")
-def conllu(
-    path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True
-) -> Iterator[Outcome]:
+def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Outcome]:
     """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
 
     ``metadata`` has the comments, such as ``sent_id`` and ``text``, and of each node the fields ``lemma``, ``upos``,
