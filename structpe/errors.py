@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -62,6 +62,21 @@ class ConfigError(StructPEError):
 
 class StoreError(StructPEError):
     """A store or checkpoint that is missing, incomplete or made for something else."""
+
+
+FEW, LONGEST = 8, 80
+
+
+def listed(names: Iterable[object], most: int = FEW) -> str:
+    """Names for an error message: the first of them, and how many more there are.
+
+    Args:
+        names: what to name, as it is to be shown; none gives ``none``.
+        most: as many are shown; a text of more than 80 characters is cut.
+    """
+    texts = [str(name) for name in names]
+    first = ", ".join(text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in texts[:most])
+    return f"{first} and {len(texts) - most} more" if len(texts) > most else first or "none"
 
 
 @contextmanager

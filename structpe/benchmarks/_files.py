@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.benchmarks._zips import check_zip
-from structpe.errors import ReadError, StructPEError
+from structpe.errors import ReadError, StructPEError, listed
 from structpe.readers import _text
 from structpe.structure import Ids
 
@@ -43,7 +43,7 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
         if not isinstance(content, np.lib.npyio.NpzFile):
             raise ValueError("it holds one array without a name")
         if lacking := [name for name in names if name not in content.files]:
-            known = ", ".join(content.files)
+            known = listed(content.files)
             raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
         assert content.zip is not None, "it was opened just now"
         check_zip(content.zip, file.stat().st_size)

@@ -52,6 +52,13 @@ def targets_of(raw: Raw, objective: Objective) -> Array:
     labels = np.asarray(raw.labels)
     if labels.ndim != 2 or labels.dtype.kind not in "biuf":
         raise ReadError(f"the labels have shape {labels.shape} and dtype {labels.dtype}; give numbers, (items, tasks)")
+    known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels
+    if objective.kind == "labels" and not np.isin(known, (0, 1)).all():
+        raise ReadError(f"the labels are from {known.min()} to {known.max()}; 0, 1 or NaN are needed").at(raw.name)
+    if objective.kind == "class" and (known != np.floor(known)).any():
+        raise ReadError("the classes are not all whole numbers; give 0, 1, ..., or NaN where none is known").at(
+            raw.name
+        )
     if objective.kind != "class":
         return labels.astype(np.float32)
     return np.where(np.isnan(labels), -1, labels).astype(np.int64)[:, 0]
@@ -94,6 +101,11 @@ def _checked(graph: Any, name: str) -> Mapping[str, Any]:
     edges = graph.get("edge_index") if isinstance(graph, dict) else None
     if not isinstance(edges, np.ndarray) or edges.ndim != 2 or len(edges) != 2:
         raise ReadError("it is no graph: there is no edge_index of shape (2, e); make the data set anew").at(name)
+    if not isinstance(graph.get("num_nodes"), (int, np.integer)):
+        raise ReadError("it has no whole number num_nodes; make the data set anew").at(name)
+    for key in ("node_feat", "edge_feat"):
+        if graph.get(key) is not None and np.ndim(graph[key]) != 2:
+            raise ReadError(f"its {key} has shape {np.shape(graph[key])}; (rows, columns) is needed").at(name)
     return {key: np.asarray(value) if isinstance(value, np.ndarray) else value for key, value in graph.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.benchmarks._files import arrays
+from structpe.benchmarks._packed import check_counts, check_ends, check_list, check_range
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ReadError
@@ -16,7 +18,8 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["exp"]
 
-FOLDS = 10
+FOLDS, KINDS = 10, 2
+NAMES = ("x", "edge_index", "y", "n_nodes", "n_edges")
 
 
 @benchmark("exp")
@@ -31,13 +34,13 @@ def exp(folder: Path) -> Benchmark:
     ``n_nodes``, ``n_edges``.
     """
     file = folder / "EXP_GRAPHSAT.npz"
-    x, index, y, n_nodes, n_edges = arrays(file, "x", "edge_index", "y", "n_nodes", "n_edges")
-    if not len(y) == len(n_nodes) == len(n_edges):
-        counts = f"{len(y)} classes, {len(n_nodes)} numbers of nodes and {len(n_edges)} numbers of edges"
-        raise ReadError(f"{counts} do not fit; bring back the original").at(str(file))
-    nodes, edges = (np.cumsum([0, *counts.tolist()]) for counts in (n_nodes, n_edges))
-    if problem := _problem(y, (len(x), nodes[-1]), (index.shape[-1], edges[-1])):
-        raise ReadError(f"{problem}; bring back the original").at(str(file))
+    packed = dict(zip(NAMES, arrays(file, *NAMES), strict=True))
+    try:
+        _check(packed)
+    except ReadError as error:
+        raise error.at(str(file)) from None
+    nodes, edges = (np.cumsum([0, *packed[name].tolist()]) for name in ("n_nodes", "n_edges"))
+    x, index, y = packed["x"], packed["edge_index"], packed["y"]
     graphs = [
         _graph(f"{file.name}:{i}", x[nodes[i] : nodes[i + 1]], index.T[edges[i] : edges[i + 1]]) for i in range(len(y))
     ]
@@ -46,7 +49,7 @@ def exp(folder: Path) -> Benchmark:
         graphs=graphs,
         targets=y.astype(np.int64),
         splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
-        nodes=Categories((2,)),
+        nodes=Categories((KINDS,)),
         edges=None,
         objective=Objective("graph", "class", 2, "accuracy"),
         note="mean over the ten folds of the authors' code; the two graphs of a pair are always in the same part",
@@ -68,13 +71,22 @@ def _fold(count: int, k: int) -> Split:
     return Split(np.setdiff1d(others, valid), valid, test)
 
 
-def _problem(y: NDArray[Any], nodes: tuple[int, int], edges: tuple[int, int]) -> str:
-    """What is wrong with the arrays; the empty string where nothing is."""
-    for what, (given, promised) in (("nodes", nodes), ("edges", edges)):
-        if given != promised:
-            return f"there are {given} {what}, but the graphs have {promised} in all"
+def _check(packed: Mapping[str, NDArray[Any]]) -> None:
+    """See to it that the arrays fit together, and are of pairs that ten folds can share out.
+
+    Raises:
+        ReadError: they do not, or are not.
+    """
+    y = packed["y"]
+    check_list(packed, "y", "biu", max(y.size, 1), "a class for each graph")
+    check_range(packed, "y", 0, 2)
+    nodes, edges = check_counts(packed, "graph")
+    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_range(packed, "x", 0, KINDS)
+    check_ends(packed, edges, ("edge", "graph", "node"))
+    y = y.astype(np.int64)
     if len(y) < 2 * FOLDS or len(y) % 2 or (y[::2] + y[1::2] != 1).any():
-        return f"the {len(y)} classes are not those of {FOLDS} or more pairs, one graph of each class in each"
+        problem = f"the {len(y)} classes are not those of {FOLDS} or more pairs, one graph of each class in each"
+        raise ReadError(f"{problem}; bring back the original")
     if len(y) // FOLDS % 2 or (len(y) - len(y) // FOLDS) // FOLDS % 2:
-        return f"{len(y)} graphs cannot be shared out into ten folds of whole pairs"
-    return ""
+        raise ReadError(f"{len(y)} graphs cannot be shared out into ten folds of whole pairs; bring back the original")

@@ -14,8 +14,10 @@ from structpe.benchmarks._files import indices, needed
 from structpe.benchmarks._scaffolds import scaffold_split
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError
+from structpe.errors import ReadError, listed
 from structpe.readers import Reading, read
+from structpe.readers._csv import rows
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 
 __all__ = ["molhiv_rebuilt"]
@@ -29,7 +31,7 @@ class Table:
         what: is predicted, for the docs.
         labels: the columns that hold it; none where all do but that of the SMILES.
         kind: numbers or yes-or-no questions.
-        smiles: the column that holds the molecules.
+        smiles: the column that holds the molecules, by the names that it has in the copies of the table.
         strict: whether a valence that RDKit does not permit leaves a molecule out. OGB has as many molecules of hiv
             and tox21 as their tables have rows.
         others: columns that hold neither, where ``labels`` has none.
@@ -38,7 +40,7 @@ class Table:
     what: str
     labels: tuple[str, ...]
     kind: Literal["numbers", "labels"]
-    smiles: str = "smiles"
+    smiles: tuple[str, ...] = ("smiles",)
     strict: bool = True
     others: tuple[str, ...] = ()
 
@@ -48,7 +50,7 @@ TABLES = {
     "freesolv": Table("free energy of hydration", ("expt",), "numbers"),
     "lipo": Table("lipophilicity", ("exp",), "numbers"),
     "bbbp": Table("whether the blood-brain barrier is passed", ("p_np",), "labels"),
-    "bace": Table("whether an enzyme is inhibited", ("Class",), "labels", smiles="mol"),
+    "bace": Table("whether an enzyme is inhibited", ("Class",), "labels", smiles=("mol", "smiles")),
     "tox21": Table("12 toxicities", (), "labels", strict=False, others=("mol_id",)),
     "sider": Table("27 kinds of side effects", (), "labels"),
     "clintox": Table("approval, and toxicity in trials", ("FDA_APPROVED", "CT_TOX"), "labels"),
@@ -66,7 +68,7 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
     Files: ``hiv.csv`` with columns ``smiles`` and ``HIV_active``; ``hiv_scaffold_train.idx``, ``..._valid.idx`` and
     ``..._test.idx`` with row numbers, the first row after the header being 0.
     """
-    reading = _reading(folder, "hiv", skip=False)
+    reading, _ = _reading(folder, "hiv", skip=False)
     files = (folder / f"hiv_scaffold_{part}.idx" for part in Split._fields)
     numbers = Split(*(indices(file, len(reading), "rows") for file in files))
     named = np.sort(np.concatenate(numbers))
@@ -83,8 +85,8 @@ def of_moleculenet(name: str) -> Callable[..., Benchmark]:
     """The loader of one of :data:`TABLES`."""
 
     def load(folder: Path) -> Benchmark:
-        reading = _reading(folder, name, skip=True)
-        texts = [str(item.metadata[TABLES[name].smiles]).strip() for item in reading]
+        reading, column = _reading(folder, name, skip=True)
+        texts = [str(item.metadata[column]).strip() for item in reading]
         split = scaffold_split(texts, TABLES[name].strict)
         note = "the scaffold split is rebuilt by its rule, and was not compared with the official indices"
         if reading.skipped:
@@ -92,9 +94,10 @@ def of_moleculenet(name: str) -> Callable[..., Benchmark]:
             note += f"; {len(reading.skipped)} of {total} rows are no molecules to RDKit and are left out"
         return _benchmark(f"MoleculeNet {name} (rebuilt split)", name, reading, split, note)
 
+    column = "`` or ``".join(TABLES[name].smiles)
     load.__doc__ = f"""MoleculeNet's {name}: {TABLES[name].what}; OGB's features, a scaffold split made by its rule.
 
-    Files: ``{name}.csv``, a column ``{TABLES[name].smiles}`` and those of the labels; an empty cell is not known.
+    Files: ``{name}.csv``, a column ``{column}`` and those of the labels; an empty cell is not known.
     """
     return load
 
@@ -107,7 +110,8 @@ for _name in TABLES:
 def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str) -> Benchmark:
     table = TABLES[name]
     columns = table.labels or _other_columns(reading[0].metadata, table)
-    targets = [[_value(item.metadata, column, item.structure.name) for column in columns] for item in reading]
+    of = _label if table.kind == "labels" else _value
+    targets = [[of(item.metadata, column, item.structure.name) for column in columns] for item in reading]
     metric = "rmse" if table.kind == "numbers" else "rocauc"
     return Benchmark(
         name=title,
@@ -121,32 +125,44 @@ def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str)
     )
 
 
-def _reading(folder: Path, name: str, skip: bool) -> Reading:
+def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
+    """What the reader ``smiles`` reads with the same options, and the column of the molecules."""
     table, file = TABLES[name], needed(folder / f"{name}.csv")
-    return read(
-        file,
-        "smiles",
-        on_error="skip" if skip else "raise",
-        column=table.smiles,
-        features="ogb",
-        strict=table.strict,
-    )
+    try:
+        _, header = next(rows(file))
+    except ReadError as error:
+        raise error.at(str(file)) from None
+    column = next((column for column in table.smiles if column in header), None)
+    if column is None:
+        wanted = " or ".join(map(repr, table.smiles))
+        raise ReadError(f"there is no column {wanted}; the table has {listed(map(shown, header))}").at(str(file))
+    on_error: Literal["raise", "skip"] = "skip" if skip else "raise"
+    return read(file, "smiles", on_error, column=column, features="ogb", strict=table.strict), column
 
 
 def _other_columns(cells: Mapping[str, str], table: Table) -> tuple[str, ...]:
-    return tuple(column for column in cells if column not in ("smiles", table.smiles, *table.others))
+    return tuple(column for column in cells if column not in ("smiles", *table.smiles, *table.others))
 
 
 def _value(cells: Mapping[str, str], column: str, where: str) -> float:
     if column not in cells:
-        raise ReadError(f"there is no column {column!r}; the table has {', '.join(map(repr, cells))}").at(where)
+        raise ReadError(f"there is no column {column!r}; the table has {listed(map(repr, cells))}").at(where)
     text = cells[column].strip()
     value = _number(text) if text else None
     if text and value is None:
         raise ReadError(
-            f"{text!r} in column {column!r} is no finite number; correct it, or leave the cell empty if it is not known"
+            f"{shown(text)} in column {shown(column)} is no finite number; correct it, or leave the cell empty if "
+            "it is not known"
         ).at(where)
     return math.nan if value is None else value
+
+
+def _label(cells: Mapping[str, str], column: str, where: str) -> float:
+    value = _value(cells, column, where)
+    if value not in (0, 1) and not math.isnan(value):
+        told = f"{value:g} in column {shown(column)} is no label; give 0 or 1, or leave the cell empty"
+        raise ReadError(told).at(where)
+    return value
 
 
 def _number(text: str) -> float | None:

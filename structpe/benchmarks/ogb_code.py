@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -102,7 +103,7 @@ def _column(raw: Raw, name: str) -> tuple[str, ...]:
     file = needed(raw.folder / "mapping" / f"{name}idx2{name}.csv.gz")
     try:
         return tuple(pandas.read_csv(file, keep_default_na=False)[name].astype(str))
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
         raise ReadError(f"no table with a column {name!r} ({reason}); fetch it anew").at(str(file)) from None
 

@@ -15,7 +15,7 @@ from structpe.benchmarks._files import arrays, needed
 from structpe.benchmarks._zips import RATIO, SLACK
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError, StructPEError
+from structpe.errors import ReadError, StructPEError, listed
 from structpe.plain import from_json
 from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
@@ -64,7 +64,7 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
         with gzip.open(needed(file), "rt", encoding="utf-8", newline="") as text:
             rows = csv.DictReader(_lines(text, file.stat().st_size * RATIO + SLACK), strict=True)
             if lacking := [name for name in ("smiles", "labels") if name not in (rows.fieldnames or ())]:
-                known = ", ".join(map(repr, rows.fieldnames or ())) or "none"
+                known = listed(map(repr, rows.fieldnames or ()))
                 raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(str(file))
             for row in rows:
                 if None in row or None in row.values():
@@ -102,7 +102,10 @@ def _labels(text: str) -> list[int]:
 
 
 def _split(file: Path, count: int) -> Split:
-    split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in arrays(file, "train", "val", "test")))
+    parts = arrays(file, "train", "val", "test")
+    if wrong := [part.dtype for part in parts if part.dtype.kind not in "iu"]:
+        raise ReadError(f"the split has dtype {wrong[0]}; integers are needed, bring back the original").at(str(file))
+    split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in parts))
     if not np.array_equal(np.sort(np.concatenate(split)), np.arange(count)):
         raise ReadError(f"the split does not share out the peptides 0..{count - 1}, each once").at(str(file))
     return split

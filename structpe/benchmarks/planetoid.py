@@ -13,7 +13,7 @@ from structpe.benchmarks._files import indices
 from structpe.benchmarks._pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Numbers
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, listed
 from structpe.structure import Ids, Structure
 
 __all__ = ["citeseer", "cora", "pubmed"]
@@ -74,8 +74,12 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
     tested = indices(file["test.index"], size, "papers")
     words, tested_words = (pickled_matrix(file[part]).toarray().astype(np.float32) for part in ("allx", "tx"))
     features = _placed(words, tested_words, tested, size, file["tx"])
-    classes = _placed(pickled_array(file["ally"]), pickled_array(file["ty"]), tested, size, file["ty"])
-    trained = len(pickled_array(file["y"]))
+    known, asked = (_subjects(file[part]) for part in ("ally", "ty"))
+    if len(known) != len(words):
+        wrong = f"there are subjects of {len(known)} papers, and the words of {len(words)}"
+        raise ReadError(f"{wrong}; bring back files that belong together").at(str(file["ally"]))
+    classes = _placed(known, asked, tested, size, file["ty"])
+    trained = _trained(file["y"], known)
     if normalise:
         sums = features.sum(axis=1, keepdims=True)
         features = features / np.where(sums, sums, 1)
@@ -115,7 +119,7 @@ def _drawn(subjects: Ids, seed: int) -> Split:
     if min(map(len, each)) < EACH or len(rest) < VALID + TEST:
         raise ConfigError(
             f"a drawn split takes {EACH} papers of each subject, then {VALID} and {TEST}; there are "
-            f"{', '.join(str(len(papers)) for papers in each)} of the subjects; leave out drawn, for the public split"
+            f"{listed(len(papers) for papers in each)} of the subjects; leave out drawn, for the public split"
         )
     return Split(np.concatenate([papers[:EACH] for papers in each]), rest[:VALID], rest[VALID : VALID + TEST])
 
@@ -134,6 +138,31 @@ def _edges(file: Path) -> tuple[Ids, int]:
     citing = np.repeat(list(lists), [len(others) for others in lists.values()])
     pairs = np.sort(np.stack([citing, np.array(cited, dtype=np.int64)], axis=1), axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0), size
+
+
+def _subjects(file: Path) -> NDArray[Any]:
+    """(n, classes) one 1 in each row.
+
+    Raises:
+        ReadError: the file is missing or damaged, or a row is not so.
+    """
+    rows = pickled_array(file)
+    if rows.ndim != 2 or not np.isin(rows, (0, 1)).all() or (wrong := np.flatnonzero(rows.sum(axis=1) != 1)).size:
+        named = (
+            f"paper {wrong[0]} has not one subject" if rows.ndim == 2 and np.isin(rows, (0, 1)).all() else "none is so"
+        )
+        raise ReadError(f"a 1 in each row is needed, and 0 elsewhere; {named}; bring back the original").at(str(file))
+    return rows
+
+
+def _trained(file: Path, known: NDArray[Any]) -> int:
+    """How many papers are trained on: the first ones, whose subjects are given once more."""
+    again = _subjects(file)
+    if not np.array_equal(again, known[: len(again)]):
+        raise ReadError("the subjects are not those of the first papers of .ally; bring back the original").at(
+            str(file)
+        )
+    return len(again)
 
 
 def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, file: Path) -> NDArray[Any]:

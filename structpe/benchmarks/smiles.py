@@ -14,7 +14,8 @@ from structpe.benchmarks._scaffolds import scaffold_split
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ConfigError, ReadError
-from structpe.readers import Item, read
+from structpe.readers import Item, Reading, read
+from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 from structpe.registry import unknown
 
@@ -37,6 +38,8 @@ def smiles(
     split: str = "random",
     shares: tuple[float, ...] = (0.8, 0.1, 0.1),
     seed: int = 0,
+    strict: bool = True,
+    on_error: Literal["raise", "skip"] = "raise",
 ) -> Benchmark:
     """Molecules of a table of your own, with OGB's features of atoms and bonds; any columns as targets.
 
@@ -50,6 +53,8 @@ def smiles(
         split: ``random``, ``scaffold``, or a column that says ``train``, ``valid`` or ``test``.
         shares: of the molecules to train on, to select by and to report, where the table does not say.
         seed: of the random split.
+        strict: whether a valence that RDKit does not permit is an error, as in the reader ``smiles``.
+        on_error: ``raise`` stops at the first row that is no molecule, ``skip`` leaves such rows out.
 
     Raises:
         ConfigError: an option does not suit the others.
@@ -57,7 +62,7 @@ def smiles(
     """
     table = str(folder / file)
     _check(kind, targets, metric, shares)
-    items = list(read(needed(folder / file), "smiles", column=column, features="ogb"))
+    items = read(needed(folder / file), "smiles", on_error, column=column, features="ogb", strict=strict)
     if not items:
         raise ReadError("the table has no molecule; give one with rows").at(table)
     for name in targets:
@@ -68,12 +73,17 @@ def smiles(
         name=Path(file).stem,
         graphs=[item.structure for item in items],
         targets=values,
-        splits=(_split(items, split, column, shares, seed, table),),
+        splits=(_split(items, split, column, shares, seed, (table, strict)),),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
         objective=Objective("graph", kind, outputs, metric or METRICS_OF[kind][0]),
-        note=f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}",
+        note=(f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}") + _left_out(items),
     )
+
+
+def _left_out(items: Reading) -> str:
+    count = len(items.skipped)
+    return f"; {count} of {len(items) + count} rows are no molecules to RDKit and are left out" if count else ""
 
 
 def _check(kind: Kind, targets: list[str], metric: str | None, shares: Sequence[float]) -> None:
@@ -107,15 +117,19 @@ def _number(item: Item, column: str) -> float:
     except ValueError:
         value = float("inf")
     if np.isinf(value):
-        raise ReadError(f"{text!r} in column {column!r} is no number; correct it, or leave the cell empty").at(
+        raise ReadError(f"{shown(text)} in column {column!r} is no number; correct it, or leave the cell empty").at(
             item.structure.name
         )
     return value
 
 
-def _split(items: Sequence[Item], split: str, column: str, shares: Sequence[float], seed: int, table: str) -> Split:
+def _split(
+    items: Sequence[Item], split: str, column: str, shares: Sequence[float], seed: int, of: tuple[str, bool]
+) -> Split:
+    table, strict = of
     if split == "scaffold":
-        return scaffold_split([str(item.metadata[column]).strip() for item in items], shares=(shares[0], shares[1]))
+        texts = [str(item.metadata[column]).strip() for item in items]
+        return scaffold_split(texts, strict, (shares[0], shares[1]))
     if split == "random":
         ends = np.round(np.cumsum(shares[:2]) * len(items)).astype(np.int64)
         order = np.random.default_rng(seed).permutation(len(items))
@@ -130,7 +144,7 @@ def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
     for number, item in enumerate(items):
         said = _said(item.metadata, column)
         if said not in Split._fields:
-            raise ReadError(f"{said!r} in column {column!r} is no part of a split; give train, valid or test").at(
+            raise ReadError(f"{shown(said)} in column {column!r} is no part of a split; give train, valid or test").at(
                 item.structure.name
             )
         if said == part:

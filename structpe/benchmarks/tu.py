@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from structpe.benchmarks._files import indices, lines
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
-from structpe.errors import ReadError
+from structpe.errors import ReadError, listed
 from structpe.structure import Ids, Structure
 
 __all__ = ["tu"]
@@ -87,25 +88,31 @@ def _graphs(file: Path) -> Iterator[_Graph]:
 
 
 def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target: int) -> _Graph:
-    tags = np.empty(size, dtype=np.int64)
+    tags: list[int] = []
     ends: list[tuple[int, int]] = []
     for node in range(size):
         place, row = next(rows, (0, []))
         if len(row) < 2 or len(row) != 2 + row[1]:
             raise _error(file, place, f"node {node} of {size} needs a line 'tag degree neighbours'")
         if any(not 0 <= other < size for other in row[2:]):
-            raise _error(file, place, f"neighbours {row[2:]} are not all nodes 0..{size - 1}")
-        tags[node] = row[0]
+            raise _error(file, place, f"neighbours [{listed(row[2:])}] are not all nodes 0..{size - 1}")
+        tags.append(row[0])
         ends.extend((node, other) if node < other else (other, node) for other in row[2:])
     # An edge stands in the lines of both its ends.
-    return _Graph(target, tags, np.array(sorted(set(ends)), dtype=np.int64).reshape(-1, 2))
+    if alone := [edge for edge, times in Counter(ends).items() if times != 2 - (edge[0] == edge[1])]:
+        raise _error(
+            file, place, f"the edge {alone[0][0]} - {alone[0][1]} does not stand in the lines of both its ends, once"
+        )
+    return _Graph(target, np.array(tags, dtype=np.int64), np.array(sorted(set(ends)), dtype=np.int64).reshape(-1, 2))
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[int]]]:
     for place, line in lines(file):
         try:
-            yield place, [int(text) for text in line.split()]
-        except ValueError:
+            row = [int(text) for text in line.split()]
+            np.array(row, dtype=np.int64)
+            yield place, row
+        except (ValueError, OverflowError):
             raise _error(file, place, "whole numbers are needed; other features of nodes are not read") from None
 
 
@@ -122,6 +129,9 @@ def _folds(folder: Path, count: int) -> tuple[Split, ...]:
             raise ReadError(
                 f"fold {k + 1} trains by what it tests, or lacks what the next fold tests; bring back the original"
             ).at(str(folder))
+        if len(train) + len(test) != count:
+            named = f"fold {k + 1} names {len(train) + len(test)} of {count} graphs; it must name each once"
+            raise ReadError(f"{named}; bring back the original").at(str(folder))
         folds.append(Split(np.setdiff1d(train, valid), valid, test))
     return tuple(folds)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.benchmarks._files import arrays
+from structpe.benchmarks._packed import check_counts, check_ends, check_list, check_range
 from structpe.benchmarks.base import Benchmark, Objective, Split, benchmark
 from structpe.data.features import Categories
 from structpe.errors import ReadError
@@ -18,9 +19,6 @@ from structpe.structure import Structure
 __all__ = ["zinc_stand_in"]
 
 ATOMS, BONDS = 28, 4  # bond 0 is unused, as in the official files
-LARGEST = 1 << 16
-"""Atoms or bonds of a molecule: no molecule of the set has nearly as many."""
-
 NAMES = ("x", "edge_index", "edge_attr", "y", "n_nodes", "n_edges")
 
 
@@ -70,61 +68,19 @@ def _molecules(file: Path, most: int | None = None) -> tuple[list[Structure], ND
 
 
 def _check(packed: Mapping[str, NDArray[Any]]) -> None:
-    """See to it that the arrays fit together: a wrong count would cut all molecules after it at wrong places.
+    """See to it that the arrays fit together.
 
     Raises:
         ReadError: they do not, or a value is none that there is.
     """
-    count = len(packed["y"]) if packed["y"].ndim else 0
-    _is_list(packed, "y", "iuf", max(count, 1), "a target for each molecule")
-    _within(packed, "y", -np.inf, np.inf)
-    for name, least in (("n_nodes", 1), ("n_edges", 0)):
-        _is_list(packed, name, "iu", count, f"a number for each of {count} molecules")
-        _within(packed, name, least, LARGEST)
-    nodes, edges = (int(packed[name].sum(dtype=np.int64)) for name in ("n_nodes", "n_edges"))
-    _is_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
-    _within(packed, "x", 0, ATOMS)
-    _is_list(packed, "edge_attr", "iu", edges, f"as many as n_edges has together, {edges}")
-    _within(packed, "edge_attr", 1, BONDS)
-    _check_ends(packed, edges)
-
-
-def _check_ends(packed: Mapping[str, NDArray[Any]], count: int) -> None:
-    index, bonds = packed["edge_index"], packed["edge_attr"]
-    if index.dtype.kind not in "iu" or index.shape != (2, count):
-        raise _misfit(f"edge_index has shape {index.shape} and type {index.dtype}; (2, {count}) integers are needed")
-    sizes, molecules = packed["n_nodes"].astype(np.int64), np.arange(len(packed["y"]))
-    of = np.repeat(molecules, packed["n_edges"])
-    outside = np.flatnonzero(((index < 0) | (index >= sizes[of])).any(axis=0))
-    if len(outside):
-        bond = outside[0]
-        raise _misfit(
-            f"bond {bond} is {index[:, bond].tolist()} in molecule {of[bond]}, whose atoms are 0..{sizes[of[bond]] - 1}"
-        )
-    there, back = (np.stack([of, *ends, bonds], axis=1) for ends in (index, index[::-1]))
-    there, back = there[there[:, 1] < there[:, 2]], back[back[:, 1] < back[:, 2]]
-    there, back = (rows[np.lexsort(rows.T)] for rows in (there, back))
-    if 2 * len(there) != count or not np.array_equal(there, back):
-        raise _misfit("a bond does not stand both ways with the same type, or leads to its own atom")
-
-
-def _is_list(packed: Mapping[str, NDArray[Any]], name: str, kinds: str, count: int, needed: str) -> None:
-    values = packed[name]
-    if values.shape != (count,) or values.dtype.kind not in kinds:
-        numbers = "numbers" if "f" in kinds else "integers"
-        raise _misfit(f"{name} has shape {values.shape} and type {values.dtype}; {numbers} are needed, {needed}")
-
-
-def _within(packed: Mapping[str, NDArray[Any]], name: str, least: float, below: float) -> None:
-    values = packed[name]
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= least) & (values < below)))
-    if len(wrong):
-        needed = "a finite number" if below == np.inf else f"{least}..{below - 1}"
-        raise _misfit(f"{name}[{wrong[0]}] is {values[wrong[0]]}; {needed} is needed")
-
-
-def _misfit(message: str) -> ReadError:
-    return ReadError(f"{message}; bring back the original")
+    check_list(packed, "y", "iuf", max(packed["y"].size, 1), "a target for each molecule")
+    check_range(packed, "y", -np.inf, np.inf)
+    nodes, edges = check_counts(packed, "molecule")
+    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_range(packed, "x", 0, ATOMS)
+    check_list(packed, "edge_attr", "iu", edges, f"as many as n_edges has together, {edges}")
+    check_range(packed, "edge_attr", 1, BONDS)
+    check_ends(packed, edges, ("bond", "molecule", "atom"))
 
 
 def _molecule(name: str, atoms: NDArray[Any], edges: NDArray[Any], bonds: NDArray[Any]) -> Structure:

@@ -107,7 +107,7 @@ def _paragraphs(file: Path) -> Iterator[str]:
     if not file.is_file():
         raise ReadError("there is no such file; check the path").at(str(file))
     try:
-        for _, block in blocks(file):
+        for _, block, _ in blocks(file):
             yield "\n".join(block)
     except ReadError as error:
         raise error.at(str(file)) from None

@@ -30,6 +30,7 @@ from structpe.converters._tensors import to_array, to_tensor
 from structpe.converters._texts import as_numbers, as_texts
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.errors import listed
 from structpe.structure import Structure
 
 __all__ = ["from_dgl", "to_dgl"]
@@ -202,7 +203,7 @@ def _chosen(arrays: Mapping[str, NDArray[Any]], wanted: Names, *more: str) -> di
 
 def _check(wanted: Names, known: Sequence[str]) -> None:
     if lacking := [key for key in wanted or () if key not in known]:
-        raise ConversionError(f"features asks for {lacking[0]!r}; the graph has: {', '.join(known) or 'none'}")
+        raise ConversionError(f"features asks for {lacking[0]!r}; the graph has: {listed(known)}")
 
 
 def _said(structure: Structure) -> dict[str, NDArray[Any]]:

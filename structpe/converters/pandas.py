@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.errors import listed
 from structpe.readers.tables import Relation, feature_graph
 from structpe.structure import Structure
 
@@ -34,7 +35,7 @@ def from_pandas(
     """
     known = list(frame.columns)
     if columns is not None and (lacking := [each for each in columns if each not in known]):
-        raise ConversionError(f"there is no column {lacking[0]!r}; columns are: {', '.join(map(str, known))}")
+        raise ConversionError(f"there is no column {lacking[0]!r}; columns are: {listed(known)}")
     places = range(len(known)) if columns is None else [known.index(each) for each in columns]
     values = []
     for place in places:

@@ -26,7 +26,7 @@ from structpe.converters._both_ways import both_ways, one_way
 from structpe.converters._tensors import is_array, to_array, to_tensor
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import MissingExtra, StructureError
+from structpe.errors import MissingExtra, StructureError, listed
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _features(given: dict[str, Any], nodes: int, edges: int, wanted: Names) -> d
     """Arrays of a store with a row per node, or per edge: -1 means that the store has none of these."""
     known = {key: value for key, value in given.items() if is_array(value)}
     if wanted is not None and nodes >= 0 and edges >= 0 and (lacking := [key for key in wanted if key not in known]):
-        has = ", ".join(known) or "none"
+        has = listed(known)
         raise ConversionError(f"features asks for {lacking[0]!r}; attributes of this graph that are tensors: {has}")
     found = {}
     for key, value in known.items():

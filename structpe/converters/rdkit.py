@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import StructureError
+from structpe.errors import StructureError, listed
 from structpe.readers._molecules import as_molecule
 from structpe.readers.smiles import Kind, of_molecule
 from structpe.structure import Structure
@@ -44,8 +44,8 @@ def from_rdkit(mol: Any, features: Kind = "none", conformer: int | None = None) 
         return structure
     known = [each.GetId() for each in mol.GetConformers()]
     if conformer not in known:
-        listed = ", ".join(map(str, known)) or "none; AllChem.EmbedMolecule(mol) of RDKit makes one"
-        raise ConversionError(f"the molecule has no conformer {conformer}; it has: {listed}")
+        has = listed(known) if known else "none; AllChem.EmbedMolecule(mol) of RDKit makes one"
+        raise ConversionError(f"the molecule has no conformer {conformer}; it has: {has}")
     places = np.array(mol.GetConformer(conformer).GetPositions(), dtype=np.float64)
     return replace(structure, features={**structure.features, "pos": places})
 

@@ -22,7 +22,7 @@ from structpe.corpora.makers import MAKERS
 from structpe.corpora.records import record, recorded, results
 from structpe.corpora.sources import Source
 from structpe.corpora.unpack import unpack, unpack_gz
-from structpe.errors import ConfigError
+from structpe.errors import ConfigError, listed
 from structpe.files import whole_file
 
 __all__ = ["Hooks", "find", "get"]
@@ -117,8 +117,7 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
 def _chosen(card: Card, parts: Sequence[str]) -> list[File]:
     known = [*card.parts, *(file.name for file in card.files)]
     if wrong := [part for part in parts if part not in known]:
-        few = [*known[:10], *([f"and {len(known) - 10} more"] if known[10:] else [])]
-        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {', '.join(few)}")
+        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {listed(known)}")
     return [file for file in card.files if not parts or file.part in parts or file.name in parts]
 
 
@@ -323,7 +322,7 @@ def _as_npz(given: Path, place: Path) -> None:
 
 def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, folder: Path) -> str:
     """What is missing, and what can be done."""
-    names = ", ".join(file.name for file in lacking[:5]) + (f" and {len(lacking) - 5} more" if lacking[5:] else "")
+    names = listed((file.name for file in lacking), 5)
     if source is not None:
         return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
     why = f"{card.name} cannot be fetched: {names} can be had nowhere public"

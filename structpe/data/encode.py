@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
 from structpe.encodings._guards import check_key
+from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
 from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure

@@ -27,7 +27,7 @@ from structpe import __version__
 from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
-from structpe.errors import EncodingError, StoreError, undamaged
+from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import alone, finish, naming, sealed, sha256_of, unsealed
 from structpe.positions.base import Positions
 from structpe.structure import Structure
@@ -167,7 +167,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
     if lacking := [e for e in asked if e not in stored]:
         raise StoreError(
-            f"{path} was not encoded by {', '.join(map(repr, lacking))}; it was by: {', '.join(map(repr, stored))}; "
+            f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "
             "ask for these, or encode again"
         )
     return Store(path, index, {encoding: stored[encoding] for encoding in asked})

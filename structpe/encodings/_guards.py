@@ -90,7 +90,7 @@ def within(encoding: Encoding, structure: Structure, encoded: Any) -> Any:
         EncodingError: one does not.
     """
     index = encoded.index
-    if index is not None and index.size and not (0 <= index.min() and index.max() < len(encoded.values)):
+    if index is not None and index.size and not (index.min() >= 0 and index.max() < len(encoded.values)):
         wrong = int(index.max()) if index.max() >= len(encoded.values) else int(index.min())
         raise encoding.error(
             structure, f"the index names value {wrong}, and there are {len(encoded.values)} values, from 0 on"

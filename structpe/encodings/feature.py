@@ -8,6 +8,7 @@ import numpy as np
 
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding, check_key
+from structpe.errors import listed
 from structpe.structure import Structure
 
 __all__ = ["Feature"]
@@ -40,7 +41,7 @@ class Feature(Encoding, name="feature"):
             # Marks and small integers may number the rows of a table, which only int64 does in PyTorch.
             return Encoded(of_units(structure, given if given.dtype.kind == "f" else given.astype(np.int64)))
         if self.missing is None:
-            known = ", ".join(sorted(structure.features)) or "none"
+            known = listed(sorted(structure.features))
             raise self.error(
                 structure,
                 f"the structure has no feature {self.key!r}, it has: {known}; give it one with "

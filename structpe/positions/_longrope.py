@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from structpe.errors import PositionError
+from structpe.errors import PositionError, listed
 from structpe.positions.base import Dims
 
 __all__ = ["factors_of", "sharper"]
@@ -25,7 +25,7 @@ def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -
     if len(given) != pairs or min(given) <= 0:
         raise PositionError(
             f"position model {model!r} takes a positive factor for each of the {pairs} pairs of channels of a head; "
-            f"given are {len(given)}: {', '.join(map(str, given))}"
+            f"given are {len(given)}: {listed(given)}"
         )
     return torch.tensor(given, dtype=torch.float64)
 

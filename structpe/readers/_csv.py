@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from structpe.errors import ReadError
-from structpe.readers._text import lines
+from structpe.errors import ReadError, listed
+from structpe.readers._text import lines, shown
 
 __all__ = ["rows"]
+
+
+def _check_header(names: list[str]) -> None:
+    """A column of a name that another has could not be asked for, and would be lost."""
+    if twice := [name for name, times in Counter(names).items() if times > 1 and name.strip()]:
+        raise ReadError(f"{listed(map(shown, twice))} stands more than once in the header; rename the columns").at(
+            "line 1"
+        )
 
 
 def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The rows that hold something, each with the line that it begins in; the first is the header.
 
     Raises:
-        ReadError: not UTF-8, quotes that do not match, an empty file, or a delimiter that is not one character.
+        ReadError: not UTF-8, quotes that do not match, an empty file, two columns of one name, or a delimiter that is
+            not one character.
     """
     try:
         reader = csv.reader((line + "\n" for _, line in lines(path)), delimiter=delimiter, strict=True)
@@ -33,6 +43,8 @@ def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
             raise ReadError("the file is empty; the first line of a CSV file names its columns")
         if row is None:
             return
+        if first:
+            _check_header(row)
         if row:
             yield line, row
         first = False

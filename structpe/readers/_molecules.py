@@ -8,6 +8,7 @@ import numpy as np
 
 from structpe.errors import MissingExtra
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
+from structpe.readers._text import shown
 from structpe.structure import Ids, Structure
 
 __all__ = ["as_molecule"]
@@ -51,13 +52,16 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
     try:
         draft.UpdatePropertyCache(strict=False)
         Chem.SanitizeMol(draft, Chem.SANITIZE_ALL if strict else Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
-    except ValueError as error:  # all of RDKit's, which are of kinds of their own, are such
+        if bonds is not None:
+            _set_stereo(structure, draft, bonds[:, 1])
+        Chem.AssignStereochemistry(draft, cleanIt=True, force=True)
+    except ValueError as error:  # those of RDKit about molecules, which are of kinds of their own, are such
         raise structure.error(f"this is no molecule: {str(error).strip()}; correct it, or give strict=False") from None
+    except RuntimeError as error:  # where a check inside of RDKit fails
+        reason = shown(" ".join(str(error).split()))
+        raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
         del quiet
-    if bonds is not None:
-        _set_stereo(structure, draft, bonds[:, 1])
-    Chem.AssignStereochemistry(draft, cleanIt=True, force=True)
     return draft.GetMol()
 
 

@@ -17,6 +17,8 @@ __all__ = ["TOO_DEEP", "Piece", "first_aligned", "graphs", "parse", "split", "un
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """What matters to find the end of a graph: strings and comments may hold brackets that are none."""
 
+ANNOUNCED = re.compile(r"\s*#\s*(?::|\Z)")
+"""A comment with ``::``, which belongs to a graph, or what is left of one that was cut off."""
 DIGITS = 9
 """As many digits has the number of a token at most."""
 
@@ -47,7 +49,7 @@ def graphs(path: Path) -> Iterator[Piece]:
     """
     pending: list[str] = []
     start, size = 1, 0
-    for first, block in blocks(path):
+    for first, block, _ in blocks(path):
         # Comments that a blank line parts from their graph still belong to it; the gap keeps the lines' numbers right.
         start = start if pending else first
         size += first - start - len(pending) + sum(map(len, block))
@@ -58,6 +60,9 @@ def graphs(path: Path) -> Iterator[Piece]:
         if not all(line.lstrip().startswith("#") for line in block):
             yield from split("\n".join(pending), start)
             pending, size = [], 0
+    if any(ANNOUNCED.match(line) for line in pending):
+        wrong = "the comments of a graph end the file, and no graph follows; the file is cut off, bring back the whole"
+        yield Piece(start, "\n".join(pending), ReadError(wrong))
 
 
 def split(text: str, first: int = 1) -> Iterator[Piece]:

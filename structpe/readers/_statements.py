@@ -10,6 +10,7 @@ from urllib.parse import quote
 import numpy as np
 
 from structpe.readers._ntriples import Term, term
+from structpe.readers._text import shown
 from structpe.structure import Structure
 
 __all__ = ["statements"]
@@ -59,8 +60,8 @@ def _terms(
             made = Term("literal", label) if of_node else Term("iri", base + quote(label, safe="!$&'()*+,;=:@~"))
         if made is None:
             raise structure.error(
-                f"the label of {what} {place} is {label!r}, which is no term of RDF; read with names='terms', or give "
-                "base='http://example.org/' to make IRIs of labels"
+                f"the label of {what} {place} is {shown(label)}, which is no term of RDF; read with names='terms', or "
+                "give base='http://example.org/' to make IRIs of labels"
             )
         found.append(made)
     return found

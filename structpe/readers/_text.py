@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from structpe.errors import ReadError
+from structpe.readers._kinds import HEAD, check_text
 from structpe.structure import Ids
 
-__all__ = ["LIMIT", "blocks", "lines", "shown", "spans", "too_long"]
+__all__ = ["LIMIT", "Block", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
 
 LONGEST = 80
 LIMIT = 1 << 26
@@ -23,19 +25,24 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file without their ends, numbered from 1. Only a line feed ends a line, as in an editor.
 
     Raises:
-        ReadError: a line is not UTF-8, or longer than 64 MiB.
+        ReadError: the file is none of text, or a line is not UTF-8 or longer than 64 MiB.
     """
     with path.open("rb") as file:
+        check_text(file.peek(HEAD)[:HEAD])
         for number, raw in enumerate(iter(partial(file.readline, LIMIT + 1), b""), 1):
             if len(raw) > LIMIT:
                 raise too_long("the line").at(f"line {number}")
             try:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
-                found = f"byte 0x{raw[error.start]:02x} at column {error.start + 1} is not UTF-8"
-                remedy = "convert the file first, for example: iconv -f LATIN1 -t UTF-8"
-                raise ReadError(f"{found}; {remedy}").at(f"line {number}") from None
+                raise not_utf8(raw, error.start).at(f"line {number}") from None
             yield number, line.rstrip("\r\n")
+
+
+def not_utf8(line: bytes, place: int) -> ReadError:
+    """The error for a byte of a line."""
+    found = f"byte 0x{line[place]:02x} at column {place + 1} is not UTF-8"
+    return ReadError(f"{found}; convert the file first, for example: iconv -f LATIN1 -t UTF-8")
 
 
 def too_long(what: str) -> ReadError:
@@ -49,8 +56,16 @@ def shown(text: str) -> str:
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
 
 
-def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Runs of lines that are not blank, each with the number of its first.
+class Block(NamedTuple):
+    """A run of lines that are not blank: the number of the first, the lines, and whether a blank line ends it."""
+
+    first: int
+    lines: list[str]
+    ended: bool
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """Runs of lines that are not blank.
 
     Raises:
         ReadError: a run is longer than 64 MiB, besides what :func:`lines` raises.
@@ -64,10 +79,10 @@ def blocks(path: Path) -> Iterator[tuple[int, list[str]]]:
             if size > LIMIT:
                 raise too_long("the item, up to a blank line,").at(f"line {number - len(block) + 1}")
         elif block:
-            yield number - len(block), block
+            yield Block(number - len(block), block, True)
             block, size = [], 0
     if block:
-        yield number - len(block) + 1, block
+        yield Block(number - len(block) + 1, block, False)
 
 
 def spans(words: Sequence[str], text: str) -> Ids:

@@ -13,6 +13,7 @@ from xml.parsers import expat
 
 from structpe.errors import ReadError
 from structpe.readers import _text
+from structpe.readers._kinds import HEAD, check_text
 
 __all__ = ["Element", "elements"]
 
@@ -59,6 +60,7 @@ def elements(path: Path, tag: str) -> Iterator[Element]:
     """
     builder = _Builder(tag)
     with path.open("rb") as file:
+        check_text(file.peek(HEAD)[:HEAD], xml=True)
         last = False
         while not last:
             last = not (chunk := file.read(CHUNK))

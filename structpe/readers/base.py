@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
 from structpe.errors import ReadError, StructPEError, StructureError
+from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._options import check_options, names_of
 from structpe.readers._progress import Meter
+from structpe.readers._text import shown
 from structpe.registry import Registry
 from structpe.structure import Structure
 
@@ -272,7 +274,7 @@ def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:
 
 
 def _place(id: str, line: int) -> list[str]:
-    return ([repr(id)] if id else []) + ([f"line {line}"] if line else [])
+    return ([shown(id)] if id else []) + ([f"line {line}"] if line else [])
 
 
 def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[Outcome]:
@@ -286,7 +288,7 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterato
         yield error.at(str(file))
         return
     except OSError as error:
-        yield ReadError(f"the file cannot be read: {error.strerror}; check its permissions").at(str(file))
+        yield _unreadable(error).at(str(file))
         return
     if not number:
         yield ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}").at(str(file))
@@ -309,10 +311,26 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield file, given or _choose(file)
 
 
+def _check_head(file: Path) -> None:
+    """Whether a file that no suffix tells about can be text at all."""
+    try:
+        with file.open("rb") as opened:
+            check_text(opened.read(HEAD))
+    except ReadError as error:
+        raise error.at(str(file)) from None
+    except OSError as error:
+        raise _unreadable(error).at(str(file)) from None
+
+
+def _unreadable(error: OSError) -> ReadError:
+    return ReadError(f"the file cannot be read: {error.strerror}; check its permissions")
+
+
 def _choose(file: Path) -> Reader:
     claims = [known for known in READERS.values() if file.suffix in known.suffixes]
     if len(claims) == 1:
         return claims[0]
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
+    _check_head(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
     raise ReadError(f"{problem}; say which with reader=, one of {names}").at(str(file))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 
 
 @reader("conllu", ".conllu .conll")
-def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic") -> Iterator[Outcome]:
+def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Outcome]:
     """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
 
     ``metadata`` has the comments, such as ``sent_id`` and ``text``, and of each node the fields ``lemma``, ``upos``,
@@ -40,14 +40,28 @@ def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic") -> Iterato
         graph: ``basic`` makes the tree. ``enhanced`` makes the digraph of DEPS, where a node may have several heads:
             empty nodes are nodes too, which the feature ``is_empty`` marks; ``is_root`` marks those with head 0, the
             first of which is the root; ``metadata`` has ``head`` and ``deprel`` of the tree as the file has them.
+        strict: whether the last sentence, too, must end with a blank line, as CoNLL-U says. Nothing else tells a whole
+            sentence from one that lost its last words: those that are left are often a tree. False keeps such a
+            sentence; its ``metadata`` has ``ended``, which is False.
     """
     if graph not in ("basic", "enhanced"):
         raise ReadError(f"there is no graph {graph!r} in CoNLL-U; give 'basic' or 'enhanced'")
     made = _basic if graph == "basic" else _enhanced
-    for number, (first, block) in enumerate(blocks(path), 1):
+    for number, (first, block, ended) in enumerate(blocks(path), 1):
         ids = [line.partition("=")[2].strip() for line in block if line.startswith("# sent_id")]
         id = ids[0] if ids else str(number)
-        yield attempt(partial(_item, block, first, id, path.name, made), ids[0] if ids else "", first)
+        make = partial(_item, block, first, id, path.name, made)
+        yield attempt(make if ended else partial(_unended, make, strict), ids[0] if ids else "", first)
+
+
+def _unended(make: Callable[[], Item], strict: bool) -> Item:
+    item = make()
+    if strict:
+        raise ReadError(
+            "the file ends without a blank line behind this sentence, as one does that was cut off; bring back the "
+            "whole, or, if the sentence is whole, add the line or give strict=False"
+        )
+    return replace(item, metadata={**item.metadata, "ended": False})
 
 
 def _item(block: Sequence[str], first: int, id: str, file: str, made: Any) -> Item:

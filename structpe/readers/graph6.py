@@ -93,7 +93,7 @@ def _size(codes: NDArray[np.uint8]) -> tuple[int, NDArray[np.uint8]]:
 
 
 def _triangle(size: int, bits: NDArray[np.uint8]) -> Ids | None:
-    if len(bits) != -(-size * (size - 1) // 12) * 6:
+    if len(bits) != -(-size * (size - 1) // 12) * 6 or bits[size * (size - 1) // 2 :].any():
         return None
     places = np.flatnonzero(bits[: size * (size - 1) // 2])
     # Column j begins at place j (j - 1) / 2; the root is exact enough for its neighbours to be right.
@@ -105,7 +105,7 @@ def _triangle(size: int, bits: NDArray[np.uint8]) -> Ids | None:
 
 
 def _matrix(size: int, bits: NDArray[np.uint8]) -> Ids | None:
-    if len(bits) != -(-size * size // 6) * 6:
+    if len(bits) != -(-size * size // 6) * 6 or bits[size * size :].any():
         return None
     return np.stack(np.divmod(np.flatnonzero(bits[: size * size]), size), axis=1)
 
@@ -115,19 +115,25 @@ def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
     width = (size - 1).bit_length() + 1
     steps = bits[: len(bits) // width * width].reshape(-1, width)
     numbers = steps[:, 1:].astype(np.int64) @ (1 << np.arange(width - 1)[::-1]) if len(steps) else np.zeros(0, int)
-    node, edges = 0, []
-    for step, (ahead, number) in enumerate(zip(steps[:, 0].tolist(), numbers.tolist(), strict=True)):
+    node, done, edges = 0, 0, []
+    for ahead, number in zip(steps[:, 0].tolist(), numbers.tolist(), strict=True):
         node += ahead
         if number >= size or node >= size:
-            # Only what fills up the last character may lead out of the graph.
-            if len(bits) - step * width >= BITS:
-                return None
             break
+        done += width
         if number > node:
             node = number
         else:
             edges.append((number, node))
-    return np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return np.array(edges, dtype=np.int64).reshape(-1, 2) if _fills_up(bits[done:], size) else None
+
+
+def _fills_up(bits: NDArray[np.uint8], size: int) -> bool:
+    """Whether bits only fill up the last character: fewer than six, and all 1.
+
+    Of graphs of 2, 4, 8, 16 or 32 nodes the first may be 0, as they could be an edge otherwise.
+    """
+    return len(bits) < BITS and bool(bits[1 if size in (2, 4, 8, 16, 32) else 0 :].all())
 
 
 def _no_graph6(text: str) -> ReadError:

@@ -14,8 +14,10 @@ from xml.parsers import expat
 import numpy as np
 
 from structpe.errors import MissingExtra, ReadError
+from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._ntriples import STRING, Names, Term, statement
 from structpe.readers._text import lines, shown
+from structpe.readers._turtle import check_whole
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
@@ -206,8 +208,9 @@ def _parsed(path: Path) -> Iterable[Statement]:
     except ImportError:
         raise MissingExtra("rdflib", "kg") from None
     content = path.read_bytes()
-    if FORMATS[path.suffix] == "xml":
-        _refuse_declarations(content)
+    xml = FORMATS[path.suffix] == "xml"
+    check_text(content[:HEAD], xml)
+    (_refuse_declarations if xml else check_whole)(content)
     store, seen = _recording()
     graph = rdflib.Dataset(store=store) if path.suffix == ".trig" else rdflib.Graph(store=store)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structpe.errors import MissingExtra, ReadError
+from structpe.errors import MissingExtra, ReadError, listed
 from structpe.readers._csv import rows
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
 from structpe.readers._text import lines, shown
@@ -20,6 +21,9 @@ __all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "SYMBOLS", "molecule", "of_mole
 
 Kind = Literal["none", "ogb"]
 Made = Callable[[str, str], Structure]
+LARGE = re.compile(r"\[[^][]*?(H[0-9]{3,}|[+-][0-9]{3,})[^][]*]")
+"""An atom with more hydrogens or a larger charge than there is: RDKit keeps them in a byte, so 260 would become 4."""
+KEEP = "give strict=False to keep it with the valence it has, or on_error='skip' to leave it out"
 
 
 def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool = True) -> Structure:
@@ -97,8 +101,8 @@ def _table(path: Path, column: str, made: Made) -> Iterator[Outcome]:
     found = rows(path)
     _, header = next(found)
     if column not in header:
-        known = ", ".join(map(shown, header))
-        raise ReadError(f"there is no column {column!r}; give column=, one of: {known}").at("line 1")
+        known = listed(map(shown, header))
+        raise ReadError(f"there is no column {shown(column)}; give column=, one of: {known}").at("line 1")
     for number, (line, row) in enumerate(found, 1):
         yield attempt(partial(_row, header, row, column, number, path.name, made), line=line)
 
@@ -133,23 +137,43 @@ def parsed(smiles: str, strict: bool = True) -> Any:
         ReadError: the text is no SMILES, or no molecule.
     """
     try:
-        from rdkit import Chem, rdBase
+        from rdkit import rdBase
     except ImportError:
         raise MissingExtra("rdkit", "mol") from None
     if not smiles.strip():
         raise ReadError("the SMILES is empty; give one, or remove the line")
+    if wraps := LARGE.search(smiles):
+        problem = f"{shown(wraps[0])} has a number of three digits or more, which RDKit would take for a small one"
+        raise ReadError(f"{shown(smiles)} is not a molecule: {problem}; correct or remove it")
     # What RDKit would print is said in the error instead.
     quiet = rdBase.BlockLogs()
-    found: Any = Chem.MolFromSmiles(smiles)
-    draft: Any = Chem.MolFromSmiles(smiles, sanitize=False) if found is None else None
-    problems = [] if draft is None else list(Chem.DetectChemistryProblems(draft))
-    if problems and not strict and all(problem.GetType() == "AtomValenceException" for problem in problems):
-        found = _with_any_valence(draft)
-    del quiet
+    try:
+        found, reason = _read(smiles, strict)
+    except MemoryError:
+        raise
+    except Exception as error:  # RuntimeError and others, where a check inside of RDKit fails
+        found, reason = None, f"{type(error).__name__}: {shown(' '.join(str(error).split()))}; correct or remove it"
+    finally:
+        del quiet
     if found is not None:
         return found
-    reason = problems[0].Message() if problems else "it does not follow the grammar"
-    raise ReadError(f"{shown(smiles)} is not a molecule that RDKit can read: {reason}; correct or remove it")
+    raise ReadError(f"{shown(smiles)} is not a molecule that RDKit can read: {reason}")
+
+
+def _read(smiles: str, strict: bool) -> tuple[Any, str]:
+    """The molecule; or None, and why there is none and what to do."""
+    from rdkit import Chem
+
+    if (found := Chem.MolFromSmiles(smiles)) is not None:
+        return found, ""
+    if (draft := Chem.MolFromSmiles(smiles, sanitize=False)) is None:
+        return None, "it does not follow the grammar; correct or remove it"
+    problems = list(Chem.DetectChemistryProblems(draft))
+    valence = all(problem.GetType() == "AtomValenceException" for problem in problems)
+    if problems and valence and not strict:
+        return _with_any_valence(draft), ""
+    keep = f", or {KEEP}" if problems and valence else ""
+    return None, f"{problems[0].Message() if problems else 'no reason is given'}; correct or remove it{keep}"
 
 
 def _with_any_valence(draft: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import ReadError, StructureError
+from structpe.errors import ReadError, StructureError, listed
 from structpe.readers._csv import rows
 from structpe.readers._text import shown
 from structpe.readers.base import Item, Outcome, attempt, reader
@@ -101,9 +101,9 @@ def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str
             raise ReadError(wrong).at(f"line {line}")
         for column, place in zip(cells, chosen, strict=True):
             if not row[place].strip():
-                raise ReadError(f"the cell of column {header[place]!r} is empty; fill it, or leave the row out").at(
-                    f"line {line}"
-                )
+                raise ReadError(
+                    f"the cell of column {shown(header[place])} is empty; fill it, or leave the row out"
+                ).at(f"line {line}")
             column.append(row[place].strip())
     names = [header[place] for place in chosen]
     arrays = [_numbers(column) for column in cells]
@@ -112,7 +112,7 @@ def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str
 
 def _place(header: Sequence[str], name: str) -> int:
     if name not in header:
-        raise ReadError(f"there is no column {name!r}; columns are: {', '.join(map(shown, header))}").at("line 1")
+        raise ReadError(f"there is no column {shown(name)}; columns are: {listed(map(shown, header))}").at("line 1")
     return list(header).index(name)
 
 
@@ -136,7 +136,7 @@ def _check_shape(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
     if not names:
         raise StructureError("the table has no column; a graph of columns needs one at least")
     if len(lengths := {len(column) for column in columns}) > 1:
-        raise StructureError(f"columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
+        raise StructureError(f"columns have different lengths: {listed(sorted(lengths))}")
     if min(lengths) < 2:
         raise StructureError(f"the table has {min(lengths)} rows; how columns depend on one another takes 2 or more")
 
@@ -144,19 +144,19 @@ def _check_shape(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
 def _values(label: str, column: NDArray[Any]) -> NDArray[Any]:
     """A column as floats or as texts."""
     if column.ndim != 1:
-        raise StructureError(f"column {label!r} has shape {column.shape}; give one value per row")
+        raise StructureError(f"column {shown(label)} has shape {column.shape}; give one value per row")
     if column.dtype.kind in "biuf":
         numbers = column.astype(np.float64)
         if len(wrong := np.flatnonzero(~np.isfinite(numbers))):
             raise StructureError(
-                f"column {label!r} is {numbers[wrong[0]]} in row {wrong[0]}, and in {len(wrong) - 1} other rows; fill "
-                "or remove these first"
+                f"column {shown(label)} is {numbers[wrong[0]]} in row {wrong[0]}, and in {len(wrong) - 1} other rows; "
+                "fill or remove these first"
             )
         return numbers
     for row, value in enumerate(column.tolist()):
         if not isinstance(value, str):
             raise StructureError(
-                f"column {label!r} holds {value!r} in row {row}; give numbers, truth values or texts, none missing"
+                f"column {shown(label)} holds {value!r} in row {row}; give numbers, truth values or texts, none missing"
             )
     return column.astype(object)
 
@@ -165,11 +165,11 @@ def _correlation(names: Sequence[str], columns: Sequence[NDArray[Any]], relation
     for label, column in zip(names, columns, strict=True):
         if column.dtype.kind != "f":
             raise StructureError(
-                f"column {label!r} holds texts, {shown(column[0])} first, which have no correlation; give "
+                f"column {shown(label)} holds texts, {shown(column[0])} first, which have no correlation; give "
                 "relation='mutual information', make numbers of them, or leave the column out"
             )
         if (column == column[0]).all():
-            raise StructureError(f"column {label!r} has one value, {column[0]}, so no correlation; leave it out")
+            raise StructureError(f"column {shown(label)} has one value, {column[0]}, so no correlation; leave it out")
     if relation == "spearman":
         from scipy.stats import rankdata
 

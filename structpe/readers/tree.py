@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from structpe.errors import StructureError
+from structpe.errors import FEW, StructureError, listed
+from structpe.readers._text import shown
 from structpe.structure import Structure
 
 __all__ = ["tree"]
@@ -62,10 +63,12 @@ def _problem(tokens: list[str], heads: list[int], labels: Sequence[str] | None) 
 def _shape_problem(tokens: list[str], heads: list[int]) -> str:
     roots = [i for i, head in enumerate(heads) if not head]
     if len(roots) > 1:
-        named = ", ".join(_named(tokens, i) for i in roots)
+        named = listed(_named(tokens, i) for i in roots)
         return f"a tree has one root, this one has {len(roots)}: tokens {named}; set the head 0 once"
     if cycle := _cycle(heads):
-        named = " -> ".join(_named(tokens, i) for i in [*cycle, cycle[0]])
+        way = [_named(tokens, i) for i in [*cycle, cycle[0]]]
+        cut = [*way[:FEW], f"({len(way) - FEW - 1} more)", way[-1]] if len(way) > FEW + 2 else way
+        named = " -> ".join(cut)
         lost = "" if roots else ", and no token has head 0, the root's"
         return f"a tree has no cycle, but here is one, each token the dependent of the next: {named}{lost}"
     return ""
@@ -87,4 +90,4 @@ def _cycle(heads: list[int]) -> list[int]:
 
 
 def _named(tokens: list[str], i: int) -> str:
-    return f"{i + 1} ({tokens[i]!r})"
+    return f"{i + 1} ({shown(tokens[i])})"

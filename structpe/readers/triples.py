@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.errors import ReadError, StructureError
+from structpe.errors import LONGEST, ReadError, StructureError
 from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
@@ -35,7 +35,9 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     """
     for place, fact in enumerate(facts, 1):
         if len(fact) != 3 or not all(str(part).strip() for part in fact):
-            message = f"triple {place} is {fact!r}; give (subject, relation, object), three texts that are not empty"
+            message = (
+                f"triple {place} is {_told(fact)}; give (subject, relation, object), three texts that are not empty"
+            )
             raise StructureError(message).at(*([name] if name else []))
     number: dict[str, int] = {}
     edges = [[number.setdefault(entity, len(number)) for entity in (s, o)] for s, _, o in facts]
@@ -49,29 +51,36 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     )
 
 
+def _told(fact: Triple) -> str:
+    text = repr(fact)
+    return text if len(text) <= 3 * LONGEST else f"{text[: 3 * LONGEST]}..."
+
+
 @reader("triples", ".tsv", also=".txt")
-def tsv(path: Path, columns: str = "hrt", numbered: bool = False, names: str | None = None) -> Iterator[Outcome]:
+def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Outcome]:
     """Subject, relation and object apart by tabs, a fact per line: the whole file is one graph.
 
     So are WN18RR, UMLS and Nations published (``reader="triples"``, as their names end in ``.txt``), the last with
-    ``columns="rht"``. OpenKE's form is ``columns="htr", numbered=True, names="."``.
+    ``columns="rht"``. OpenKE's form is ``numbered=True, names="."``.
 
     Args:
         path: a file.
-        columns: the order in which head (h, the subject), relation (r) and tail (t, the object) stand.
+        columns: the order in which head (h, the subject), relation (r) and tail (t, the object) stand; None is
+            ``hrt``, and with ``numbered`` ``htr``, the order of OpenKE.
         numbered: whether the first line is the number of facts, and the others are three whole numbers apart by
-            blanks, as OpenKE has it.
+            blanks, as OpenKE has it. Where ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each
+            number must be in them.
         names: with ``numbered``, the folder, as seen from that of the file, with ``entity2id.txt`` and
             ``relation2id.txt``, whose first line is a number and whose others are a name, a tab and its number; None
             takes the numbers for names.
     """
-    if sorted(columns) != sorted("hrt"):
+    if columns is not None and sorted(columns) != sorted("hrt"):
         raise ReadError(
             f"columns is {columns!r}; give the letters h, r, t (head, relation, tail) in their order, 'hrt'"
         )
     if names is not None and not numbered:
         raise ReadError("names belongs to numbered facts; give numbered=True too, or leave it out")
-    yield attempt(partial(_item, path, columns, numbered, names))
+    yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names))
 
 
 def _item(path: Path, columns: str, numbered: bool, names: str | None) -> Item:
@@ -93,43 +102,86 @@ def _texts(path: Path, columns: str) -> list[list[str]]:
 
 def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:
     """The facts of a file in OpenKE's form, by names where there are any."""
-    known = {kind: _names(path.parent / names / f"{kind}2id.txt") if names is not None else None for kind in KINDS}
+    known = {kind: _known(path, names, kind) for kind in KINDS}
     facts = []
     for number, line in _counted(path):
-        parts = _in_order(line.split(), columns)
-        if len(parts) != 3 or not all(_is_number(part) for part in parts):
+        given = line.split()
+        if len(given) != 3 or not all(_is_number(part) for part in given):
             raise ReadError(f"{shown(line)} is no triple; give three whole numbers, apart by blanks").at(
                 f"line {number}"
             )
-        fact = []
-        for part, kind in zip(parts, ("entity", "relation", "entity"), strict=True):
+        fact = [int(part) for part in _in_order(given, columns)]
+        for part, kind in zip(fact, ROLES, strict=True):
             table = known[kind]
-            if table is not None and int(part) not in table:
-                raise ReadError(f"{kind} {part} is not in {kind}2id.txt; add it there").at(f"line {number}")
-            fact.append(str(int(part)) if table is None else table[int(part)])
-        facts.append(fact)
+            if table is not None and part not in table:
+                raise _unknown(kind, part, table, _other_order(given, known, columns)).at(f"line {number}")
+        facts.append(
+            [_named(part, None if names is None else known[kind]) for part, kind in zip(fact, ROLES, strict=True)]
+        )
     return facts
 
 
 KINDS = ("entity", "relation")
+ROLES = ("entity", "relation", "entity")
+"""What head, relation and tail are."""
+Names = dict[int, str]
 
 
-def _names(path: Path) -> dict[int, str]:
+def _known(path: Path, names: str | None, kind: str) -> Names | None:
+    """The names of all numbers of a kind; None where the file has none beside it, and none are asked for."""
+    file = path.parent / (names or ".") / f"{kind}2id.txt"
+    return _names(file) if names is not None or file.is_file() else None
+
+
+def _named(number: int, table: Names | None) -> str:
+    return str(number) if table is None else table[number]
+
+
+def _unknown(kind: str, number: int, table: Names, other: str) -> ReadError:
+    problem = f"{kind} {number} is not in {kind}2id.txt, which has 0..{len(table) - 1}"
+    remedy = f"the numbers fit columns={other!r}, give that" if other else "restore the files that belong together"
+    return ReadError(f"{problem}; {remedy}")
+
+
+def _other_order(given: list[str], known: dict[str, Names | None], columns: str) -> str:
+    """Another order in which all numbers of a line are known; the empty string where there is none."""
+    for other in ("htr", "hrt", "rht"):
+        fact = [int(part) for part in _in_order(given, other)]
+        tables = [known[kind] for kind in ROLES]
+        if other != columns and all(t is None or part in t for part, t in zip(fact, tables, strict=True)):
+            return other
+    return ""
+
+
+def _names(path: Path) -> Names:
     """The name of each number in a file of names."""
-    found: dict[int, str] = {}
+    found: Names = {}
     try:
-        for number, line in _counted(path):
+        counted = _counted(path)
+        for number, line in counted:
             name, _, text = line.rpartition("\t")
             if not name.strip() or not _is_number(text.strip()):
                 raise ReadError(f"{shown(line)} is no name; give it, a tab and its number").at(f"line {number}")
+            if int(text) >= len(counted):
+                wrong = f"{shown(name)} has the number {int(text)}, but the {len(counted)} are 0..{len(counted) - 1}"
+                raise ReadError(f"{wrong}; restore the file").at(f"line {number}")
             if int(text) in found:
                 raise ReadError(f"the number {int(text)} is given twice, to {shown(name)} too").at(f"line {number}")
             found[int(text)] = name.strip()
+        _check_different(found)
     except ReadError as error:
         raise error.at(path.name) from None
     except FileNotFoundError:
         raise ReadError(f"there is no {path.name} in the folder given as names; give the one that has it") from None
     return found
+
+
+def _check_different(names: Names) -> None:
+    """Entities of one name would be one node."""
+    first: dict[str, int] = {}
+    for number, name in names.items():
+        if (other := first.setdefault(name, number)) != number:
+            raise ReadError(f"the numbers {other} and {number} have the same name, {shown(name)}; make them differ")
 
 
 def _counted(path: Path) -> Numbered:

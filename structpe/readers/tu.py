@@ -62,7 +62,8 @@ def tu(path: Path) -> Iterator[Outcome]:
 
 def _item(found: _Set, number: int, nodes: range, mine: Ids, path: Path) -> Item:
     local = np.sort(found.edges[mine] - nodes.start, axis=1)
-    _, once = np.unique(local, axis=0, return_index=True)
+    _, once, of = np.unique(local, axis=0, return_index=True, return_inverse=True)
+    _check_ways(found, mine, mine[once[of.reshape(-1)]])
     mine, once = mine[np.sort(once)], np.sort(once)
     span = slice(nodes.start, nodes.stop)
     features = {"x": found.node_attributes, "edge_x": found.edge_attributes}
@@ -80,6 +81,16 @@ def _item(found: _Set, number: int, nodes: range, mine: Ids, path: Path) -> Item
     )
     metadata = {key: value[0] if len(value) == 1 else tuple(value) for key, value in metadata.items()}
     return Item(structure, id=str(number + 1), metadata=metadata)
+
+
+def _check_ways(found: _Set, edges: Ids, firsts: Ids) -> None:
+    """An edge that is given again, the other way too, must be the same edge: one alone is kept."""
+    for what, rows in (("label", found.edge_labels), ("attribute", found.edge_attributes)):
+        if rows is not None and len(wrong := np.flatnonzero((rows[edges] != rows[firsts]).any(axis=1))):
+            again, first = int(edges[wrong[0]]) + 1, int(firsts[wrong[0]]) + 1
+            raise ReadError(
+                f"lines {first} and {again} give the same edge with another {what}; an undirected edge has one, mend it"
+            )
 
 
 def _texts(rows: Ids) -> tuple[str, ...]:

@@ -54,7 +54,9 @@ def _item(entry: Element, file: str, comment: str | None, lang: str | None) -> I
     facts = [_fact(each) for each in found]
     if not facts:
         raise ReadError("the entry has no <mtriple> in a <modifiedtripleset>; give it one, or remove it")
-    eid = entry.attributes.get("eid", "")
+    eid, size = entry.attributes.get("eid", ""), entry.attributes.get("size")
+    if size is not None and size.strip() != str(len(facts)):
+        raise ReadError(f"the entry has {len(facts)} triples, but its size is {shown(size)}; mend or restore it")
     lexes = tuple(
         _lex(lex)
         for lex in entry.own("lex")

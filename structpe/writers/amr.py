@@ -11,6 +11,7 @@ import numpy as np
 
 from structpe.errors import MissingExtra
 from structpe.readers._penman import first_aligned, unquoted
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.structure import Structure
 from structpe.writers._walk import Branch, walked
@@ -123,7 +124,7 @@ class _Graph:
         if (SYMBOL.fullmatch(kept) or STRING.fullmatch(kept)) and unquoted(kept) == label:
             return kept
         if "\n" in label or "\r" in label:
-            raise WriteError(f"the label of node {node} is {label!r}; PENMAN holds labels of one line only")
+            raise WriteError(f"the label of node {node} is {shown(label)}; PENMAN holds labels of one line only")
         bare = BARE if self.attribute[node] else SYMBOL
         return label if bare.fullmatch(label) else '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -206,5 +207,7 @@ def _comments(item: Item) -> Iterator[str]:
         said = {**({"id": item.id} if item.id else {}), **({"snt": item.texts[0]} if item.texts else {}), **said}
     for key, value in said.items():
         if not KEY.fullmatch(key) or "::" in f"{key} {value}" or "\n" in value or "\r" in value:
-            raise WriteError(f"{key!r}: {value!r} cannot stand in a comment of PENMAN; take it out of the metadata")
+            raise WriteError(
+                f"{key!r}: {shown(str(value))} cannot stand in a comment of PENMAN; take it out of the metadata"
+            )
         yield f"# ::{key} {value}".rstrip(" ")

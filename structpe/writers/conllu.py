@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from structpe.errors import StructureError
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.structure import Structure
 from structpe.writers.base import WriteError, writer
@@ -147,7 +148,7 @@ def _comments(item: Item) -> Iterator[str]:
         lines += [f"# text = {text}"] if isinstance(text, str) and text else []
     for line in lines:
         if "\n" in line or "\r" in line:
-            raise WriteError(f"{line!r} cannot stand in a comment of CoNLL-U; give a text of one line")
+            raise WriteError(f"{shown(line)} cannot stand in a comment of CoNLL-U; give a text of one line")
         yield line
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from structpe.errors import StructureError
 from structpe.readers._brackets import escaped, unescaped
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.structure import Structure
 from structpe.writers.base import WriteError, writer
@@ -40,9 +41,11 @@ def ptb(item: Item) -> str:
     opening = [""] * structure.size
     for node, label in enumerate(structure.nodes):
         if words[node] and parts[node]:
-            raise WriteError(f"node {node} ({label!r}) is a word by 'is_word', but has parts; a word has none")
+            raise WriteError(f"node {node} ({shown(label)}) is a word by 'is_word', but has parts; a word has none")
         if not words[node] and not parts[node]:
-            raise WriteError(f"node {node} ({label!r}) is a phrase without parts; take it out, or mark it as a word")
+            raise WriteError(
+                f"node {node} ({shown(label)}) is a phrase without parts; take it out, or mark it as a word"
+            )
         category = categories[node] if categories else None if words[node] else label
         opening[node] = _opening(label, category, written[node] if written else None, words[node], node)
     if not opening[root].startswith("("):
@@ -94,7 +97,9 @@ def _word(label: str, written: str | None, node: int) -> str:
     """As it was written, where that still says the same."""
     word = written if written and unescaped(written) == label else escaped(label)
     if not word or UNFIT.search(word) or unescaped(word) != label:
-        raise WriteError(f"the word of node {node} is {label!r}, which brackets cannot hold; give it another label")
+        raise WriteError(
+            f"the word of node {node} is {shown(label)}, which brackets cannot hold; give it another label"
+        )
     return word
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.writers.base import WriteError, writer
 
@@ -31,7 +32,7 @@ def tokens(item: Item) -> str:
     words = [structure.nodes[node] for node in reading]
     for word in words:
         if word.split() != [word]:
-            raise WriteError(f"the token {word!r} is empty or holds white space; tokens are apart by blanks")
+            raise WriteError(f"the token {shown(word)} is empty or holds white space; tokens are apart by blanks")
     text = item.metadata.get("text")
     if isinstance(text, str) and text.split() == words and "\n" not in text and text == text.rstrip("\r"):
         return f"{text}\n"

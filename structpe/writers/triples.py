@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.writers._facts import facts
 from structpe.writers.base import WriteError, writer
@@ -25,5 +26,5 @@ def triples(item: Item) -> str:
 
 def _part(text: str) -> str:
     if not text.strip() or text != text.strip() or any(letter in text for letter in "\t\n\r"):
-        raise WriteError(f"{text!r} cannot stand in a line of triples; give a text without tabs and ends of lines")
+        raise WriteError(f"{shown(text)} cannot stand in a line of triples; give a text without tabs and ends of lines")
     return text

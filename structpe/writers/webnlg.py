@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.structure import Structure
 from structpe.writers._facts import facts
@@ -132,5 +133,5 @@ def _tag(tag: str, attributes: Mapping[str, str]) -> str:
 
 def _allowed(text: str) -> str:
     if found := FORBIDDEN.search(text):
-        raise WriteError(f"{text!r} holds {found[0]!a}, which XML forbids; take the character out")
+        raise WriteError(f"{shown(text)} holds {found[0]!a}, which XML forbids; take the character out")
     return text

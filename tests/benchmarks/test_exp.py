@@ -46,10 +46,36 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"x": np.zeros(599)}, "EXP_GRAPHSAT.npz: there are 599 nodes, but the graphs have 600 in all; bring back"),
-        ({"edge_index": np.zeros((2, 5))}, "there are 5 edges, but the graphs have 600 in all"),
+        (
+            {"x": np.zeros(599, dtype=int)},
+            "EXP_GRAPHSAT.npz: x has shape (599,) and type int64; integers are needed, as many",
+        ),
+        (
+            {"x": np.zeros(600)},
+            "x has shape (600,) and type float64; integers are needed, as many as n_nodes has together, 6",
+        ),
+        ({"x": np.full(600, 2)}, "x[0] is 2; 0..1 is needed"),
+        (
+            {"edge_index": np.zeros((2, 5))},
+            "edge_index has shape (2, 5) and type float64; (2, 600) integers are needed",
+        ),
+        ({"edge_index": np.full((2, 600), 3)}, "edge 0 is [3, 3] in graph 0, whose nodes are 0..2"),
+        (
+            {"edge_index": np.stack([np.zeros(600, int), np.ones(600, int)])},
+            "an edge does not stand both ways, or leads to",
+        ),
         ({"y": np.array([1, 1] * 100)}, "the 200 classes are not those of 10 or more pairs, one graph of each class"),
-        ({"y": np.array([1, 0] * 99)}, "198 classes, 200 numbers of nodes and 200 numbers of edges do not fit"),
+        ({"y": np.array([1, 2] * 100)}, "y[1] is 2; 0..1 is needed"),
+        (
+            {"y": np.array([1.0, 0.0] * 100)},
+            "y has shape (200,) and type float64; integers are needed, a class for each",
+        ),
+        (
+            {"y": np.array([1, 0] * 99)},
+            "n_nodes has shape (200,) and type int16; integers are needed, a number for each of",
+        ),
+        ({"n_nodes": np.full(200, -3)}, "n_nodes[0] is -3; 1..65535 is needed"),
+        ({"n_edges": np.array([3, 3] * 100)}, "an edge does not stand both"),
     ],
 )
 def test_damage_is_named(tmp_path, changed, message):

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from structpe.benchmarks import load
-from structpe.errors import ReadError
+from structpe.benchmarks import BENCHMARKS, load
+from structpe.benchmarks.hetero import PUBLISHED
+from structpe.errors import ConfigError, ReadError
 from tests.corpora import corpus
 
 
@@ -38,21 +39,70 @@ def test_more_classes_are_scored_by_accuracy(tmp_path):
     np.savez(tmp_path / "actor.npz", **content(node_labels=np.array([0, 2, 1, 0])))
     data = load("actor", tmp_path)
     assert data.targets.tolist() == [0, 2, 1, 0]
-    assert (data.objective.kind, data.objective.outputs, data.objective.metric) == ("class", 3, "accuracy")
+    assert (data.objective.kind, data.objective.outputs, data.objective.metric) == ("class", 5, "accuracy")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_graph_is_read_from_its_file(tmp_path, name):
+    np.savez(tmp_path / PUBLISHED[name].file, **content())
+    data = load(name, tmp_path)
+    assert data.name == name
+    assert data.objective.metric == ("rocauc" if PUBLISHED[name].classes == 2 else "accuracy")
+    assert PUBLISHED[name].file in str(BENCHMARKS[name].load.__doc__)
+
+
+def test_a_file_of_ones_own_has_as_many_classes_as_its_labels(tmp_path):
+    np.savez(tmp_path / "mine.npz", **content(node_labels=np.array([0, 2, 1, 0])))
+    assert load("npz", tmp_path, file="mine.npz").objective.outputs == 3
+    assert load("npz", tmp_path, file="mine.npz", classes=7).objective.outputs == 7
+    with pytest.raises(ReadError, match=r"mine.npz: node_labels are from 0 to 2; 0..1 are needed"):
+        load("npz", tmp_path, file="mine.npz", classes=2)
+    with pytest.raises(ConfigError, match="classes is 1; give 2 or more, or leave it out"):
+        load("npz", tmp_path, file="mine.npz", classes=1)
+    with pytest.raises(ReadError, match=r"there is no file other\.npz in"):
+        load("npz", tmp_path, file="other.npz")
+    np.savez(tmp_path / "mine.npz", **content(node_labels=np.array([0, 10**9, 1, 0])))
+    with pytest.raises(ReadError, match=r"node_labels are from 0 to 1000000000; 0..3 are needed"):
+        load("npz", tmp_path, file="mine.npz")
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"node_labels": np.array([0, 2, 1, 0])}, "minesweeper.npz: labels are [0, 1, 2]; 0 and 1 are needed"),
+        (
+            {"node_labels": np.array([0, 2, 1, 0])},
+            "minesweeper.npz: node_labels are from 0 to 2; 0..1 are needed; bring b",
+        ),
+        ({"node_labels": np.array([0, -1, 1, 0])}, "node_labels are from -1 to 1; 0..1 are needed"),
+        (
+            {"node_labels": np.array([0, 0.5, 1, 0])},
+            "node_labels have shape (4,) and dtype float64; an integer for each",
+        ),
+        (
+            {"node_labels": np.zeros((0,), dtype=int)},
+            "node_labels have shape (0,) and dtype int64; an integer for each",
+        ),
+        (
+            {"node_features": np.array([[np.nan], [1], [2], [3]])},
+            "node_features have dtype float64, or are not all fin",
+        ),
+        ({"node_features": np.array([["a"]] * 4)}, "node_features have dtype <U1, or are not all finite"),
+        ({"edges": np.array([[0, 4]])}, "edges name nodes from 0 to 4; nodes are 0..3"),
+        ({"edges": np.array([[-1, 2]])}, "edges name nodes from -1 to 2; nodes are 0..3"),
+        ({"edges": np.array([[0.5, 2]])}, "edges have shape (1, 2) and dtype float64; a row (source, target)"),
+        ({"val_masks": np.zeros((2, 4), dtype=bool)}, "val_masks has no node in split 0; one at least is needed"),
+        (
+            {"test_masks": np.array([[1, 0, 0, 1], [0, 1, 0, 0]], dtype=bool)},
+            "the masks of split 0 overlap, at node 0 and 0 others; bring back the original",
+        ),
         (
             {"val_masks": np.zeros((2, 3), dtype=bool)},
             "val_masks has shape (2, 3) and dtype bool; a row of 4 booleans",
         ),
         ({"test_masks": np.zeros((2, 4))}, "test_masks has shape (2, 4) and dtype float64; a row of 4 booleans"),
         ({"test_masks": np.zeros((1, 4), dtype=bool)}, "the masks are for 2, 2 and 1 splits; as many of each"),
-        ({"edges": None}, "there is no array 'edges'; the file has node_features,"),
-        ({"edges": np.array([[0, 1, 2]])}, "edges have shape (1, 3); a row (source, target) is needed for each"),
+        ({"edges": None}, "there is no array 'edges'; the file has node_features, node_labels"),
+        ({"edges": np.array([[0, 1, 2]])}, "edges have shape (1, 3) and dtype int64; a row (source, target) is needed"),
         ({"node_features": np.zeros(4)}, "node_features have shape (4,); a row for each of 4 nodes is needed"),
         ({"node_labels": np.array([{}, 1, 0, 1], dtype=object)}, "no file of arrays (Object arrays cannot be loaded"),
     ],

@@ -13,6 +13,7 @@ from structpe.benchmarks._ogb import _imported
 from structpe.benchmarks._scaffolds import scaffold_split
 from structpe.data.features import Categories
 from structpe.errors import ReadError
+from structpe.readers import read
 from structpe.readers.smiles import molecule
 from tests.corpora import corpus
 
@@ -92,6 +93,60 @@ def test_unknown_labels_and_rows_that_are_no_molecules(tmp_path):
     assert benchmark.targets.shape == (2, 12)
     assert np.isnan(benchmark.targets).tolist() == [[False] * 11 + [True], [False] * 12]
     assert benchmark.note.endswith("; 1 of 3 rows are no molecules to RDKit and are left out")
+
+
+@pytest.mark.parametrize("column", ["mol", "smiles"])
+def test_bace_is_read_from_either_copy(tmp_path, column):
+    (tmp_path / "bace.csv").write_text(f"{column},CID,Class\nCCO,BACE_1,1\nc1ccccc1,BACE_2,0\n")
+    benchmark = load("moleculenet-bace", tmp_path)
+    assert benchmark.targets.tolist() == [[1], [0]]
+    assert [graph.size for graph in benchmark.graphs] == [3, 6]
+
+
+def test_a_table_without_the_column_says_so_once_and_in_short(tmp_path):
+    (tmp_path / "bace.csv").write_text(",".join(f"descriptor {i}" for i in range(590)) + "\n" + "1," * 589 + "1\n")
+    with pytest.raises(ReadError) as caught:
+        load("moleculenet-bace", tmp_path)
+    assert str(caught.value) == (
+        f"{tmp_path / 'bace.csv'}: there is no column 'mol' or 'smiles'; the table has 'descriptor 0', 'descriptor 1', "
+        "'descriptor 2', 'descriptor 3', 'descriptor 4', 'descriptor 5', 'descriptor 6', 'descriptor 7' and 582 more"
+    )
+
+
+def test_a_label_is_0_or_1(tmp_path):
+    (tmp_path / "bace.csv").write_text("mol,Class\nCCO,1\nCC,2\n")
+    with pytest.raises(ReadError, match=r"bace.csv:2: 2 in column 'Class' is no label; give 0 or 1, or leave the cell"):
+        load("moleculenet-bace", tmp_path)
+
+
+def test_the_reader_reads_what_the_benchmark_reads(folder):
+    graphs = load("molhiv-rebuilt", folder).graphs
+    items = read(folder / "hiv.csv", strict=False, features="ogb")
+    assert [same(*pair) for pair in zip(graphs, items.structures, strict=True)] == [True] * 4
+    skipped = read(folder / "hiv.csv", on_error="skip", features="ogb").skipped
+    assert [place for place, _ in skipped] == [f"{folder / 'hiv.csv'}: item 2: line 3"]
+    assert "give strict=False to keep it" in skipped[0].message
+
+
+def test_the_real_table_goes_on_behind_item_138(tmp_path):
+    lines = (corpus("molecules/moleculenet") / "hiv.csv").read_text().splitlines(keepends=True)[:201]
+    (tmp_path / "hiv.csv").write_text("".join(lines))
+    with pytest.raises(
+        ReadError, match=r"item 138: line 139: .* or give strict=False to keep it with the valence it has"
+    ):
+        read(tmp_path / "hiv.csv")
+    assert len(read(tmp_path / "hiv.csv", strict=False)) == 200
+    reading = read(tmp_path / "hiv.csv", on_error="skip")
+    assert (len(reading), len(reading.skipped)) == (199, 1)
+
+
+def same(one, other):
+    return (
+        one.nodes == other.nodes
+        and one.relations == other.relations
+        and np.array_equal(one.edges, other.edges)
+        and all(np.array_equal(one.features[key], other.features[key]) for key in ("x", "edge_x"))
+    )
 
 
 def test_the_scaffold_rule():

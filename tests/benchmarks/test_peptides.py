@@ -50,6 +50,9 @@ def test_a_peptide_is_its_molecule(tmp_path):
         ([ROWS[2].replace("C,", "C(,")], {}, f"{TABLE}: line 2: 'C(' is not a molecule that RDKit can read"),
         ([*ROWS, "C"], {}, f"{TABLE}: line 5: the row has another number of cells than the header"),
         (ROWS, {"header": "a,b,labels"}, f"{TABLE}: there is no column 'smiles'; the file has 'a', 'b', 'labels'"),
+        ([ROWS[0], 'C,x,"' + "[" * 100_000 + '"'], {}, "line 3: the labels are '[[[["),
+        ([ROWS[0], 'C,x,"[' + "9" * 5000 + ']"'], {}, "line 3: the labels are '[9999"),
+        (ROWS, {"val": [0.5]}, "splits.npz: the split has dtype float64; integers are needed, bring back the original"),
         (ROWS, {"val": [1]}, "splits.npz: the split does not share out the peptides 0..2, each once"),
     ],
 )

@@ -197,6 +197,40 @@ def test_wrong_numbers_of_papers_are_named(folder, text, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        (
+            "ally",
+            one_hot(*[0] * 502),
+            "ind.cora.ally: there are subjects of 502 papers, and the words of 503; bring back",
+        ),
+        (
+            "ally",
+            np.eye(3, dtype=np.int32)[[0] * 503] * 2,
+            "ind.cora.ally: a 1 in each row is needed, and 0 elsewhere; none",
+        ),
+        (
+            "ty",
+            np.ones((3, 3), dtype=np.int32),
+            "ind.cora.ty: a 1 in each row is needed, and 0 elsewhere; paper 0 has not",
+        ),
+        ("ty", np.zeros(3, dtype=np.int32), "ind.cora.ty: a 1 in each row is needed"),
+        (
+            "y",
+            one_hot(2, 1, 1),
+            "ind.cora.y: the subjects are not those of the first papers of .ally; bring back the orig",
+        ),
+        ("y", one_hot(*[0] * 504), "ind.cora.y: the subjects are not those of the first papers of .ally"),
+    ],
+)
+def test_subjects_that_do_not_fit_are_named(folder, part, value, message):
+    dump(folder / f"ind.cora.{part}", value)
+    with pytest.raises(ReadError) as caught:
+        load("cora", folder)
+    assert message in str(caught.value)
+
+
 def test_a_cut_file_is_named(folder):
     file = folder / "ind.cora.tx"
     file.write_bytes(file.read_bytes()[:-20])

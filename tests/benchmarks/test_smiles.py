@@ -44,6 +44,19 @@ def test_labels_and_classes(tmp_path):
     assert (classes.objective.outputs, classes.objective.metric) == (3, "accuracy")
 
 
+def test_a_valence_may_be_kept_and_rows_left_out(tmp_path):
+    table(tmp_path, TABLE + "O=CO[AlH3](OC=O)OC=O,test,1,0,a\nCC(,train,1,0,a\n")
+    with pytest.raises(
+        ReadError, match=r"item 6: line 7: .* give strict=False to keep it with the valence it has, or on_"
+    ):
+        read(tmp_path)
+    skipped = read(tmp_path, on_error="skip")
+    assert len(skipped.graphs) == 5
+    assert skipped.note == "split by column 'part'; 2 of 7 rows are no molecules to RDKit and are left out"
+    kept = read(tmp_path, on_error="skip", strict=False, split="scaffold")
+    assert [graph.size for graph in kept.graphs] == [1, 2, 3, 6, 7, 10]
+
+
 def test_random_and_scaffold_splits(tmp_path):
     rows = "".join(f"{'C' * n},train,{n},0,a\n" for n in range(1, 11)) + "".join(
         f"{'C' * n}c1ccccc1,train,{n},0,a\n" for n in range(1, 11)

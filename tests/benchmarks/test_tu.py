@@ -68,6 +68,22 @@ def test_a_fold_selects_by_what_the_next_one_tests(folder):
         (TEXT[:-4], "TOY.txt: at its end: node 0 of 1 needs a line 'tag degree neighbours'"),
         (TEXT.replace("4 2 0 2", "4 2 0", 1), "TOY.txt: line 4: node 1 of 3 needs a line 'tag degree neighbours'"),
         (TEXT.replace("4 2 0 2", "4 2 0 3", 1), "TOY.txt: line 4: neighbours [0, 3] are not all nodes 0..2"),
+        (
+            TEXT.replace("4 2 0 2", "4 1 0", 1),
+            "TOY.txt: line 5: the edge 1 - 2 does not stand in the lines of both its ends",
+        ),
+        (
+            TEXT.replace("7 1 1", "7 2 1 1", 1),
+            "TOY.txt: line 5: the edge 0 - 1 does not stand in the lines of both its ends",
+        ),
+        (
+            TEXT.replace("3 -1", f"{10**15} -1", 1),
+            "TOY.txt: line 6: node 3 of 1000000000000000 needs a line 'tag degree",
+        ),
+        (
+            TEXT.replace("7 1 1", f"{2**63} 1 1", 1),
+            "TOY.txt: line 3: whole numbers are needed; other features of nodes",
+        ),
         (TEXT.replace("7 1 1", "7 1 1 0.5", 1), "TOY.txt: line 3: whole numbers are needed; other features of nodes"),
     ],
 )
@@ -85,6 +101,11 @@ def test_damaged_graphs_are_named(folder, text, message):
         ("test_idx-3.txt", "4 4", "test_idx-3.txt: line 1: '4' is given a second time; numbers of graphs from 0..20"),
         ("test_idx-3.txt", "4 6", "fold 3 trains by what it tests, or lacks what the next fold tests"),
         ("train_idx-3.txt", "0 1 2", "fold 3 trains by what it tests, or lacks what the next fold tests"),
+        (
+            "train_idx-3.txt",
+            " ".join(map(str, [*range(2), *range(2, 4), *range(6, 20)])),
+            "fold 3 names 20 of 21 graphs; it",
+        ),
         ("train_idx-10.txt", None, "there is no file train_idx-10.txt in"),
     ],
 )

@@ -123,7 +123,7 @@ def test_sentences_that_teach_nothing_are_refused(
     tmp_path: Path, tags: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "few.conllu"
-    file.write_text("\n".join(f"1\ta\t_\t{tag}\t_\t_\t0\troot\t_\t_\n" for tag in tags))
+    file.write_text("".join(f"1\ta\t_\t{tag}\t_\t_\t0\troot\t_\t_\n\n" for tag in tags))
     with pytest.raises(
         StructPEError, match=r"^spaCy cannot learn from these sentences \(.*\); give more of them, with two t"
     ):

@@ -22,7 +22,7 @@ SENTENCE = """\
 
 
 def test_a_sentence_is_a_tree_with_spans(write):
-    (item,) = read(write("a.conllu", SENTENCE))
+    (item,) = read(write("a.conllu", SENTENCE + "\n"))
     assert item.id == "s1"
     assert item.structure.name == "a.conllu:s1"
     assert item.structure.nodes == ("Do", "n't", "bark", "dog", "!")
@@ -37,7 +37,7 @@ def test_a_sentence_is_a_tree_with_spans(write):
 
 
 def test_a_word_that_the_text_lacks_has_no_span(write):
-    (item,) = read(write("a.conllu", SENTENCE.replace("(dog)", "(cat)")))
+    (item,) = read(write("a.conllu", SENTENCE.replace("(dog)", "(cat)") + "\n"))
     assert item.structure.features["span"][3].tolist() == [-1, -1]
     assert item.structure.features["span"][4].tolist() == [16, 17]
 
@@ -58,7 +58,7 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
     rows = [f"1-{len(words)}\t{whole}" + "\t_" * 8]
     rows += [f"{i}\t{word}\t_\tX\t_\t_\t{i - 1}\tdep\t_\t_" for i, word in enumerate([*words, words[-1]], 1)]
     text = f"{whole} {words[-1]}"
-    (item,) = read(write("a.conllu", "\n".join([f"# text = {text}", *rows]) + "\n"))
+    (item,) = read(write("a.conllu", "\n".join([f"# text = {text}", *rows]) + "\n\n"))
     assert [text[a:b] for a, b in item.structure.features["span"]] == [*parts, words[-1]]
 
 
@@ -108,12 +108,36 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
     ],
 )
 def test_a_bad_sentence_is_named_and_skipped(write, old, new, error, message):
-    file = write("a.conllu", f"{SENTENCE}\n\n{SENTENCE.replace(old, new)}\n{SENTENCE}")
+    file = write("a.conllu", f"{SENTENCE}\n\n{SENTENCE.replace(old, new)}\n{SENTENCE}\n")
     with pytest.raises(error) as caught:
         read(file)
     assert message in str(caught.value)
     reading = read(file, on_error="skip")
     assert (len(reading), len(reading.skipped)) == (2, 1)
+
+
+def test_a_last_sentence_without_its_blank_line_may_be_cut_off(write):
+    # Without its last two words the sentence is a tree still.
+    cut = "\n".join(SENTENCE.splitlines()[:-2]) + "\n"
+    for content in (f"{SENTENCE}\n{cut}", f"{SENTENCE}\n{cut}".rstrip("\n"), f"{SENTENCE}\n{SENTENCE}"):
+        file = write("a.conllu", content)
+        with pytest.raises(ReadError) as caught:
+            read(file)
+        assert str(caught.value) == (
+            f"{file}: item 2: 's1': line 11: the file ends without a blank line behind this sentence, as one does that "
+            "was cut off; bring back the whole, or, if the sentence is whole, add the line or give strict=False"
+        )
+        reading = read(file, on_error="skip")
+        assert (len(reading), len(reading.skipped)) == (1, 1)
+        kept = read(file, strict=False)
+        assert (len(kept), kept[1].metadata["ended"], "ended" in kept[0].metadata) == (2, False, False)
+    for content in (f"{SENTENCE}\n", f"{SENTENCE}\n\n \n", f"{SENTENCE}\r\n", f"{SENTENCE} \t"):
+        assert len(read(write("a.conllu", content))) == 1
+
+
+def test_what_is_wrong_with_a_cut_sentence_comes_first(write):
+    with pytest.raises(ReadError, match="line 9: the line has 4 fields"):
+        read(write("a.conllu", SENTENCE[: SENTENCE.rindex("PUNCT") + 2]), strict=False)
 
 
 def test_a_sentence_of_comments_only_is_empty(write):
@@ -164,7 +188,7 @@ ENHANCED = """\
 
 
 def test_enhanced_dependencies_are_a_digraph(write):
-    (item,) = read(write("a.conllu", ENHANCED), graph="enhanced")
+    (item,) = read(write("a.conllu", ENHANCED + "\n"), graph="enhanced")
     graph = item.structure
     assert graph.nodes == ("Sue", "likes", "knows", "well", "it")
     assert graph.edges.tolist() == [[1, 0], [2, 0], [1, 2], [2, 3], [0, 3], [4, 4]]
@@ -178,7 +202,7 @@ def test_enhanced_dependencies_are_a_digraph(write):
 
 
 def test_empty_nodes_have_no_place_in_the_text(write):
-    (item,) = read(write("a.conllu", "# text = Sue likes, knows it.\n" + ENHANCED), graph="enhanced")
+    (item,) = read(write("a.conllu", "# text = Sue likes, knows it.\n" + ENHANCED + "\n"), graph="enhanced")
     assert item.structure.features["span"].tolist() == [[0, 3], [4, 9], [11, 16], [-1, -1], [17, 19]]
 
 
@@ -204,7 +228,7 @@ def test_a_sentence_without_enhanced_dependencies_says_so(write):
 
 
 def test_fields_and_lines_that_are_no_nodes_are_kept(write):
-    (item,) = read(write("a.conllu", SENTENCE))
+    (item,) = read(write("a.conllu", SENTENCE + "\n"))
     assert item.metadata["lemma"] == ("do", "not", "bark", "dog", "!")
     assert item.metadata["misc"] == ("_",) * 5
     assert item.metadata["ranges"] == (("1-2", "Don't", *["_"] * 8),)
@@ -214,7 +238,7 @@ def test_fields_and_lines_that_are_no_nodes_are_kept(write):
 
 
 def test_ids_may_repeat_and_are_told(write):
-    reading = read(write("a.conllu", f"{SENTENCE}\n{SENTENCE}\n{SENTENCE.replace('s1', 's2')}"))
+    reading = read(write("a.conllu", f"{SENTENCE}\n{SENTENCE}\n{SENTENCE.replace('s1', 's2')}\n"))
     assert reading.duplicates == ["s1"]
 
 

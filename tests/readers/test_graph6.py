@@ -31,6 +31,13 @@ def test_what_is_no_graph6_is_refused(text):
     assert str(caught.value) == f"{text!r} is not the text of a graph in graph6; bring back the original"
 
 
+@pytest.mark.parametrize("text", ["DQd", "Bx", "&AP", "&@A", ":Fa@x", ":Fa@x]", ":Fa@x^?", ":Fa@x^~~"])
+def test_bits_that_fill_up_are_0_and_of_sparse6_1(text):
+    """One bit too many is set or not; or a list of edges was cut off."""
+    with pytest.raises(ReadError, match="is not the text of a graph in graph6; bring back the original"):
+        graph6(text)
+
+
 @pytest.mark.parametrize("size", [2, 3, 4, 8, 9, 62, 63, 200])
 def test_sparse6_is_what_networkx_writes(size):
     graph = networkx.MultiGraph(networkx.gnp_random_graph(size, 0.1, seed=size))

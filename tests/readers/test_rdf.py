@@ -143,7 +143,7 @@ def test_what_is_no_statement_is_named(write, line, message):
     [
         ("a.ttl", "@prefix a: <http://x/> .\na:b a:c d:e .", r"line 2: not turtle: BadSyntax: .*Prefix .*; correct it"),
         ("a.ttl", "<a> <b> " + "(" * 50_000, "not turtle: "),
-        ("a.ttl", b"\xff\xfe", "not turtle: UnicodeDecodeError"),
+        ("a.ttl", b"\xff\xfe", "the text is in UTF-16, UTF-8 is needed"),
         (
             "a.n3",
             "{ <a> <b> <c> } => { <d> <e> <f> } .",

@@ -105,6 +105,52 @@ def test_a_valence_that_rdkit_does_not_permit_may_be_kept():
         molecule("c1cccc1", strict=False)
 
 
+def test_two_columns_of_one_name_are_refused(write):
+    with pytest.raises(ReadError, match=r"a.csv: line 1: 'x' stands more than once in the header; rename the columns"):
+        read(write("a.csv", "smiles,x,x\nC,1,2\n"))
+    assert read(write("a.csv", "smiles,,\nC,1,2\n"))[0].structure.size == 1
+
+
+def test_a_wide_table_is_named_in_short(write):
+    with pytest.raises(ReadError) as caught:
+        read(write("a.csv", ",".join(f"column {i}" for i in range(590)) + "\n"))
+    assert str(caught.value).endswith(
+        "there is no column 'smiles'; give column=, one of: 'column 0', 'column 1', 'column 2', 'column 3', 'column 4', "
+        "'column 5', 'column 6', 'column 7' and 582 more"
+    )
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("text", ["[#119]", "[#200]", "[CH2000000]", "[CH260]", "[C+300]", "C[N-1234]", "C[CH300:1]"])
+def test_an_atom_that_rdkit_chokes_on_is_one_bad_item(write, text, strict):
+    reading = read(write("a.smi", f"CCO\n{text} two\nCC\n"), on_error="skip", strict=strict)
+    assert [item.structure.size for item in reading] == [3, 2]
+    ((place, message),) = reading.skipped
+    assert place.endswith("a.smi: item 2: 'two': line 2")
+    assert message.startswith(f"'{text}' is not a molecule")
+    assert "correct or remove it" in message
+
+
+def test_a_text_that_is_no_text_is_no_molecule():
+    with pytest.raises(ReadError, match=r"is not a molecule that RDKit can read: UnicodeEncodeError: "):
+        molecule("C\ud800")
+
+
+def test_the_error_of_a_valence_says_how_to_go_on(write):
+    file = write("a.csv", "smiles\nCO\nO=CO[AlH3](OC=O)OC=O\nCC\n")
+    with pytest.raises(ReadError) as caught:
+        read(file)
+    assert str(caught.value).endswith(
+        "a.csv: item 2: line 3: 'O=CO[AlH3](OC=O)OC=O' is not a molecule that RDKit can read: Explicit valence for "
+        "atom # 3 Al, 6, is greater than permitted; correct or remove it, or give strict=False to keep it with the "
+        "valence it has, or on_error='skip' to leave it out"
+    )
+    assert len(read(file, strict=False)) == 3
+    assert len(read(file, on_error="skip")) == 2
+    with pytest.raises(ReadError, match=r"Unkekulized atoms: 0 1 2 3 4; correct or remove it$"):
+        molecule("c1cccc1")
+
+
 @pytest.mark.parametrize("text", ["[2H]C([H])(O)/C=C/[C@@H](F)Cl", "c1ccc2[nH]ccc2c1.[Na+]", "C[N+](=O)[O-]", "[H][H]"])
 def test_keeping_any_valence_changes_nothing_else(text):
     exact = molecule(text, features="ogb")

@@ -85,9 +85,16 @@ def test_numbered_facts_get_their_names(write):
         ({"t.txt": ""}, "line 1: the first line says how many lines follow; it is nothing"),
         ({"t.txt": "1\n0 1 x\n"}, "line 2: '0 1 x' is no triple; give three whole numbers, apart by blanks"),
         ({"t.txt": f"1\n0 1 {'9' * 5000}\n"}, "is no triple; give three whole numbers"),
-        ({"t.txt": "1\n0 7 0\n"}, "line 2: entity 7 is not in entity2id.txt; add it there"),
+        ({"t.txt": "1\n0 7 0\n"}, "line 2: entity 7 is not in entity2id.txt, which has 0..2; restore the files that"),
         ({"entity2id.txt": "1\nOrrin 0\n"}, r"entity2id.txt: line 2: 'Orrin 0' is no name; give it, a tab and its num"),
         ({"entity2id.txt": "2\na\t0\nb\t0\n"}, "entity2id.txt: line 3: the number 0 is given twice, to 'b' too"),
+        ({"entity2id.txt": "2\na\t0\nb\t2\n"}, "entity2id.txt: line 3: 'b' has the number 2, but the 2 are 0..1; rest"),
+        ({"entity2id.txt": "2\na\t0\na\t1\n"}, "entity2id.txt: the numbers 0 and 1 have the same name, 'a'; make them"),
+        ({"relation2id.txt": "2\na\t0\n"}, "relation2id.txt: line 1: 2 lines are announced, 1 follow; restore"),
+        (
+            {"t.txt": "1\n0 0 2\n"},
+            "line 2: relation 2 is not in relation2id.txt, which has 0..0; the numbers fit columns='hrt'",
+        ),
     ],
 )
 def test_what_is_wrong_with_numbers_is_said(write, files, message):
@@ -95,6 +102,27 @@ def test_what_is_wrong_with_numbers_is_said(write, files, message):
         path = write(name, content)
     with pytest.raises(ReadError, match=message):
         read(path.parent / "t.txt", "triples", columns="htr", numbered=True, names=".")
+
+
+def test_numbered_facts_are_in_the_order_of_openke(write):
+    path = write("test2id.txt", "2\n5 1 0\n1 5 2\n")
+    (item,) = read(path, "triples", numbered=True)
+    ends = [(item.structure.nodes[s], item.structure.nodes[t]) for s, t in item.structure.edges]
+    assert list(zip(ends, item.structure.relations, strict=True)) == [(("5", "1"), "0"), (("1", "5"), "2")]
+    (said,) = read(path, "triples", numbered=True, columns="hrt")
+    assert said.structure.relations == ("1", "5")
+
+
+@pytest.mark.parametrize("columns", ["hrt", "rht", "rth", "trh"])
+def test_another_order_must_fit_the_files_beside_it(write, columns):
+    for name, content in NAMES.items():
+        write(name, content)
+    path = write("train2id.txt", "2\n1 1 0\n2 1 0\n")
+    assert read(path, "triples", numbered=True)[0].structure.relations == ("0", "0")
+    with pytest.raises(
+        ReadError, match=r"relation [12] is not in relation2id.txt, which has 0..0; the numbers fit col"
+    ):
+        read(path, "triples", numbered=True, columns=columns)
 
 
 def test_options_are_checked(write):

@@ -64,6 +64,14 @@ def test_most_files_may_be_missing(tmp_path: Path) -> None:
         ({"A": "1, 9\n"}, "an edge names a node that is none of 1..6"),
         ({"A": "0, 1\n"}, "an edge names a node that is none of 1..6"),
         ({"A": "1, 2\n3, 4\n"}, "the edge of line 2 joins nodes of two graphs"),
+        (
+            {"edge_labels": "1\n1\n2\n5\n3\n3\n"},
+            "lines 3 and 4 give the same edge with another label; an undirected edge",
+        ),
+        (
+            {"edge_attributes": "0.1\n0.2\n1\n1\n1\n1\n"},
+            "lines 1 and 2 give the same edge with another attribute; an undirected edge has one, mend it",
+        ),
         ({"A": "1\n"}, "a line has 1 numbers; two are needed"),
         ({"A": "1, 2\n1, 2, 3\n"}, "line 2: S_A.txt has 3 numbers here and 2 before"),
         ({"A": "1, x\n"}, "line 1: '1, x' in S_A.txt is not all numbers"),

@@ -210,3 +210,15 @@ def test_xml_without_an_end_is_refused(write, monkeypatch):
     many = "<lex>a</lex>" * 100_000
     with pytest.raises(ReadError, match=r"line 2: the <entry> is longer than 300000 bytes"):
         read(write("a.xml", f"<benchmark>\n<entry>{many}</entry></benchmark>"))
+
+
+def test_an_entry_has_as_many_triples_as_its_size_says(write):
+    text = (
+        '<benchmark><entries><entry eid="1" size="{}"><modifiedtripleset><mtriple>a | r | b</mtriple></modifiedtripleset>'
+        "</entry></entries></benchmark>"
+    )
+    assert len(read(write("a.xml", text.format(1)))) == 1
+    with pytest.raises(
+        ReadError, match="item 1: '1': line 1: the entry has 1 triples, but its size is '2'; mend or restore"
+    ):
+        read(write("a.xml", text.format(2)))

@@ -1,0 +1,94 @@
+"""Graphs packed into arrays one behind another: whether the arrays fit together.
+
+A wrong count would cut all graphs behind it at wrong places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import ReadError
+
+__all__ = ["check_counts", "check_ends", "check_list", "check_range"]
+
+LARGEST = 1 << 16
+"""Nodes or edges of a graph: none of such a set has nearly as many."""
+Packed = Mapping[str, NDArray[Any]]
+
+
+def check_counts(packed: Packed, things: str) -> tuple[int, int]:
+    """See to it that there are ``n_nodes`` and ``n_edges`` for each ``y``; all nodes and all edges together.
+
+    Raises:
+        ReadError: there are not.
+    """
+    count = len(packed["y"]) if packed["y"].ndim else 0
+    for name, least in (("n_nodes", 1), ("n_edges", 0)):
+        check_list(packed, name, "iu", count, f"a number for each of {count} {things}s")
+        check_range(packed, name, least, LARGEST)
+    return int(packed["n_nodes"].sum(dtype=np.int64)), int(packed["n_edges"].sum(dtype=np.int64))
+
+
+def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
+    """See to it that edges lead from node to node of their graph, and stand both ways, with the same ``edge_attr``.
+
+    Args:
+        packed: the arrays.
+        count: how many edges there are.
+        words: what an edge, a graph and a node are called, for errors.
+
+    Raises:
+        ReadError: an edge does not.
+    """
+    index, (edge, graph, node) = packed["edge_index"], words
+    if index.dtype.kind not in "iu" or index.shape != (2, count):
+        raise _misfit(f"edge_index has shape {index.shape} and type {index.dtype}; (2, {count}) integers are needed")
+    index, sizes = index.astype(np.int64), packed["n_nodes"].astype(np.int64)
+    of = np.repeat(np.arange(len(sizes)), packed["n_edges"])
+    outside = np.flatnonzero(((index < 0) | (index >= sizes[of])).any(axis=0))
+    if len(outside):
+        first = outside[0]
+        named = f"{edge} {first} is {index[:, first].tolist()} in {graph} {of[first]}"
+        raise _misfit(f"{named}, whose {node}s are 0..{sizes[of[first]] - 1}")
+    kinds = packed.get("edge_attr", np.zeros(count, dtype=np.int64))
+    there, back = (np.stack([of, *ends, kinds], axis=1) for ends in (index, index[::-1]))
+    there, back = there[there[:, 1] < there[:, 2]], back[back[:, 1] < back[:, 2]]
+    there, back = (rows[np.lexsort(rows.T)] for rows in (there, back))
+    if 2 * len(there) != count or not np.array_equal(there, back):
+        typed = " with the same type" if "edge_attr" in packed else ""
+        raise _misfit(
+            f"a {edge} does not stand both ways{typed}, or leads to its own {node}".replace("a edge", "an edge")
+        )
+
+
+def check_list(packed: Packed, name: str, kinds: str, count: int, needed: str) -> None:
+    """See to it that an array is a list of numbers of these kinds and this length.
+
+    Raises:
+        ReadError: it is not.
+    """
+    values = packed[name]
+    if values.shape != (count,) or values.dtype.kind not in kinds:
+        numbers = "numbers" if "f" in kinds else "integers"
+        raise _misfit(f"{name} has shape {values.shape} and type {values.dtype}; {numbers} are needed, {needed}")
+
+
+def check_range(packed: Packed, name: str, least: float, below: float) -> None:
+    """See to it that values are finite, ``least`` or more, and less than ``below``.
+
+    Raises:
+        ReadError: one is not.
+    """
+    values = packed[name]
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= least) & (values < below)))
+    if len(wrong):
+        needed = "a finite number" if below == np.inf else f"{least}..{below - 1}"
+        raise _misfit(f"{name}[{wrong[0]}] is {values[wrong[0]]}; {needed} is needed")
+
+
+def _misfit(message: str) -> ReadError:
+    return ReadError(f"{message}; bring back the original")

@@ -1,0 +1,41 @@
+"""Where Turtle, TriG and N3 end: of a file that was cut off rdflib takes the last statement without its end."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from structpe.errors import ReadError
+from structpe.readers._text import not_utf8, shown
+
+__all__ = ["check_whole"]
+
+TOKEN = re.compile(
+    r"""
+    \"{3} (?: [^"\\] | \\. | "(?!"") )* \"{3} | '{3} (?: [^'\\] | \\. | '(?!'') )* '{3}   # long strings
+    | " (?: [^"\\\n] | \\. )* " | ' (?: [^'\\\n] | \\. )* '
+    | < [^<>\s]* > | \# [^\n]* | (?: \\. | [^\s<"'\#\\] )+ | \S
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""What matters to find the end: strings, IRIs and comments may hold points that end nothing."""
+DIRECTIVE = re.compile(r"(?i)(?:prefix \S*:|base) <[^<>\s]*>")
+"""As SPARQL has it, without a point."""
+
+
+def check_whole(content: bytes) -> None:
+    """Whether the last statement ends.
+
+    Raises:
+        ReadError: it does not, or the text is not UTF-8.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        start = content.rfind(b"\n", 0, error.start) + 1
+        line = content.count(b"\n", 0, start) + 1
+        raise not_utf8(content[start:], error.start - start).at(f"line {line}") from None
+    last = deque((found[0] for found in TOKEN.finditer(text) if not found[0].startswith("#")), maxlen=3)
+    if last and not last[-1].endswith((".", "}")) and not DIRECTIVE.search(" ".join(last)):
+        wrong = f"the last statement ends in {shown(last[-1])}, not in a point; the file is cut off, bring it back"
+        raise ReadError(wrong).at(f"line {text.rstrip().count(chr(10)) + 1}")
