@@ -133,7 +133,8 @@ def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> t
 
 def _estimate(matrix: csr_array, count: int) -> float:
     """About how many seconds iterations take on one core."""
-    return _PASSES * (_SECONDS_ENTRY * matrix.nnz + _SECONDS_BASIS * matrix.shape[0] * max(4 * count, _BASIS))
+    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(4 * count, _BASIS)
+    return _PASSES * seconds
 
 
 def _search_all(matrix: csr_array, elimination: Elimination, count: int, attempt: int) -> Floats:
