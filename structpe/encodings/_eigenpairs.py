@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import (
     NotConverged,
+    TooLong,
     laplacians,
     lowest_dense,
     lowest_sparse,
@@ -30,7 +33,12 @@ _DENSE = 500  # nodes from which on Lanczos iterations beat a full decomposition
 
 
 def eigenpairs(
-    encoding: Encoding, structures: Sequence[Structure], count: int, components: bool, normalised: bool = True
+    encoding: Encoding,
+    structures: Sequence[Structure],
+    count: int,
+    minutes: int,
+    components: bool,
+    normalised: bool = True,
 ) -> Iterator[tuple[Ids, Floats, Floats]]:
     """The ``count`` lowest, or as many as there are, of one size of parts at a time.
 
@@ -38,6 +46,7 @@ def eigenpairs(
         encoding: who asks, for error messages.
         structures: the graphs.
         count: how many.
+        minutes: the longest that one part may take, roughly.
         components: of each connected part for itself, not of each structure.
         normalised: of I - D^-1/2 A D^-1/2, else of D - A.
 
@@ -45,12 +54,12 @@ def eigenpairs(
         (b, c) nodes, numbered through over all structures; (b, m) eigenvalues; (b, c, m) eigenvectors.
 
     Raises:
-        EncodingError: the iterations of a large graph do not converge.
+        EncodingError: the iterations of a large graph do not converge, or would take too long by an estimate.
     """
     for nodes, edges in parts(structures, components):
         size = nodes.shape[1]
         if size > _DENSE and count < size // 4:
-            values, vectors = _large(encoding, structures, nodes, edges, count, normalised)
+            values, vectors = _large(encoding, structures, nodes, _laplacians(nodes, edges, normalised), count, minutes)
         else:
             check_matrices(encoding, size)
             matrices = (laplacians if normalised else plain_laplacians)(adjacencies(edges, *nodes.shape))
@@ -64,23 +73,42 @@ def per_unit(structures: Sequence[Structure], nodes: NDArray[np.floating]) -> li
     return [Encoded(of_units(s, narrow[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
 
 
+def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:
+    """Of each part of a group, sparse."""
+    make = sparse_laplacian if normalised else plain_sparse_laplacian
+    for row, members in enumerate(nodes):
+        yield make(edges[edges[:, 0] == row, 1:], len(members))
+
+
 def _large(
-    encoding: Encoding, structures: Sequence[Structure], nodes: Ids, edges: Ids, count: int, normalised: bool
+    encoding: Encoding,
+    structures: Sequence[Structure],
+    nodes: Ids,
+    laplacians_of: Iterable[csr_array],
+    count: int,
+    minutes: int,
 ) -> tuple[Floats, Floats]:
     found = []
-    for row, members in enumerate(nodes):
-        inside = edges[edges[:, 0] == row, 1:]
-        matrix = (sparse_laplacian if normalised else plain_sparse_laplacian)(inside, len(members))
+    for members, matrix in zip(nodes, laplacians_of, strict=True):
         # The solver wants eigenvalues of 0 to 2; those of D - A reach to twice the largest degree.
-        largest = 1.0 if normalised else max(float(matrix.diagonal().max()), 1.0)
+        largest = max(float(matrix.diagonal().max()), 1.0)
         try:
-            values, vectors = lowest_sparse(matrix / largest, count)
-        except NotConverged as problem:
+            values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes)
+        except (NotConverged, TooLong) as problem:
             which = int(np.searchsorted(starts(structures), members[0], side="right")) - 1
-            raise encoding.error(
-                structures[which],
-                f"{problem} (a part of {len(members)} nodes, {count} eigenvectors); give another k, or "
-                "choose 'random-walk'",
-            ) from problem
+            raise encoding.error(structures[which], _why(problem, matrix, count, minutes)) from problem
         found.append((values * largest, vectors))
     return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
+
+
+def _why(problem: NotConverged | TooLong, matrix: csr_array, count: int, minutes: int) -> str:
+    nodes = matrix.shape[0]
+    if isinstance(problem, NotConverged):
+        return f"{problem} (a part of {nodes} nodes, {count} eigenvectors); give another k, or choose 'random-walk'"
+    takes = math.ceil(problem.seconds / 60)
+    return (
+        f"{count} eigenvectors of a part of {nodes} nodes and {(matrix.nnz - nodes) // 2} edges take about {takes} "
+        f"minutes, and {minutes} {'is' if minutes == 1 else 'are'} allowed; encode parts of the graph "
+        f"(structpe.transforms.subgraph), choose an encoding that is linear in its size, such as 'degree', or give "
+        f"minutes: {takes} to go ahead"
+    )

@@ -5,6 +5,7 @@ Shapes: b graphs of one size, c nodes each, m eigenvectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -12,14 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, splu
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
 
+from structpe.encodings._inertia import Elimination, below
 from structpe.structure import Ids
 
 __all__ = [
     "NotConverged",
+    "TooLong",
     "canonical_signs",
     "laplacians",
     "lowest_dense",
@@ -36,11 +38,25 @@ _RESIDUAL = 1e-6
 _TOLERANCE = 1e-10
 _RESTARTS = 100
 _MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
+_MARGINS = (1e-11, 1e-9, 1e-7)
+_ATTEMPTS = 4
+_COUNTED = 1 << 24  # entries of a decomposition that is made only to count eigenvalues: 128 MiB
+_BASIS, _BASIS_INVERSE = 40, 20  # vectors, at least; few are enough where eigenvalues are far apart
+_PASSES = 1000  # multiplications by the matrix, of what converges
+_SECONDS_ENTRY, _SECONDS_BASIS = 10e-9, 2e-9  # of each, for an entry of the matrix, and of a vector of the basis
 _SHIFT = 1e-3  # keeps the Laplacian plus it regular; small, so that its inverse sets the lowest eigenvalues far apart
 
 
 class NotConverged(ArithmeticError):
     """An iterative solver did not find eigenvectors to the tolerance."""
+
+
+class TooLong(Exception):
+    """What was asked would take more seconds than are allowed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 def laplacians(adjacency: NDArray[np.bool_]) -> Floats:
@@ -70,9 +86,10 @@ def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
 
 
 def _sparse_adjacency(edges: Ids, nodes: int) -> tuple[csr_array, Ids]:
-    both = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0).T
+    both = np.concatenate([edges, edges[:, ::-1]]).T
     adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
-    return adjacency, np.bincount(both[0], minlength=nodes)
+    adjacency.data[:] = 1.0  # parallel edges, whose sum this was
+    return adjacency, np.diff(adjacency.indptr)
 
 
 @cache
@@ -91,29 +108,72 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
     return values[..., :count], vectors[..., :count]
 
 
-def lowest_sparse(matrix: csr_array, count: int) -> tuple[Floats, Floats]:
-    """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from a fixed start.
+def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> tuple[Floats, Floats]:
+    """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from fixed starts.
+
+    Where a decomposition is small, the eigenvalues below the largest that was found are counted too (:mod:`_inertia`),
+    and the search starts again elsewhere if some are missing.
 
     Raises:
-        NotConverged: a residual |L v - lambda v| above 1e-6; or what would converge takes too much memory.
+        TooLong: by an estimate it takes more than so many seconds on one core.
+        NotConverged: a residual |L v - lambda v| above 1e-6; or what would converge takes too much memory; or
+            eigenvalues are missing, again and again.
     """
-    vectors = _dominant(_mirrored(matrix), count)
+    elimination = Elimination.of(matrix)
+    if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
+        raise TooLong(estimate)
+    for attempt in range(_ATTEMPTS):
+        values, vectors, residual = _checked(matrix, _search_all(matrix, elimination, count, attempt))
+        if residual > _RESIDUAL:
+            raise NotConverged(f"the largest residual is {residual:.0e}, it must be {_RESIDUAL:.0e} at most")
+        if not _missing(matrix, elimination, values, residual):
+            return values, vectors
+    raise NotConverged(f"{_ATTEMPTS} searches from different starts missed some of the lowest eigenvalues")
+
+
+def _estimate(matrix: csr_array, count: int) -> float:
+    """About how many seconds iterations take on one core."""
+    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(4 * count, _BASIS)
+    return _PASSES * seconds
+
+
+def _search_all(matrix: csr_array, elimination: Elimination, count: int, attempt: int) -> Floats:
+    """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
+    vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, attempt)
     if vectors is None:  # eigenvalues too near one another, as those of long paths and rings; their inverses are not
-        if (entries := _profile(matrix)) > _MOST_ENTRIES:
+        if elimination.entries > _MOST_ENTRIES:
             raise NotConverged(
                 f"the lowest eigenvalues are too near one another for iterations with the Laplacian, and its inverse "
-                f"would take some {entries / 2**27:.0f} GiB"
+                f"would take some {elimination.entries / 2**27:.0f} GiB"
             )
-        vectors = _dominant(_inverse(matrix), count)
+        vectors = _dominant(_inverse(matrix, elimination), count, _BASIS_INVERSE, attempt)
     if vectors is None:
         raise NotConverged("the iteration ended before the eigenvectors were found")
+    return vectors
+
+
+def _checked(matrix: csr_array, vectors: Floats) -> tuple[Floats, Floats, float]:
+    """Eigenvalues, ascending, their vectors, and the largest residual."""
     image = matrix @ vectors
     values = np.einsum("cm,cm->m", vectors, image)
     residual = float(np.linalg.norm(image - vectors * values, axis=0).max())
-    if residual > _RESIDUAL:
-        raise NotConverged(f"the largest residual is {residual:.0e}, it must be {_RESIDUAL:.0e} at most")
     ascending = np.argsort(values, kind="stable")
-    return values[ascending], vectors[:, ascending]
+    return values[ascending], vectors[:, ascending], residual
+
+
+def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residual: float) -> bool:
+    """Whether the matrix has eigenvalues below those of the last eigenspace found that were not; False if unknown."""
+    if elimination.entries > _COUNTED:
+        return False
+    for margin in _MARGINS:  # the nearer to an eigenvalue, the larger rounding errors are
+        steps = np.flatnonzero(np.diff(values) > 2 * margin)
+        first = int(steps[-1]) + 1 if len(steps) else 0  # of the last eigenspace: any of its vectors will do
+        bound = values[first] - margin
+        if residual < margin / 4 and bound > 0:
+            counted = below(matrix, elimination, bound, margin / 2)
+            if counted is not None:
+                return counted > first
+    return False
 
 
 def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
@@ -138,16 +198,18 @@ def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
     return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
 
 
-def _dominant(operator: LinearOperator, count: int) -> Floats | None:
+def _dominant(operator: LinearOperator, count: int, basis: int, attempt: int) -> Floats | None:
     """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
 
-    A Krylov space holds one vector of each eigenspace: copies of a repeated eigenvalue are found by luck of rounding,
-    or missed. So what was found is taken out and the rest searched again, until nothing larger is left.
+    A Krylov space holds one vector of each eigenspace, the part of its start there: copies of a repeated eigenvalue are
+    found by luck of rounding, or missed. So what was found is taken out and the rest searched again, each time from
+    another start, since nothing is left of the part of the last one; until nothing larger is left.
     """
+    starts = np.random.default_rng(attempt)
     try:
-        values, vectors = _search(operator, count, 0)
+        values, vectors = _search(operator, count, basis, starts)
         while True:
-            value, vector = _search(_without(operator, vectors), 1, 1)
+            value, vector = _search(_without(operator, vectors), 1, basis, starts)
             if value[0] <= values.min() * (1 + _TOLERANCE):
                 return vectors
             values, vectors = np.append(values, value), np.append(vectors, vector, axis=1)
@@ -157,12 +219,16 @@ def _dominant(operator: LinearOperator, count: int) -> Floats | None:
         return None
 
 
-def _search(operator: LinearOperator, count: int, seed: int) -> tuple[Floats, Floats]:
+def _search(operator: LinearOperator, count: int, basis: int, starts: np.random.Generator) -> tuple[Floats, Floats]:
     size = operator.shape[0]
-    start = np.random.default_rng(seed).standard_normal(size)
-    basis = min(size, max(4 * count, 40))
     found: tuple[Floats, Floats] = eigsh(
-        operator, count, which="LA", v0=start, ncv=basis, maxiter=_RESTARTS, tol=_TOLERANCE
+        operator,
+        count,
+        which="LA",
+        v0=starts.standard_normal(size),
+        ncv=min(size, max(4 * count, basis)),
+        maxiter=_RESTARTS,
+        tol=_TOLERANCE,
     )
     return found
 
@@ -176,20 +242,15 @@ def _mirrored(matrix: csr_array) -> LinearOperator:
     return _operator(matrix.shape[0], lambda x: 2 * x - matrix @ x)
 
 
-def _inverse(matrix: csr_array) -> LinearOperator:
-    """(L + shift)^-1: the lowest become the largest and move far apart."""
-    return _operator(matrix.shape[0], splu((matrix + _SHIFT * eye_array(matrix.shape[0])).tocsc()).solve)
+def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
+    """(L + shift)^-1: the lowest become the largest and move far apart.
 
-
-def _profile(matrix: csr_array) -> int:
-    """How many entries a decomposition of the matrix has at the most, its rows in reverse Cuthill-McKee order.
-
-    The decomposition that is made has fewer, but of graphs in which all is near to all nearly as many.
+    The shift keeps L regular. The lowest eigenvalues of a path of c nodes are of the size of 1 / c^2, and a shift much
+    above them would leave them together; one much below would cost digits.
     """
-    matrix = csr_array(abs(matrix) + eye_array(matrix.shape[0]))  # a row of zeros has an entry too
-    place = np.argsort(reverse_cuthill_mckee(matrix, symmetric_mode=True))
-    lowest = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])
-    return int(np.maximum(place - lowest, 0).sum())
+    shift = max(min(_SHIFT, 1e3 / matrix.shape[0] ** 2), 1e-9)
+    factors = elimination.factors(csr_array(matrix + shift * eye_array(matrix.shape[0])))
+    return _operator(matrix.shape[0], factors.solve)
 
 
 def _without(operator: LinearOperator, vectors: Floats) -> LinearOperator:

@@ -42,9 +42,11 @@ class Eigenpairs(Encoding, name="eigenpairs"):
         norm: how the vectors are scaled; see :data:`Norm`.
         whole: leave out the last eigenspace where k cuts it off. What remains of it would be the solver's choice, so
             that no function of it is free of the basis.
+        minutes: the longest that one graph may take, roughly; it changes no value.
 
     Raises:
-        EncodingError: k or skip is too small; the iterations of a large graph do not converge.
+        EncodingError: k or skip is too small; the iterations of a large graph do not converge, or would take too long
+            by an estimate.
     """
 
     arity = 1
@@ -56,13 +58,14 @@ class Eigenpairs(Encoding, name="eigenpairs"):
     normalised: bool = True
     norm: Norm = "L2"
     whole: bool = False
+    minutes: int = 1
 
     def __post_init__(self) -> None:
         if self.k < 1 or self.skip < 0:
             raise EncodingError(
                 f"encoding {self.name!r}: k must be 1 or more and skip 0 or more; they are k {self.k}, skip {self.skip}"
             )
-        check_sizes(self, k=self.k)
+        check_sizes(self, k=self.k, minutes=self.minutes)
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
@@ -70,7 +73,8 @@ class Eigenpairs(Encoding, name="eigenpairs"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.tile([0.0, -1.0, -1.0], (sum(s.size for s in structures), self.k, 1))
         rank, count = ranks_of_all(structures), self.skip + self.k
-        for nodes, values, vectors in eigenpairs(self, structures, count + self.whole, False, self.normalised):
+        found = eigenpairs(self, structures, count + self.whole, self.minutes, False, self.normalised)
+        for nodes, values, vectors in found:
             values = np.maximum(values, 0.0)  # rounding may leave the range
             numbers = _numbers(values)
             there = slice(self.skip, min(count, values.shape[1]))

@@ -36,15 +36,19 @@ class Laplacian(Encoding, name="laplacian"):
     or by number, with an entry other than 0 is positive; and of a repeated eigenvalue only the space is determined,
     its basis is the solver's. Models that must not depend on either use an invariant (SignNet, SPE).
 
-    Computed in float64; above 500 nodes by Lanczos iterations from a fixed start, residuals checked.
+    Computed in float64; above 500 nodes by Lanczos iterations from fixed starts: residuals are checked, and where it is
+    cheap eigenvalues are counted too, so that no copy of a repeated one is missed. What would take longer than
+    ``minutes``, by an estimate for one core, is refused before it is begun: from some 500,000 nodes on, but for trees,
+    paths and what is nearly one.
 
     Args:
         k: number of eigenvectors.
         components: each connected part for itself.
         skip: how many of the lowest are dropped; 0 keeps the trivial one, as SAN and GraphGPS do.
+        minutes: the longest that one part of a graph may take, roughly; it changes no value.
 
     Raises:
-        EncodingError: the iterations of a large graph do not converge.
+        EncodingError: the iterations of a large graph do not converge, or would take too long by an estimate.
     """
 
     arity = 1
@@ -54,6 +58,7 @@ class Laplacian(Encoding, name="laplacian"):
     k: int = 8
     components: bool = True
     skip: int = 1
+    minutes: int = 1
 
     def __post_init__(self) -> None:
         _check(self)
@@ -64,7 +69,7 @@ class Laplacian(Encoding, name="laplacian"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.zeros((sum(s.size for s in structures), self.k))
         rank = ranks_of_all(structures)
-        for nodes, _, vectors in eigenpairs(self, structures, self.skip + self.k, self.components):
+        for nodes, _, vectors in eigenpairs(self, structures, self.skip + self.k, self.minutes, self.components):
             kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
             result[nodes, : kept.shape[-1]] = kept
         return per_unit(structures, result)
@@ -79,10 +84,10 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     by ``skip`` 1.)
 
     Args:
-        k, components, skip: as for :class:`Laplacian`.
+        k, components, skip, minutes: as for :class:`Laplacian`.
 
     Raises:
-        EncodingError: the iterations of a large graph do not converge.
+        EncodingError: as for :class:`Laplacian`.
     """
 
     arity = 1
@@ -92,6 +97,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     k: int = 8
     components: bool = True
     skip: int = 1
+    minutes: int = 1
 
     def __post_init__(self) -> None:
         _check(self)
@@ -101,7 +107,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.full((sum(s.size for s in structures), self.k), -1.0)
-        for nodes, values, _ in eigenpairs(self, structures, self.skip + self.k, self.components):
+        for nodes, values, _ in eigenpairs(self, structures, self.skip + self.k, self.minutes, self.components):
             kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may leave the range
             result[nodes, : kept.shape[-1]] = kept[:, None]
         return per_unit(structures, result)
@@ -113,4 +119,4 @@ def _check(encoding: Laplacian | Eigenvalues) -> None:
             f"encoding {encoding.name!r}: k must be 1 or more and skip 0 or more; they are k {encoding.k}, "
             f"skip {encoding.skip}"
         )
-    check_sizes(encoding, k=encoding.k)
+    check_sizes(encoding, k=encoding.k, minutes=encoding.minutes)

@@ -90,11 +90,14 @@ def log_bucket(offsets: Tensor, buckets: int, farthest: int) -> Tensor:
     With half = buckets / 2, rounded down::
 
         bucket(r) = r                                                                          for |r| <= half
-                    sgn(r) (half + ceil(log(|r|/half) / log((farthest - 1)/half) (half - 1)))  otherwise
+                    sgn(r) (half + ceil(log(|r|/half) / log((farthest - 1)/half) (half - 1)))  otherwise,
+                    |r| being farthest - 1 at most
 
-    Offsets beyond ``farthest`` go on to larger buckets; a model clips them.
+    Offsets beyond farthest - 1 either way share its bucket, 2 half - 1, as in the authors' code, which looks buckets up
+    in a table. (Copies of that code that compute them do not clip: an offset far back then gets a row of its own.)
     """
     half = buckets // 2
+    offsets = offsets.clamp(1 - farthest, farthest - 1)
     # float64, as in the authors' numpy: what is rounded up must not be a little above a whole number.
     far = offsets.abs().clamp(min=half).double()
     growth = torch.log(far / half) / math.log((farthest - 1) / half) * (half - 1)

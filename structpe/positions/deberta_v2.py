@@ -40,7 +40,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
         buckets: B, 2 or more.
-        farthest: offsets from here on share the last bucket; above B/2 + 1. None: each offset below B has its own row.
+        farthest: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a row.
         interactions: which of the two terms there are.
         normalised: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.

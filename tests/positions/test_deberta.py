@@ -92,6 +92,7 @@ def test_other_interactions_are_refused(model: type, interactions: tuple[str, ..
 
 def in_numpy(r: int, buckets: int, farthest: int) -> int:
     half = buckets // 2
+    r = max(1 - farthest, min(r, farthest - 1))  # the authors look buckets up in a table that ends there
     if abs(r) <= half:
         return r
     coarse = np.ceil(np.log(np.float64(abs(r)) / half) / np.log((farthest - 1) / half) * (half - 1)) + half
@@ -109,6 +110,17 @@ def test_logarithmic_buckets(buckets: int, farthest: int) -> None:
     half = buckets // 2
     assert torch.equal(mine[offsets.abs() <= half], offsets[offsets.abs() <= half])
     assert int(mine[offsets == farthest - 1]) == 2 * half - 1
+
+
+@pytest.mark.parametrize(("buckets", "farthest"), [(256, 512), (8, 20), (7, 20), (2, 5)])
+def test_offsets_beyond_the_farthest_have_its_bucket(buckets: int, farthest: int) -> None:
+    """Far back too, where one bucket more would be row 0, which no offset within the farthest has."""
+    last = 2 * (buckets // 2) - 1
+    for far in (farthest - 1, farthest, farthest + 1, 2 * farthest, 40 * farthest, 1 << 19):
+        assert log_bucket(torch.tensor([-far, far]), buckets, farthest).tolist() == [-last, last]
+    model = DeBERTaV2(Dims(8, 2, 1), buckets=buckets, farthest=farthest)
+    rows = model._row(torch.arange(-3 * farthest, 3 * farthest))
+    assert rows.unique().tolist() == list(range(buckets - last, buckets + last + 1))
 
 
 @pytest.mark.parametrize("name", ["deberta_log_bucket"])

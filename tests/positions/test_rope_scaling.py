@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor
 
 from structpe.data.encode import encode
-from structpe.encodings import Depth, Distance
+from structpe.encodings import Depth, Distance, Order
 from structpe.errors import PositionError
-from structpe.positions import MODELS, Dims, PositionModel, Site
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site
+from structpe.positions._turns import Turns
 from structpe.structure import path
 from tests.golden import golden
 from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, noise, present
@@ -237,6 +239,62 @@ def test_xpos_fades_with_distance_alone() -> None:
     z = (torch.arange(0, 8, 2).double() + 3.2) / 11.2
     angles = 150 * 10000 ** (-torch.arange(0, 8, 2).double() / 8)
     assert score[170, 20] == pytest.approx(float((pairs * z ** (150 / 512) * angles.cos()).sum()), abs=1e-9)
+
+
+def faded(places: Tensor, dtype: torch.dtype, most: int) -> tuple[Tensor, Tensor]:
+    """Queries and keys of one vector at some of ``most`` places, as a text of so many units has them; (p, wide)."""
+    model = MODELS["xpos"](Dims(16, 1, 1))
+    fading = model.prepare(Positions({Order(): torch.arange(most)[None]}))
+    turned = Turns(fading.turned.queries[:, :, places], fading.turned.keys[:, :, places])
+    some = replace(fading, turned=turned, queries=fading.queries[:, places], keys=fading.keys[:, places])
+    x = (noise(1, 1, 1, 16) / 4).to(dtype).expand(-1, -1, len(places), -1)
+    q, k = (each[0, 0].double() for each in model.terms(some, Site(0)).maps[0](x, x))
+    return q, k
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("most", [20_000, 200_000])
+def test_xpos_fades_with_distance_alone_however_long_the_text(most: int, dtype: torch.dtype) -> None:
+    """Products of all places with those up to 60,000 before them, and a few ahead, are those near the beginning."""
+    starts = torch.tensor([0, most // 3 - 7, most // 2, most - 2000])
+    near, (behind, *more) = torch.tensor([0, 3, 250, 1000, 1999]), (0, 1500, 60_000)
+    for gap in (behind, *more):
+        places = torch.cat([(starts - gap)[:, None] + near, starts[:, None] + near], dim=1)
+        keep = places.min(dim=1).values >= 0
+        places = places[keep]
+        q, k = faded(places.flatten(), dtype, most)
+        assert q.isfinite().all()
+        assert k.isfinite().all()
+        n = len(near)
+        q, k = q.view(-1, 2 * n, q.shape[-1])[:, n:], k.view(-1, 2 * n, k.shape[-1])[:, :n]
+        scores = q @ k.transpose(-1, -2)
+        x = (noise(1, 1, 1, 16) / 4).to(dtype).double()[0, 0, 0].unflatten(-1, (-1, 2)).square().sum(-1)
+        apart = (gap + near[:, None] - near[None]).double()[..., None]
+        z = (torch.arange(0, 16, 2).double() + 6.4) / 22.4
+        angles = apart * 10000 ** (-torch.arange(0, 16, 2).double() / 16)
+        expected = (x * z ** (apart / 512) * angles.cos()).sum(-1)
+        scale = (x * z ** (apart / 512)).sum(-1)
+        close = max(8 * torch.finfo(dtype).eps, 1e-10) * scale + 2e-4 * (dtype == torch.float16)
+        assert ((scores - expected).abs() <= close).all()
+
+
+def test_xpos_does_not_move_with_the_text() -> None:
+    model = MODELS["xpos"](Dims(8, 1, 1))
+    x = noise(1, 1, 300, 8).float()
+    scores = []
+    for first in (0, 1_000_000):
+        prepared = model.prepare(Positions({Order(): torch.arange(first, first + 300)[None]}))
+        q, k = model.terms(prepared, Site(0)).maps[0](x, x)
+        scores.append(q @ k.transpose(-1, -2))
+    torch.testing.assert_close(*scores, rtol=0, atol=1e-4)
+
+
+def test_xpos_is_as_wide_as_the_head_in_texts_of_usual_length() -> None:
+    for dtype, fits, not_any_more in ((torch.float32, 60_000, 80_000), (torch.float16, 8_000, 10_000)):
+        for most, widened in ((fits, False), (not_any_more, True)):
+            q, k = faded(torch.tensor([5]), dtype, most)
+            assert q.shape == k.shape
+            assert (q.shape[-1] > 16) == widened
 
 
 # --- what is refused, and trees ---
