@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._units import within
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs
 from structpe.structure import Structure
 
 __all__ = ["Adjacency"]
@@ -36,6 +36,7 @@ class Adjacency(Encoding, name="adjacency"):
     codes = ("within",)
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         there = structure.adjacency() > 0
         nodes = there + 2 * there.T.astype(np.int64)
         np.fill_diagonal(nodes, _SELF)

@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._trees import Forest, depths
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Structure
 
 __all__ = ["AncestorDistance"]
@@ -47,6 +47,7 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
         above = forest.ancestors(depth)

@@ -237,6 +237,15 @@ def check_matrices(encoding: Encoding, nodes: int) -> None:
         )
 
 
+def check_all_pairs(encoding: Encoding, structures: Sequence[Structure]) -> None:
+    """The same for an encoding that has a number for each pair of units.
+
+    Raises:
+        EncodingError: a structure has more than 20,000 units.
+    """
+    check_matrices(encoding, max((structure.unit_count for structure in structures), default=0))
+
+
 def check_key(encoding: Encoding, key: str) -> None:
     """See to it that a feature is one of nodes.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._bins import Numbers, edges_of_areas, edges_of_offsets
-from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, narrow
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, check_all_pairs, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -64,6 +64,7 @@ class Binned(Encoding, name="binned"):
             raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} gives none")
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         encoded = self.of.one(structure)
         values, index = _steps(encoded.values), encoded.index
         if index is None or values.ndim != 1:

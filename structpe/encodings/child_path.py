@@ -10,7 +10,7 @@ import numpy as np
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches, depths
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["ChildPath", "ParentChild"]
@@ -48,10 +48,12 @@ class ChildPath(Encoding, name="child-path"):
         forest, ids = _ids(self, structures, self.width)
         level = depths(forest.parent)
         paths = np.zeros((len(ids), self.depth), dtype=np.int64)
-        nodes = at = np.arange(len(ids))
+        nodes = np.arange(len(ids))
+        at = np.where(level >= self.depth, forest.parent, nodes)
+        while (level[at] >= self.depth).any():  # steps twice as long each time: long ways end soon
+            at = at[at]
         while len(nodes):
-            kept = level[at] < self.depth
-            paths[nodes[kept], level[at[kept]]] = ids[at[kept]]
+            paths[nodes, level[at]] = ids[at]
             below = forest.parent[at] >= 0
             nodes, at = nodes[below], forest.parent[at[below]]
         bounds = zip(forest.start, forest.start[1:], strict=False)
@@ -82,6 +84,7 @@ class ParentChild(Encoding, name="parent-child"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         forest, ids = _ids(self, structures, self.width)
         result = []
         for structure, start in zip(structures, forest.start, strict=False):

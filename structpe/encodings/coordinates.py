@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._coordinates import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_key, flags, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, flags, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -74,6 +74,7 @@ class GridOffset(Encoding, name="grid-offset"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         places = places_in_grid(self, structure, self.axes)
         outside = places[:, 0] < 0
         reach = places.max(axis=0, initial=0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._shortest import UNREACHED, all_pairs
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Ids, Structure
 
 __all__ = ["Distance", "UndirectedDistance"]
@@ -45,6 +45,7 @@ class Distance(Encoding, name="distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         return [
             _encode(structure, _signed(there), self.limit)
             for structure, there in zip(structures, all_pairs(structures, directed=True), strict=True)
@@ -74,6 +75,7 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         return [
             _encode(structure, np.where(there == UNREACHED, UNREACHABLE, there), self.limit)
             for structure, there in zip(structures, all_pairs(structures, directed=False), strict=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Encoded, Encoding, check_key, narrow
+from structpe.encodings._rounding import significant
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, narrow
 from structpe.structure import Structure
 
 __all__ = ["Euclidean"]
@@ -22,7 +23,8 @@ class Euclidean(Encoding, name="euclidean"):
 
     x is what a feature of the structure says of a node, any number of coordinates; a structure without it is a line, x
     the place of a node in reading order. Labels are numbers: 0 is one that is not in ``labels``, 1 + i is
-    ``labels[i]``. All units of a node stand where it stands. (For Graphormer-3D, Shi et al. 2022.)
+    ``labels[i]``. All units of a node stand where it stands.
+    Distances have 11 significant digits, so that those alike are one value. (For Graphormer-3D, Shi et al. 2022.)
 
     Args:
         labels: the known labels of nodes, the elements of atoms say; :meth:`fit` finds them.
@@ -48,12 +50,13 @@ class Euclidean(Encoding, name="euclidean"):
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         places = self._places(structure)
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
         labels = np.array([numbers.get(label, 0) for label in structure.nodes])
         if (farthest := np.abs(places).max(initial=0)) > _FAR:
             raise self.error(structure, f"feature {self.key!r} reaches to {farthest:g}; give it in larger units")
-        apart = np.sqrt(((places[:, None] - places[None, :]) ** 2).sum(axis=-1))
+        apart = significant(np.sqrt(((places[:, None] - places[None, :]) ** 2).sum(axis=-1)))
         distances, which = np.unique(apart, return_inverse=True)
         # One number per triple, its digits the three: sorting numbers is faster than sorting rows.
         known = len(self.labels) + 1

@@ -105,8 +105,8 @@ class Expander(Encoding, name="expander"):
 
     def _edges(self, structure: Structure) -> Ids:
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
-        along = [_FIRST + 2 * numbers.get(structure.relation(e), 0) for e in range(len(structure.edges))]
-        types = np.array(along, dtype=np.int64)
+        known = [numbers.get(label, 0) for label in structure.relations or [""] * len(structure.edges)]
+        types = _FIRST + 2 * np.array(known, dtype=np.int64)
         here = np.column_stack([structure.edges, types])
         back = np.column_stack([structure.edges[:, ::-1], types + structure.directed])
         both = np.concatenate([here, back[structure.edges[:, 0] != structure.edges[:, 1]]])

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
-from structpe.encodings.base import Encoded, Encoding, check_limit, check_sizes, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_limit, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -73,6 +73,7 @@ class LabelPath(Encoding, name="label-path"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
         walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
@@ -142,6 +143,7 @@ class PathToken(Encoding, name="path-token"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
         rows, words = _in_words(structures, self.limit)
         values = np.array([self._numbers.get(word, UNKNOWN) for word in words])

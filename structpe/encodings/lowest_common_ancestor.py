@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Encoded, Encoding, check_limit, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_limit, narrow
 from structpe.structure import Structure
 
 __all__ = ["LowestCommonAncestor"]
@@ -41,6 +41,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
         above = forest.ancestors(depth)

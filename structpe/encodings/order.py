@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._units import places_by
-from structpe.encodings.base import Encoded, Encoding, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["Centred", "Offset", "Order", "Remaining", "Window"]
+
+_MOST_PAIRS = 1 << 27  # listed: they take 64 bytes each while they are made
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Offset(Encoding, name="offset"):
     causal = True
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         places = _places(self, structure)
         most = len(places) - 1
         return Encoded(np.arange(-most, most + 1), narrow(places[None, :] - places[:, None] + most))
@@ -85,7 +88,7 @@ class Window(Encoding, name="window"):
         reach: how far from its query a key may stand, to either side.
 
     Raises:
-        EncodingError: the structure has no order, or the reach is below 1.
+        EncodingError: the structure has no order, or the reach is below 1, or there are more than 2^27 pairs.
     """
 
     arity = 2
@@ -102,6 +105,13 @@ class Window(Encoding, name="window"):
         in_order = np.argsort(_places(self, structure))
         n = len(in_order)
         most = min(self.reach, n - 1)
+        if (pairs := n * (2 * most + 1)) > _MOST_PAIRS:
+            raise self.error(
+                structure,
+                f"{n} units with {most} to either side are {pairs} pairs, which take {pairs / 2**24:.0f} GiB; "
+                f"{_MOST_PAIRS} pairs at most. Give a reach of {max((_MOST_PAIRS // n - 1) // 2, 1)}, or encode parts "
+                f"of the text",
+            )
         query, offset = np.repeat(np.arange(n), 2 * most + 1), np.tile(np.arange(-most, most + 1), n)
         there = (query + offset >= 0) & (query + offset < n)
         query, offset = query[there], offset[there]

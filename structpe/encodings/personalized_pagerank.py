@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._nearby import joined
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, narrow
+from structpe.encodings._rounding import distinct
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
 __all__ = ["PersonalizedPageRank"]
 
+_ERRORS = 8
 _LEAST = 1e-9  # below, the matrix is as good as singular
 
 
@@ -24,14 +26,15 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
     The walk goes along edges either way, A_ij = 1 where one joins i and j and D its column sum, and at each step starts
     anew with probability c; P_ts is the part of the time that it is at t, having started at s. A node without an edge
     is left by starting anew alone, and has P_ss = c. (Page et al. 1999; as Zuegner et al. 2021 code it.) Units have the
-    values of their nodes. Values are rounded to 10 decimals, so that nodes alike have the same.
+    values of their nodes. P is rounded to some 12 decimals, fewer where c is small, so that nodes alike have the same
+    value.
 
     Args:
         restart: c.
         threshold: pairs with a smaller P are UNREACHABLE; the authors' is e^-5. None keeps them all.
 
     Raises:
-        EncodingError: c is not between 0 and 1, or a threshold that is negative.
+        EncodingError: c is not between 0 and 1, or a threshold that is negative; more than 20,000 nodes.
     """
 
     arity = 2
@@ -51,12 +54,14 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
             raise EncodingError(f"encoding {self.name!r}: threshold is {self.threshold}; give 0 or more, or None")
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         there = joined(structure).astype(np.float64)
         walk = there / np.maximum(there.sum(axis=0), 1)
         share = self.restart * np.linalg.inv(np.eye(structure.size) - (1 - self.restart) * walk)
-        rarity = np.round(-np.log(share + 1e-9), 10)
+        shares, index = distinct(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
+        rarity = -np.log(np.maximum(shares, 0.0) + 1e-9)
         if self.threshold is not None:
             rarity[rarity > (-math.log(self.threshold) if self.threshold > 0 else np.inf)] = UNREACHABLE
         owner = structure.unit_owner
-        values, index = np.unique(rarity[owner[:, None], owner[None, :]], return_inverse=True)
-        return Encoded(values, narrow(index.reshape(len(owner), len(owner))))
+        values, of_units = np.unique(rarity[index[owner[:, None], owner[None, :]]], return_inverse=True)
+        return Encoded(values, narrow(of_units.reshape(len(owner), len(owner))))

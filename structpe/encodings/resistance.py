@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structpe.encodings._nearby import joined
 from structpe.encodings._parts import same_size
+from structpe.encodings._rounding import distinct
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, narrow
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, narrow
 from structpe.structure import Structure
 
 __all__ = ["Resistance"]
 
+Floats = NDArray[np.float64]
+
 _ZERO = 1e-8
+_ERRORS = 64
+_LEAST = 2.0**-38  # rounds to 10 decimals
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,13 @@ class Resistance(Encoding, name="resistance"):
 
     (Klein and Randic 1993; as a position in attention, Zhang et al. 2023.) The effective resistance between the nodes
     of two units if every edge, walked both ways, is a wire of resistance 1, parallel ones counting once: at most the
-    length of a shortest path, and less the more ways there are. Units of one node have 0. Values are rounded to 10
-    decimals, so that pairs alike have the same. Takes a full decomposition: cubic in the number of nodes.
+    length of a shortest path, and less the more ways there are. Units of one node have 0. Values that differ by less
+    than the errors of the decomposition are one value, so that pairs alike have the same: they are rounded to 10
+    decimals in small graphs, to fewer in long ones, whose errors are larger. Takes a full decomposition: cubic in the
+    number of nodes.
+
+    Raises:
+        EncodingError: more than 20,000 nodes.
     """
 
     arity = 2
@@ -37,6 +48,7 @@ class Resistance(Encoding, name="resistance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         result: dict[int, Encoded] = {}
         for members in same_size(structures):
             linked = np.stack([joined(structures[i]) for i in members])
@@ -45,9 +57,19 @@ class Resistance(Encoding, name="resistance"):
             green = vectors * np.where(zero, 0.0, 1 / np.where(zero, 1.0, values))[:, None] @ vectors.swapaxes(1, 2)
             apart = vectors * zero[:, None] @ vectors.swapaxes(1, 2) < _ZERO  # between parts: no common constant
             own = np.diagonal(green, axis1=1, axis2=2)
-            ohms = np.where(apart, UNREACHABLE, np.round(own[:, :, None] + own[:, None] - 2 * green, 10) + 0.0)
-            for i, of_nodes in zip(members, ohms, strict=True):
-                owner = structures[i].unit_owner
-                distinct, index = np.unique(of_nodes[owner[:, None], owner], return_inverse=True)
-                result[i] = Encoded(distinct, narrow(index.reshape(len(owner), len(owner))))
+            ohms = own[:, :, None] + own[:, None] - 2 * green
+            for each, i in enumerate(members):
+                result[i] = _of_pairs(structures[i], ohms[each], apart[each], values[each])
         return [result[i] for i in range(len(structures))]
+
+
+def _of_pairs(structure: Structure, ohms: Floats, apart: NDArray[np.bool_], eigenvalues: Floats) -> Encoded:
+    ohms = np.where(apart, 0.0, ohms)
+    # An eigenvalue is off by some eps times the largest, and its inverse by as much over its square.
+    spread = eigenvalues[-1] / eigenvalues[eigenvalues >= _ZERO].min(initial=1.0)
+    distinct_ohms, index = distinct(ohms, max(_LEAST, _ERRORS * np.finfo(np.float64).eps * spread * ohms.max()))
+    index[apart] = len(distinct_ohms)
+    owner = structure.unit_owner
+    used, of_units = np.unique(index[owner[:, None], owner], return_inverse=True)
+    values = np.append(distinct_ohms, float(UNREACHABLE))[used]
+    return Encoded(values, narrow(of_units.reshape(len(owner), len(owner))))

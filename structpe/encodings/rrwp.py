@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import Encoded, Encoding, check_sizes, narrow
+from structpe.encodings._rounding import significant
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes, narrow
 from structpe.structure import Structure
 
 __all__ = ["RRWP"]
@@ -20,7 +21,8 @@ class RRWP(Encoding, name="rrwp"):
     (Ma et al. 2023, GRIT.) M_ts is the probability of the step from the node of query t to that of key s; A counts
     edges, parallel ones each and a self-loop once, D is its row sum, and rows of nodes that no edge leaves are zero
     (as in :class:`RandomWalk`, which has the diagonals). In a directed structure walks go along the edges. The units
-    of one node have what the node has with itself.
+    of one node have what the node has with itself. Probabilities have 11 significant digits, so that pairs alike have
+    the same.
 
     The authors' code lists pairs the other way round: its pair of source j and target i, over which i attends to j,
     carries (M^k)_ij, the same as here.
@@ -39,6 +41,7 @@ class RRWP(Encoding, name="rrwp"):
         check_sizes(self, steps=self.steps)
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         powers = self._powers(structure)
         n, owner = structure.size, structure.unit_owner
         rows = np.ascontiguousarray(powers.reshape(n * n, self.steps))
@@ -54,4 +57,4 @@ class RRWP(Encoding, name="rrwp"):
         powers = [np.eye(structure.size)]
         while len(powers) < self.steps:
             powers.append(powers[-1] @ walk)
-        return np.stack(powers, axis=-1) + 0.0  # no negative zeros, which would be other bytes
+        return significant(np.stack(powers, axis=-1))  # sums of products above 0, whose relative errors are small

@@ -10,7 +10,7 @@ import numpy as np
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_limit
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Structure
 
 __all__ = ["SiblingDistance"]
@@ -49,6 +49,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         order = ranks_of_all(structures)
         place = branches(forest.parent, order)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs
 from structpe.structure import Ids, Structure
 
 __all__ = ["SPRRelative"]
@@ -39,6 +39,7 @@ class SPRRelative(Encoding, name="spr-relative"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+        check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
         above = forest.ancestors(depth)

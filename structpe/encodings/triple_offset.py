@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, flags
+from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, flags
 from structpe.structure import Ids, Structure
 
 __all__ = ["TripleOffset"]
@@ -38,6 +38,7 @@ class TripleOffset(Encoding, name="triple-offset"):
     codes = ("unreachable",)
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         owner = structure.unit_owner
         first, count = np.searchsorted(owner, np.arange(structure.size)), np.bincount(owner, minlength=structure.size)
         offsets = np.full((len(owner), len(owner)), UNREACHABLE)

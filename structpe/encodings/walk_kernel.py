@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._nearby import neighbours, ranks
-from structpe.encodings.base import Encoded, Encoding, check_sizes, narrow
+from structpe.encodings._rounding import significant
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -21,7 +22,8 @@ class WalkKernel(Encoding, name="walk-kernel"):
 
     Each of ``walks`` walks visits ``length`` nodes, its start among them; each step goes to a neighbour, edges walked
     both ways and each neighbour as likely. A node without any stays where it is. K is between 0 and 1, and 1 for a
-    unit and itself. (Choromanski et al. 2022, GKAT; 50 walks of 4 nodes are those of the authors' notebook.)
+    unit and itself, and has 11 significant digits. (Choromanski et al. 2022, GKAT; 50 walks of 4 nodes are those of the
+    authors' notebook.)
 
     The walks are drawn by numpy's default generator, started anew from ``seed`` for each structure, nodes in reading
     order. Where there is no order they are drawn by number, so that other numbers give another sample of the same
@@ -51,6 +53,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
             raise EncodingError(f"encoding 'walk-kernel': the seed is {self.seed}; give 0 or more")
 
     def one(self, structure: Structure) -> Encoded:
+        check_all_pairs(self, [structure])
         kernel = kernel_of(self._draw(structure))
         owner = structure.unit_owner
         values, index = np.unique(kernel, return_inverse=True)
@@ -81,5 +84,4 @@ def kernel_of(walks: Ids) -> NDArray[np.float64]:
     np.add.at(visits, (np.repeat(np.arange(n), walks[0].size), walks.reshape(-1)), 1.0)
     products = visits @ visits.T  # of whole numbers, hence exact, whatever the order of the sum
     own = np.sqrt(np.diagonal(products))
-    kernel: NDArray[np.float64] = products / (own[:, None] * own[None, :])
-    return kernel
+    return significant(products / (own[:, None] * own[None, :]))

@@ -77,8 +77,9 @@ def _windows(whole: float, dtype: torch.dtype) -> int:
 
 def _widened(x: Tensor, pairs: list[int], factors: Tensor) -> Tensor:
     """(b, h, n, 2p) of (b, h, n, d_h) x: chosen pairs of its channels times (b, n, p) factors."""
-    chosen = x.unflatten(-1, (-1, 2))[..., pairs, :]
-    return (chosen * factors[:, None, ..., None].to(x.dtype)).flatten(-2)
+    chosen = x.view(*x.shape[:-1], x.shape[-1] // 2, 2)[..., pairs, :]
+    widened: Tensor = chosen * factors[:, None, ..., None].to(x.dtype)
+    return widened.flatten(-2)
 
 
 class XPos(PositionModel, name="xpos"):
@@ -122,10 +123,10 @@ class XPos(PositionModel, name="xpos"):
         width, keys = self.dims.head, numbers(self.name, encoding, positions[encoding])
         first = keys.amin(dim=1, keepdim=True)
         rates = tuple(-math.log((2 * i + 0.4 * width) / (1.4 * width)) / self.fading for i in range(width // 2))
-        places = (each - first for each in (positions.queries(encoding), keys))
         return _Fading(
             turns(self.name, encoding, positions, frequencies(width, base=self.base)),
-            *(each.double() for each in places),
+            (positions.queries(encoding) - first).double(),
+            (keys - first).double(),
             keys.shape[1],
             rates,
         )

@@ -19,6 +19,9 @@ __all__ = ["UNREACHABLE", "contexts"]
 MOST = 1 << 15
 """The most nodes of the whole graph: the matrix of intimacy takes 8 GiB then."""
 
+_SAME, _LEAST = 1e-9, 1e-14
+"""Scores that differ by less, relatively and in all, are equal but for rounding."""
+
 UNREACHABLE = 99
 """What the feature ``hop`` says of a node that no path joins with the target."""
 
@@ -35,7 +38,8 @@ def contexts(
     go on. For the roles of nodes give the graph a feature first, the values of :class:`structpe.encodings` class
     ``WeisfeilerLehman`` say.
 
-    Of equally intimate nodes those with higher numbers come first, as in the authors' code. S takes memory n^2.
+    Of equally intimate nodes those with higher numbers come first, as in the authors' code; scores that differ by
+    rounding errors alone are equal, as they are not there. S takes memory n^2.
 
     Args:
         structure: the whole graph.
@@ -59,7 +63,11 @@ def contexts(
 
 
 def _nearest(scores: NDArray[np.float64], target: int, k: int) -> Ids:
-    order = np.argsort(scores, kind="stable")[::-1]
+    falling = np.sort(scores)[::-1]
+    falls = np.diff(falling, prepend=falling[:1]) < -(_SAME * falling + _LEAST)
+    level = np.empty(len(scores), dtype=np.int64)
+    level[np.argsort(scores)[::-1]] = np.cumsum(falls)
+    order = np.lexsort((-np.arange(len(scores)), level))
     return np.concatenate([[target], order[order != target][:k]])
 
 

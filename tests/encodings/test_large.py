@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from structpe.data import store
 from structpe.data.encode import encode
-from structpe.encodings import ENCODINGS, _spectra
+from structpe.encodings import ENCODINGS, ChildPath, Window, _spectra
 from structpe.encodings.base import MOST_NODES, Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.distance import Distance
@@ -31,6 +32,36 @@ def test_what_needs_a_matrix_of_all_pairs_is_refused(encoding: Encoding) -> None
     message = rf"'{encoding.name}' takes a matrix with a number for each pair.*20001 nodes 3 GiB.*20000 nodes at most"
     with pytest.raises(EncodingError, match=message):
         encoding.many([RING])
+
+
+PATH = Structure(("x",) * N, np.column_stack([np.arange(N - 1), np.arange(1, N)]), root=0, order=np.arange(N))
+PAIRS = sorted(name for name, kind in ENCODINGS.items() if kind.arity == 2 and not kind.sparse)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_encodings_of_all_pairs_refuse_it_themselves(name: str) -> None:
+    encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])
+    for asked in (lambda: encoding.one(PATH), lambda: encoding.many([path("ab"), PATH])):
+        with pytest.raises(EncodingError, match=rf"'{name}' takes a matrix with a number for each pair.*20001 nodes"):
+            asked()
+
+
+def test_windows_too_wide_for_memory_are_refused() -> None:
+    n = 1_000_000
+    text = Structure(("",) * n, np.zeros((0, 2), dtype=int), order=np.arange(n), name="text:1")
+    message = (
+        r"text:1: encoding 'window': 1000000 units with 256 to either side are 513000000 pairs, which take 31 GiB; "
+        r"134217728 pairs at most. Give a reach of 66, or encode parts of the text"
+    )
+    with pytest.raises(EncodingError, match=message):
+        Window().one(text)
+
+
+def test_long_ways_from_the_root_take_no_time_of_their_own() -> None:
+    """Those of 20,001 nodes, one below the other, were followed step by step to the root: 200 million steps."""
+    chain = ChildPath(depth=4).one(PATH).values
+    assert chain[:5].tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
+    assert (chain[4:] == 1).all()
 
 
 def test_encodings_of_all_pairs_are_refused(tmp_path: Path) -> None:

@@ -56,3 +56,31 @@ def test_the_authors_code_agrees(name: str, directed: bool) -> None:
 def test_no_step_is_refused() -> None:
     with pytest.raises(EncodingError, match="encoding 'random-walk': steps is 0; give 1 or more"):
         RandomWalk(0)
+
+
+PARALLEL = [[0, 1], [0, 1], [0, 1], [0, 2], [2, 1], [1, 0], [2, 2], [3, 0], [0, 3], [3, 0]]
+
+
+@pytest.mark.parametrize("more", [0, 520], ids=["small", "large"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_parallel_edges_are_walked_as_often(directed: bool, more: int) -> None:
+    """Three edges lead from 0 to 1 and one to 2: the first step goes to 1 three times as often."""
+    ring = [[4 + i, 4 + (i + 1) % more] for i in range(more)]
+    graph = Structure(("x",) * (4 + more), [*PARALLEL, *ring, *ring[:7]], directed=directed)
+    encoded = RandomWalk(5).one(graph).values
+    np.testing.assert_allclose(encoded, literal(graph, 5), atol=1e-6)
+    once = RandomWalk(5).one(Structure(graph.nodes, np.unique(graph.edges, axis=0), directed=directed)).values
+    assert np.abs(encoded[:4] - once[:4]).max() > 0.01
+
+
+@pytest.mark.parametrize("more", [0, 520], ids=["small", "large"])
+def test_both_ways_there_are_as_many_edges_as_in_the_direction_that_has_more(more: int) -> None:
+    ring = [[4 + i, 4 + (i + 1) % more] for i in range(more)]
+    graph = Structure(("x",) * (4 + more), [*PARALLEL, *ring])
+    counts = graph.adjacency()
+    most = np.maximum(counts, counts.T)
+    assert most[0, 1] == 3
+    assert most[0, 3] == 2
+    walk = most / np.maximum(most.sum(1, keepdims=True), 1)
+    expected = np.stack([np.diag(np.linalg.matrix_power(walk, step)) for step in range(1, 6)], axis=1)
+    np.testing.assert_allclose(RandomWalk(5, undirected=True).one(graph).values, expected, atol=1e-6)

@@ -24,7 +24,7 @@ GROWS = {
     "spe-conv-gated": NOISE,
     "tokengt-orf": "it makes a square matrix of as many rows as there are nodes",
 }
-"""What takes time or memory for units that are not there: tried a thousand times nearer."""
+"""What takes time or memory for units that are not there: tried four thousand times nearer."""
 
 UNBOUND = [name for name in sorted(MODELS) if MODELS[name].spec.cells.unbound]
 
@@ -32,7 +32,7 @@ UNBOUND = [name for name in sorted(MODELS) if MODELS[name].spec.cells.unbound]
 def far_out(model: PositionModel) -> Positions:
     """Of six units, with whole numbers of places and offsets 40,000 times as large."""
 
-    farther = FARTHER // 1000 if model.name in GROWS else FARTHER
+    farther = FARTHER // 4000 if model.name in GROWS else FARTHER
 
     def stretched(values: torch.Tensor) -> torch.Tensor:
         if values.dtype.is_floating_point:

@@ -35,7 +35,8 @@ def by_the_authors(graph: Structure, k: int) -> list[tuple[list[int], list[int],
         a[i, j] = a[j, i] = 1
     with np.errstate(divide="ignore"):
         scale = np.diag(np.where(a.sum(1) > 0, a.sum(1) ** -0.5, 0))
-    s = 0.15 * np.linalg.inv(np.eye(graph.size) - 0.85 * scale @ a @ scale)
+    # Rounded, so that equal scores are: in the authors' code rounding errors decide among them.
+    s = np.round(0.15 * np.linalg.inv(np.eye(graph.size) - 0.85 * scale @ a @ scale), 12)
     colours = [hashlib.md5("_".join(["1"] * (1 + int(d))).encode()).hexdigest() for d in a.sum(1)]
     roles = [1 + sorted(set(colours)).index(colour) for colour in colours]
     joined = nx.empty_graph(graph.size, nx.Graph())

@@ -48,7 +48,8 @@ def test_units_have_what_their_nodes_have() -> None:
     np.testing.assert_array_equal(pairs, RRWP().one(path("abc")).pairs()[owner][:, owner])
 
 
-def test_a_layer_pair_by_pair() -> None:
+@pytest.mark.parametrize("times", [1, 40])
+def test_a_layer_pair_by_pair(times: int) -> None:
     """The authors' layer as messages along edges, with loops in place of tensors."""
     structure = molecule(1)
     n, h, c = structure.size, 2, 4
@@ -58,7 +59,9 @@ def test_a_layer_pair_by_pair() -> None:
     degree = structure.adjacency().sum(1)
     x = model.inputs(x, prepared := model.prepare(encode([structure], model.encodings)))
     with torch.no_grad():
+        block.score.mul_(times)
         out, after = model.attend(x, prepared, Site(0), Terms())
+        outside = set()
         q, k, v = block.query(x)[0], block.key(x)[0], block.value(x)[0]
         for i in range(n):
             scores, seen = torch.zeros(n, h, dtype=torch.float64), []
@@ -69,7 +72,8 @@ def test_a_layer_pair_by_pair() -> None:
                 seen.append((root + block.add.weight @ e + block.add.bias).clamp(min=0))
                 for head in range(h):
                     part = seen[j][head * c : (head + 1) * c]
-                    scores[j, head] = (part @ block.score[head]).clamp(-5, 5)
+                    scores[j, head] = min(max(score := float(part @ block.score[head]), -5.0), 5.0)
+                    outside.add(0 if abs(score) <= 5 else math.copysign(1, score))
                 normed = torch.nn.functional.layer_norm(e + block.pairs(seen[j]), (8,), *block.norm.parameters())
                 torch.testing.assert_close(after.pairs[0, i, j], normed, rtol=0, atol=1e-9)
             weights = scores.softmax(0)
@@ -79,6 +83,7 @@ def test_a_layer_pair_by_pair() -> None:
                 y[part] = sum(weights[j, head] * (v[j, part] + seen[j][part] @ block.of_pairs[head]) for j in range(n))
             scaled = y * block.scaler[0] + math.log(1 + degree[i]) * y * block.scaler[1]
             torch.testing.assert_close(out[0, i], block.out(scaled), rtol=0, atol=1e-9)
+    assert outside == ({0} if times == 1 else {-1, 0, 1})  # scores end at 5, above and below
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode
+from structpe.data.encode import encode, join
+from structpe.data.packing import pack
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
@@ -159,3 +160,41 @@ def test_a_step_of_decoding_has_the_row_of_its_place(name: str) -> None:
     whole = bias(terms_of(model, 7))[0]
     for i, row in enumerate(steps(model, 7)):
         torch.testing.assert_close(row, whole[:, i, : i + 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
+def test_each_text_of_a_row_has_a_first_unit(name: str) -> None:
+    model, sizes = made(name), (3, 5, 2)
+    texts = [path(["w"] * size) for size in sizes]
+    positions = join({e: [pack(e.many(texts))] for e in model.encodings})
+    together = bias(model.terms(model.prepare(positions), Site(0)))[0]
+    for first, size in zip((0, 3, 8), sizes, strict=True):
+        inside = slice(first, first + size)
+        alone = bias(terms_of(model, size))[0]
+        torch.testing.assert_close(together[:, inside, inside], alone, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
+def test_a_step_of_decoding_knows_the_first_unit(name: str) -> None:
+    """The only query of a step is the first unit in the first step alone."""
+    model = made(name)
+    whole, positions = bias(terms_of(model, 6))[0], encoded(model, [path(["w"] * 6)])
+    for place in range(6):
+        step = bias(model.terms(model.prepare(positions.step(place, place + 1)), Site(0)))[0]
+        torch.testing.assert_close(step[:, 0], whole[:, place, : place + 1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
+def test_both_numbers_of_the_first_unit_are_learned(name: str) -> None:
+    """Row 0 of the table has one, row 1 the other, and no unit has either otherwise; row 2 is of the second unit."""
+    model = made(name)
+    for row, touched in (
+        (0, lambda i, j: i == 0),
+        (1, lambda i, j: i > 0 and j == 0),
+        (2, lambda i, j: i > 0 and j > 0 and 1 in (i, j)),
+    ):
+        before = bias(terms_of(model, 5))[0]
+        with torch.no_grad():
+            model.places.table[row, 0] += 1
+        changed = (bias(terms_of(model, 5))[0] - before).abs().amax(0) > 1e-9
+        assert changed.tolist() == [[touched(i, j) for j in range(5)] for i in range(5)]
