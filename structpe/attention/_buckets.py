@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention._gather import gather_scalars, total, without_lists
+from structpe.attention._gather import gather_scalars, may_forbid, total, without_lists
 from structpe.terms import Terms
 
 __all__ = ["HeadPlaces", "attend_buckets", "buckets_suit"]
@@ -176,9 +176,9 @@ def _weights(scores: Tensor, by_head: Tensor, plus: Tensor | None) -> Tensor:
     if plus is None:
         return scores.softmax(-1)
     by_head.add_(plus)
-    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # padding is lower, no score is
-    if not nowhere.any():
+    if not may_forbid(plus):
         return scores.softmax(-1)
+    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # padding is lower, no score is
     by_head.masked_fill_(nowhere, 0.0)
     weights = scores.softmax(-1)
     weights.view_as(by_head).masked_fill_(nowhere, 0.0)

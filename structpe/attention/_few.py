@@ -6,8 +6,6 @@ On a CPU PyTorch's fused kernel goes through the graphs one by one, whatever the
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -38,11 +36,7 @@ def written_out(
         dropout: probability with which a weight is dropped.
     """
     (b, h, n, _), d = q.shape, v.shape[-1]
-    added, nowhere = q.new_zeros(()) if bias is None else bias, None
-    if allowed is not None:
-        added = added.masked_fill(~allowed, -math.inf)
-    if added.ndim:
-        added, nowhere = opened(added)
+    added, nowhere = opened(bias, allowed, q)
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
     q, k, v = (x.flatten(0, 1) for x in (q, k, v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=scale, beta=float(added.ndim > 0)).softmax(-1)

@@ -18,6 +18,7 @@ __all__ = [
     "disallow",
     "gather_scalars",
     "masks",
+    "may_forbid",
     "meet_keys",
     "meet_queries",
     "opened",
@@ -89,13 +90,34 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
     return allowed if bias is None else bias.masked_fill(~allowed, -math.inf)
 
 
-def opened(added: Tensor) -> tuple[Tensor, Tensor]:
-    """What is added to scores, with 0 where a whole row is -inf, and which rows these are, (..., 1).
+def opened(bias: Tensor | None, allowed: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Biases and a bool mask as one thing to add, no row of which is -inf alone; and the rows that attend nowhere.
 
-    A softmax of -inf alone is NaN, and so is its gradient; such a row is to be set to zero after it.
+    The softmax of -inf alone is NaN, and so is its gradient. Such rows are open here; set them to zero after it.
+
+    Args:
+        bias: (b or 1, h or 1, n or 1, m or 1).
+        allowed: in the same form; False means that a pair does not attend.
+        like: of the dtype and device of scores.
+
+    Returns:
+        What to add, and (b or 1, h or 1, n or 1, 1) True for a row that attends nowhere; None where there is none.
     """
-    nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
-    return added.masked_fill(nowhere, 0.0), nowhere
+    added = like.new_zeros(()) if bias is None else bias
+    if bias is not None and may_forbid(bias):
+        added = added if allowed is None else added.masked_fill(~allowed, -math.inf)
+        nowhere = (added.detach() == -math.inf).all(-1, keepdim=True)
+        return torch.where(nowhere, 0.0, added), nowhere
+    if allowed is None:
+        return added, None
+    return added.masked_fill(~allowed, torch.finfo(added.dtype).min / 2), ~allowed.any(-1, keepdim=True)
+
+
+def may_forbid(bias: Tensor) -> bool:
+    """Whether one of the numbers may be -inf; True where looking would make a GPU wait or break a compiled graph."""
+    if torch.compiler.is_compiling() or bias.device.type != "cpu":
+        return True
+    return bias.numel() > 0 and bool(bias.detach().amin() == -math.inf)
 
 
 def _heads(x: Lookup | Listed) -> Tensor:

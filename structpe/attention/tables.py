@@ -42,14 +42,12 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
 
 def _weights(scores: Tensor, terms: Terms, forbidding: Sequence[Tensor]) -> Tensor:
     """(b, h, n, m) the softmax of scores and biases over the pairs that attend; zeros where there is none."""
-    added = total([gather_scalars(bias) for bias in terms.bias])
-    if forbidding and added is None:
-        added = scores.new_zeros(())
-    added = disallow(added, forbidding)
-    if added is None:
+    bias, allowed = total([gather_scalars(bias) for bias in terms.bias]), disallow(None, forbidding)
+    if bias is None and allowed is None:
         return torch.softmax(scores, dim=-1)
-    added, nowhere = opened(added)
-    return torch.softmax(scores + added, dim=-1).masked_fill(nowhere, 0.0)
+    added, nowhere = opened(bias, allowed, scores)
+    weights = torch.softmax(scores + added, dim=-1)
+    return weights if nowhere is None else weights.masked_fill(nowhere, 0.0)
 
 
 def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from structpe.attention import KERNELS, Kernel, attend
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.terms import Pairs, Terms
+from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
 from tests.attention.drawing import (
     FIELDS,
     PADDING_ONLY,
@@ -107,7 +107,34 @@ def test_a_query_that_may_attend_nowhere_gets_zeros_and_gives_no_gradient(kernel
             assert not q.grad[nowhere].any()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("form", ["tensor", "lookup", "listed"])
+@pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "bias" in KERNELS[name].supports])
+def test_a_bias_of_minus_infinity_is_a_mask(kernel: str, form: str) -> None:
+    """Also of whole rows, and where a mask leaves only pairs that the bias forbids."""
+    forbidden = torch.rand(B, N, M) < 0.4
+    forbidden[:, 1], forbidden[:, 2, :2] = True, True
+    mask = torch.ones(B, 1, N, M, dtype=torch.bool)
+    mask[:, :, 2, 2:] = False
+    table = torch.tensor([[0.0], [-math.inf]], dtype=torch.float64, requires_grad=True)
+    index = forbidden.long()
+    biases = {
+        "tensor": torch.zeros(B, 1, N, M, dtype=torch.float64).masked_fill(forbidden[:, None], -math.inf),
+        "lookup": Lookup(table, torch.arange(2)[None], index),
+        "listed": Listed(table, index.flatten(), every_pair()),
+    }
+    needed = Terms(pairs=(every_pair(),)) if needs_pairs(kernel) else Terms()
+    found = []
+    for terms in (Terms(bias=(biases[form],), mask=(mask,)), Terms(mask=(mask & ~forbidden[:, None],))):
+        q, k, v = inputs()
+        out = attend(q, k, v, terms + needed, kernel)
+        found.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v), retain_graph=True)))
+        assert not out[:, :, 1:3].any()
+    torch.testing.assert_close(*found)
+    if form != "tensor":
+        assert torch.autograd.grad(found[0][0].sum(), table)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_it_gets_zeros_in_any_precision_with_and_without_gradients(kernel: str, dtype: torch.dtype) -> None:
     """The fused kernels are chosen by dtype and by whether gradients are needed, and differ in what they do here."""
@@ -115,8 +142,10 @@ def test_it_gets_zeros_in_any_precision_with_and_without_gradients(kernel: str, 
     mask[0, :, :2] = False
     needed = replace(drawn(KERNELS[kernel].needs - {"pairs"}, 0), pairs=(every_pair(),) if needs_pairs(kernel) else ())
     nowhere, somewhere = ((0,), (1,)) if kernel in PADDING_ONLY else ((0, slice(None), 1), (0, slice(None), 2))
-    bias = torch.zeros(1, H, N, M, dtype=dtype)
-    for terms in [Terms(mask=(mask,)), Terms(mask=(mask,), bias=(bias,))]:
+    bias, forbidding = torch.zeros(1, H, N, M, dtype=dtype), torch.zeros(mask.shape, dtype=dtype)
+    factor = Factor(*torch.ones(2, 1, 1, 1, 3, dtype=dtype))
+    said = [Terms(mask=(mask,)), Terms(bias=(forbidding.masked_fill(~mask, -math.inf),))]
+    for terms in [*said, said[0] + Terms(bias=(bias,)), *(each + Terms(factors=(factor,)) for each in said)]:
         if not KERNELS[kernel].can((terms + needed).used()):
             continue
         for gradients in (False, True):
