@@ -164,9 +164,11 @@ def _read(smiles: str, strict: bool) -> tuple[Any, str]:
     """The molecule; or None, and why there is none and what to do."""
     from rdkit import Chem
 
-    if (found := Chem.MolFromSmiles(smiles)) is not None:
+    found: Any = Chem.MolFromSmiles(smiles)
+    if found is not None:
         return found, ""
-    if (draft := Chem.MolFromSmiles(smiles, sanitize=False)) is None:
+    draft: Any = Chem.MolFromSmiles(smiles, sanitize=False)
+    if draft is None:
         return None, "it does not follow the grammar; correct or remove it"
     problems = list(Chem.DetectChemistryProblems(draft))
     valence = all(problem.GetType() == "AtomValenceException" for problem in problems)
