@@ -55,12 +55,18 @@ def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structur
         features: as of :func:`molecule`.
 
     Raises:
-        ReadError: ``features`` are unknown, or the molecule is not sanitized and they are asked for.
+        ReadError: ``features`` are unknown, the molecule is not sanitized and they are asked for, or an atom is of no
+            element.
     """
     _check(features)
     atoms, bonds = list(found.GetAtoms()), list(found.GetBonds())  # once: RDKit makes new objects each time
+    try:
+        symbols = tuple(atom.GetSymbol() for atom in atoms)
+    except RuntimeError:  # RDKit's
+        numbers = listed(atom.GetAtomicNum() for atom in atoms if atom.GetAtomicNum() >= len(SYMBOLS))
+        raise ReadError(f"there is no element of number {numbers}; correct the molecule") from None
     return Structure(
-        tuple(atom.GetSymbol() for atom in atoms),
+        symbols,
         np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2),
         tuple(bond.GetBondType().name.lower() for bond in bonds),
         directed=False,
