@@ -16,6 +16,7 @@ TOKENS = (
     *(b"0", b"-1", b"1", b"1e309", b"nan", b"inf", b"99999999999999999999", b"1-2", b"2-1", b"1.1", b"0x10", b"_"),
     *(b"<!DOCTYPE a [<!ENTITY b 'c'>]>", b"&b;", b"&#0;", b"&#xD800;", b"<![CDATA[", b"]]>", b"<!--", b"<?xml?>"),
     *(b"^^", b"@en", b"_:a", b"<http://a>", b"@prefix", b"~e.1", b"::id", b"# ::id", b"-of", b":ARG0", b"%", b"\\u"),
+    *(b"[#200]", b"[CH2000000]", b"[C+300]", b"\xff\xfe", b"\x1f\x8b\x08", b"\x89PNG\r\n\x1a\n", b"PAR1"),
     *(b"-LRB-", b"\\u0000", b"\\uD800", b"A" * 300, b"[" * 200, b"(" * 2000, b"(a " * 1500),
 )
 """What formats mean something by."""

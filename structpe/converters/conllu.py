@@ -21,6 +21,8 @@ def from_conllu(sentence: Any) -> Structure:
         ConversionError: words are not numbered 1, 2, 3, ..., or one has no form or head.
         StructureError: the heads are no tree.
     """
+    if lacking := [place for place, token in enumerate(sentence, 1) if "id" not in token]:
+        raise ConversionError(f"token {lacking[0]} has no id; ids count 1, 2, 3, ..., and each word has one")
     words = [token for token in sentence if isinstance(token["id"], int)]
     for place, word in enumerate(words, 1):
         if word["id"] != place or word.get("form") is None or word.get("head") is None:

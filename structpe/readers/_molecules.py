@@ -13,9 +13,10 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["as_molecule"]
 
-UNKNOWN = {1: (4, "chirality"), 3: (11, "charge"), 4: (9, "number of hydrogens"), 5: (5, "number of radical electrons")}
-"""The category of each column of atoms that means 'something else', of which no molecule can be made."""
-CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
+UNKNOWN = {1: (3, "chirality"), 3: (11, "charge"), 4: (9, "number of hydrogens"), 5: (5, "number of radical electrons")}
+"""From which category on a column of atoms means 'something else', of which no molecule can be made; a chirality that
+is ``CHI_OTHER`` can end the process within RDKit."""
+CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 SIDES = {"STEREOZ": "STEREOCIS", "STEREOE": "STEREOTRANS", "STEREOCIS": "STEREOCIS", "STEREOTRANS": "STEREOTRANS"}
 BONDS = ("single", "double", "triple", "aromatic")
@@ -57,7 +58,7 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         Chem.AssignStereochemistry(draft, cleanIt=True, force=True)
     except ValueError as error:  # those of RDKit about molecules, which are of kinds of their own, are such
         raise structure.error(f"this is no molecule: {str(error).strip()}; correct it, or give strict=False") from None
-    except RuntimeError as error:  # where a check inside of RDKit fails
+    except (RuntimeError, KeyError) as error:  # where a check inside of RDKit fails, or a rank has not been computed
         reason = shown(" ".join(str(error).split()))
         raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
@@ -97,7 +98,7 @@ def _atom(structure: Structure, node: int, symbol: str, row: list[int] | None) -
     if row[0] != number:
         raise structure.error(f"node {node} is labelled {symbol!r}, but by feature 'x' it is {SYMBOLS[row[0]]!r}")
     for column, (unknown, what) in UNKNOWN.items():
-        if row[column] == unknown:
+        if row[column] >= unknown:
             raise structure.error(f"the {what} of node {node} ({symbol!r}) is not among OGB's categories, so not known")
     atom.SetChiralTag(Chem.ChiralType.names[CHIRALITY[row[1]]])
     atom.SetFormalCharge(row[3] - 5)

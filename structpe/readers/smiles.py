@@ -55,12 +55,18 @@ def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structur
         features: as of :func:`molecule`.
 
     Raises:
-        ReadError: ``features`` are unknown, or the molecule is not sanitized and they are asked for.
+        ReadError: ``features`` are unknown, the molecule is not sanitized and they are asked for, or an atom is of no
+            element.
     """
     _check(features)
     atoms, bonds = list(found.GetAtoms()), list(found.GetBonds())  # once: RDKit makes new objects each time
+    try:
+        symbols = tuple(atom.GetSymbol() for atom in atoms)
+    except RuntimeError:  # RDKit's
+        numbers = listed(atom.GetAtomicNum() for atom in atoms if atom.GetAtomicNum() >= len(SYMBOLS))
+        raise ReadError(f"there is no element of number {numbers}; correct the molecule") from None
     return Structure(
-        tuple(atom.GetSymbol() for atom in atoms),
+        symbols,
         np.array([(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in bonds], dtype=np.int64).reshape(-1, 2),
         tuple(bond.GetBondType().name.lower() for bond in bonds),
         directed=False,
@@ -164,9 +170,11 @@ def _read(smiles: str, strict: bool) -> tuple[Any, str]:
     """The molecule; or None, and why there is none and what to do."""
     from rdkit import Chem
 
-    if (found := Chem.MolFromSmiles(smiles)) is not None:
+    found: Any = Chem.MolFromSmiles(smiles)
+    if found is not None:
         return found, ""
-    if (draft := Chem.MolFromSmiles(smiles, sanitize=False)) is None:
+    draft: Any = Chem.MolFromSmiles(smiles, sanitize=False)
+    if draft is None:
         return None, "it does not follow the grammar; correct or remove it"
     problems = list(Chem.DetectChemistryProblems(draft))
     valence = all(problem.GetType() == "AtomValenceException" for problem in problems)

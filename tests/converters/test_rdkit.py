@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from structpe import StructPEError, Structure, as_structure, convert
-from structpe.readers.smiles import molecule
+from structpe.readers.smiles import ATOM_CATEGORIES, SYMBOLS, molecule
 from tests.corpora import SAMPLES, corpus
 from tests.same import assert_same
 
@@ -114,6 +115,7 @@ def changed(key: str, row: int, column: int, value: int) -> Structure:
     [
         (changed("x", 0, 0, 7), "node 0 is labelled 'C', but by feature 'x' it is 'O'"),
         (changed("x", 2, 3, 11), r"the charge of node 2 \('O'\) is not among OGB's categories, so not known"),
+        (changed("x", 1, 1, 3), r"the chirality of node 1 \('C'\) is not among OGB's categories, so not known"),
         (changed("x", 0, 4, 90), "feature 'x' has values out of the categories of OGB"),
         (changed("x", 1, 4, 7), "this is no molecule: Explicit valence for atom # 1 C, 9"),
         (changed("edge_x", 0, 1, 1), "edge 0, 0 - 1, has stereo by feature 'edge_x', but an end of it has no"),
@@ -131,12 +133,34 @@ def test_what_contradicts_itself_is_named(structure: Structure, message: str) ->
         (Structure(("C", "Q"), []), "the label of node 1 is 'Q', which is no symbol of an element"),
         (Structure(("C", "C"), [[0, 1]]), "the relation of edge 0 is ''; types of bonds are single, double"),
         (Structure(("C", "C"), [[0, 1], [1, 0]], ("single",) * 2), "edge 1, 1 - 0, is a second bond between the same"),
+        (Structure(("C", "C"), [[0, 1]], ("other",)), "this is no molecule, RDKit fails with 'Incomplete Code"),
         (Structure(("C",), [[0, 0]], ("single",)), "edge 0, 0 - 0, is a bond of an atom with itself"),
     ],
 )
 def test_what_is_no_molecule_is_named(structure: Structure, message: str) -> None:
     with pytest.raises(StructPEError, match=message):
         convert(structure, "rdkit", neutral=True)
+
+
+def test_an_atom_of_no_element_is_named() -> None:
+    with pytest.raises(StructPEError, match="there is no element of number 200; correct the molecule"):
+        as_structure(Chem.MolFromSmiles("C[#200]", sanitize=False))
+
+
+def test_features_drawn_at_random_make_a_molecule_or_a_named_error() -> None:
+    drawn, made = np.random.default_rng(0), 0
+    for _ in range(300):
+        symbols = drawn.choice([5, 6, 7, 8, 14, 15], drawn.integers(1, 6))
+        x = np.stack([drawn.integers(0, min(size, 7), len(symbols)) for size in ATOM_CATEGORIES], axis=1)
+        x[:, 0], x[:, 3] = symbols, 5 + drawn.integers(-1, 2, len(symbols))
+        edges = [(i, j) for i in range(len(symbols)) for j in range(i) if drawn.random() < 0.5]
+        features = {"x": x, "edge_x": drawn.integers(0, 2, (len(edges), 3))}
+        bonds = tuple(map(str, drawn.choice(["single", "double", "aromatic"], len(edges))))
+        labels = tuple(SYMBOLS[number] for number in symbols)
+        structure = Structure(labels, np.array(edges).reshape(-1, 2), bonds, directed=False, features=features)
+        with contextlib.suppress(StructPEError):
+            made += convert(structure, "rdkit", strict=False).GetNumAtoms() == len(symbols)
+    assert made
 
 
 def test_molecules_that_are_not_sanitized() -> None:

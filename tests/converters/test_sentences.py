@@ -46,6 +46,8 @@ def test_what_is_wrong_is_said() -> None:
         as_structure(penman.Graph([("a", ":instance", "x"), ("b", ":instance", "y")]))
     with pytest.raises(StructPEError, match="word 1 has id 2, form 'x' and head 0; ids count 1, 2, 3"):
         as_structure(conllu.TokenList([{"id": 2, "form": "x", "head": 0}]))
+    with pytest.raises(StructPEError, match=r"token 2 has no id; ids count 1, 2, 3, \.\.\., and each word has one"):
+        as_structure(conllu.TokenList([{"id": 1, "form": "x", "head": 0}, {"form": "y"}]))
     with pytest.raises(StructPEError, match="the sentence has no token"):
         as_structure(conllu.TokenList([]))
     with pytest.raises(StructPEError, match="two parents"):

@@ -20,7 +20,7 @@ FILES = {
     "a.amr": '# ::id one\n# ::snt A b .\n(a / alpha~e.1 :ARG0 (b / beta))\n\n# ::id two\n(c / gamma :mod "x )")\n',
     "a.xml": "<benchmark><entries>\n" + "".join(map(ENTRY.format, range(3))) + "</entries></benchmark>\n",
     "a.g6": "DQc\nH?AAFFO\n&DI?AO?\n",
-    "a.nt": '<http://a> <http://b> <http://c> .\n<http://d> <http://e> "f . "@en .\n_:x <http://e> <http://c> . # end\n',
+    "a.nt": '<http://a> <http://b> <http://c> .\n<http://d> <http://e> "f . "@en .\n_:x <http://e> _:y . # end\n',
     "a.ttl": '@prefix e: <http://x#> .\ne:a e:b "x#", """q " .\n . """ ; a e:C.\n# c .\ne:c e:p [ e:q ( 1 2 ) ] .\n',
     "a.trig": "@prefix e: <http://x#> .\ne:g { e:a e:b e:c . e:d e:e e:f }\ne:h { e:a e:b e:c . }\n",
     "a.n3": '@prefix e: <http://x#> .\ne:a e:b e:c .\ne:d e:e "f"@en .\n',

@@ -115,8 +115,8 @@ def test_a_wide_table_is_named_in_short(write):
     with pytest.raises(ReadError) as caught:
         read(write("a.csv", ",".join(f"column {i}" for i in range(590)) + "\n"))
     assert str(caught.value).endswith(
-        "there is no column 'smiles'; give column=, one of: 'column 0', 'column 1', 'column 2', 'column 3', 'column 4', "
-        "'column 5', 'column 6', 'column 7' and 582 more"
+        "there is no column 'smiles'; give column=, one of: 'column 0', 'column 1', 'column 2', 'column 3', "
+        "'column 4', 'column 5', 'column 6', 'column 7' and 582 more"
     )
 
 

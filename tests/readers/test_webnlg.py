@@ -214,8 +214,8 @@ def test_xml_without_an_end_is_refused(write, monkeypatch):
 
 def test_an_entry_has_as_many_triples_as_its_size_says(write):
     text = (
-        '<benchmark><entries><entry eid="1" size="{}"><modifiedtripleset><mtriple>a | r | b</mtriple></modifiedtripleset>'
-        "</entry></entries></benchmark>"
+        '<benchmark><entries><entry eid="1" size="{}"><modifiedtripleset><mtriple>a | r | b</mtriple>'
+        "</modifiedtripleset></entry></entries></benchmark>"
     )
     assert len(read(write("a.xml", text.format(1)))) == 1
     with pytest.raises(
