@@ -221,7 +221,7 @@ def test_a_full_disk_names_the_file_and_what_is_free(number: int, tmp_path: Path
         with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
             write(tmp_path / "out.txt", full if write is whole_file else lambda hidden: full(hidden / "inner"))
         said = explained(caught.value, "")
-        free = r" \([\d,]+ bytes are free\)" if number == errno.ENOSPC else ""
+        free = r": it needs more than the [\d,]+ bytes that are free" if number == errno.ENOSPC else ""
         expected = f"{tmp_path / 'out.txt'}: {os.strerror(number)}{free}; make room, then start the same command again"
         assert re.fullmatch(expected, said)
     assert names(tmp_path) == []
