@@ -252,7 +252,7 @@ def _within(filename: Any, work: Path) -> bool:
 def _told(path: Path, number: int, said: str) -> OSError:
     """The error for the place, with what helps where the system says no more than its usual text."""
     if said == os.strerror(number) and number == errno.ENOSPC:
-        said = f"{said} ({shutil.disk_usage(path.parent).free:,} bytes are free)"
+        said = f"{said}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
     elif said == os.strerror(number) and number in REFUSED:
         said = f"its folder cannot be written to ({said})"
     return OSError(number, said, str(path))

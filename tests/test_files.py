@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from safetensors.numpy import save_file
 from structpe import files
 from structpe.errors import explained
 from structpe.files import Busy, alone, replacing, sealed, sha256_of, unsealed, whole_file, whole_folder
-from tests.killing import every_moment
+from tests.killing import every_moment, killed_at
 
 WRITER = """
 import os, signal, sys
@@ -103,6 +104,27 @@ def test_what_a_dead_writer_left_is_swept_by_the_next(how: signal.Signals, tmp_p
         assert names(tmp_path) == [".out.tmp"]  # one, however often
     whole_file(tmp_path / "out", put("whole"))
     assert names(tmp_path) == ["out"]
+
+
+def test_nothing_of_a_dead_writer_gets_into_what_the_next_one_writes(tmp_path: Path) -> None:
+    def dies(hidden: Path) -> None:
+        (hidden / "stale").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert killed_at(1000, lambda: whole_folder(tmp_path / "folder", dies))
+    whole_folder(tmp_path / "folder", two_files("text"))
+    assert names(tmp_path / "folder") == ["inner", "one"]
+
+
+@pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(renameat2=lambda *words: -1)])
+def test_a_folder_is_replaced_where_the_system_cannot_exchange_two(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: library)
+    for text in ("first", "second"):
+        whole_folder(tmp_path / "folder", two_files(text))
+        assert (tmp_path / "folder" / "one").read_text() == text
+    assert names(tmp_path) == ["folder"]
 
 
 def test_a_living_writer_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +243,7 @@ def test_a_full_disk_names_the_file_and_what_is_free(number: int, tmp_path: Path
         with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
             write(tmp_path / "out.txt", full if write is whole_file else lambda hidden: full(hidden / "inner"))
         said = explained(caught.value, "")
-        free = r" \([\d,]+ bytes are free\)" if number == errno.ENOSPC else ""
+        free = r": it needs more than the [\d,]+ bytes that are free" if number == errno.ENOSPC else ""
         expected = f"{tmp_path / 'out.txt'}: {os.strerror(number)}{free}; make room, then start the same command again"
         assert re.fullmatch(expected, said)
     assert names(tmp_path) == []

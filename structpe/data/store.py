@@ -197,7 +197,7 @@ def key(content: str, encoding: Encoding) -> str:
 
 
 def _growing(path: Path) -> Path:
-    return path.with_name(path.name + ".tmp")
+    return Path(f"{os.path.abspath(path)}.tmp")
 
 
 def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:

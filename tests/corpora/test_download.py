@@ -216,7 +216,7 @@ def test_a_full_disk_is_known_before_and_during(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    message = r"/a: cannot write: No space left on device \([\d,]+ bytes are free\); make room, then start"
+    message = r"/a: cannot write: No space left on device: it needs more than the [\d,]+ bytes that are free; make room"
     refused(server, tmp_path / "a", message)
     assert (tmp_path / "a.part").stat().st_size == len(CONTENT)
 
