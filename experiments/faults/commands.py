@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import penman  # noqa: F401  --what commands load is loaded once, before they are forked
+import threadpoolctl  # noqa: F401
 import yaml
 from safetensors.torch import load_file
 
+import structpe.writers
 from structpe.cli.main import main
 from structpe.corpora import catalogue
 from structpe.data import store

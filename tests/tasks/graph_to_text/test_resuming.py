@@ -33,9 +33,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Interrupted:
     train(config)
     folder = Path(config.out)
     (folder / "result.json").unlink()
-    return Interrupted(
-        config, (folder / "model.safetensors").read_bytes(), (folder / "metrics.csv").read_bytes()
-    )
+    return Interrupted(config, (folder / "model.safetensors").read_bytes(), (folder / "metrics.csv").read_bytes())
 
 
 @pytest.fixture
@@ -65,7 +63,9 @@ EDITS = [
 def test_each_change_of_the_data_is_refused(copied: Interrupted, split: str, old: str, new: str, told: str) -> None:
     undo = edited(str(getattr(copied.config.data, split)), old, new)
     try:
-        with pytest.raises(StoreError, match=rf"not those that this run began with; other now: .*{told.split(': ')[-1]}"):
+        with pytest.raises(
+            StoreError, match=rf"not those that this run began with; other now: .*{told.split(': ')[-1]}"
+        ):
             train(copied.config)
     finally:
         undo()
@@ -105,7 +105,9 @@ def test_a_damaged_checkpoint_is_passed_over(copied: Interrupted, name: str, cap
 def test_no_whole_checkpoint_is_an_error(copied: Interrupted) -> None:
     for step in ("step-00000002", "step-00000004"):
         (Path(copied.config.out) / "checkpoints" / step / "state.json").unlink()
-    with pytest.raises(StoreError, match="no checkpoint is whole: step-00000004 is damaged: it has no state.json; step"):
+    with pytest.raises(
+        StoreError, match=r"no checkpoint is whole: step-00000004 is damaged: it has no state.json; step"
+    ):
         train(copied.config)
 
 
@@ -114,7 +116,9 @@ def test_damaged_weights_are_known_before_the_training_goes_on(copied: Interrupt
     content = bytearray(file.read_bytes())
     content[-3] ^= 1
     file.write_bytes(content)
-    with pytest.raises(StoreError, match=r"model\.safetensors: the weights are not those that were written: .*; restore"):
+    with pytest.raises(
+        StoreError, match=r"model\.safetensors: the weights are not those that were written: .*; restore"
+    ):
         train(copied.config)
     file.unlink()
     with pytest.raises(StoreError, match=r"model\.safetensors: there is no such file; restore it, or train afresh"):

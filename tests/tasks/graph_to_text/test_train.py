@@ -9,18 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from structpe.data.prepare import Preparer
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
-from structpe.readers import Item, read
-from structpe.structure import path
-from structpe.tasks.config import make, to_dict
+from structpe.readers import read
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.graph_to_text.run import load
 from structpe.tasks.graph_to_text.train import train
-from structpe.tasks.training.folder import alone
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 

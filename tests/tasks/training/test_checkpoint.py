@@ -119,7 +119,9 @@ def test_a_state_that_is_none_is_refused_even_with_a_checksum(tmp_path: Path, te
     folder = tmp_path / "step-00000003"
     checkpoint.save(STATE, folder)
     (folder / "state.json").write_text(text)
-    with pytest.raises(StoreError, match=r"no checkpoint is whole: step-00000003 is damaged: its state\.json has other"):
+    with pytest.raises(
+        StoreError, match=r"no checkpoint is whole: step-00000003 is damaged: its state\.json has other"
+    ):
         checkpoint.newest(tmp_path)
     seal(folder, ("state.json", "tensors.safetensors"))  # as somebody does who edits it
     with pytest.raises(StoreError, match="remove this folder to go on from the one before, or train afresh") as caught:
