@@ -67,7 +67,10 @@ def alone(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[P
         Busy: another process still writes there.
         OSError: the folder of the place is missing or cannot be written to.
     """
-    work = path.with_name(f".{path.name}.tmp")
+    whole = Path(os.path.abspath(path))
+    if not whole.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    work = whole.with_name(f".{whole.name}.tmp")
     with naming(path, work):
         lock = _locked(path, work, waiting)
         try:
@@ -171,13 +174,13 @@ def naming(path: Path, hidden: Path) -> Iterator[None]:
         nameless = error.filename is None and error.errno in FULL
         if error.errno is None or not (nameless or _within(error.filename, hidden)):
             raise
-        raise _told(path, error.errno) from error
+        raise _told(path, error.errno, error.strerror or os.strerror(error.errno)) from error
     except StructPEError:
         raise
     except Exception as error:
         if (found := OS_ERROR.search(str(error))) is None or int(found[1]) not in (*FULL, *REFUSED, errno.EIO):
             raise
-        raise _told(path, int(found[1])) from error
+        raise _told(path, int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def sha256_of(file: Path) -> str:
@@ -246,11 +249,11 @@ def _within(filename: Any, work: Path) -> bool:
     return work in (place, *place.parents)
 
 
-def _told(path: Path, number: int) -> OSError:
-    said = os.strerror(number)
-    if number == errno.ENOSPC:
-        said = f"{said} ({shutil.disk_usage(path.parent).free:,} bytes are free)"
-    if number in REFUSED:
+def _told(path: Path, number: int, said: str) -> OSError:
+    """The error for the place, with what helps where the system says no more than its usual text."""
+    if said == os.strerror(number) and number == errno.ENOSPC:
+        said = f"{said}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
+    elif said == os.strerror(number) and number in REFUSED:
         said = f"its folder cannot be written to ({said})"
     return OSError(number, said, str(path))
 

@@ -25,9 +25,9 @@ def killed_at(moment: int, work: Callable[[], object]) -> bool:
     return code != 0
 
 
-def every_moment(work: Callable[[], object], most: int = 1000) -> Iterator[int]:
-    """Kill a process that does the work at its first moment, its second, and so on, until it comes to its end."""
-    for moment in range(1, most):
+def every_moment(work: Callable[[], object], step: int = 1, most: int = 1000) -> Iterator[int]:
+    """Kill a process that does the work at its first moment, its next, and so on, until it comes to its end."""
+    for moment in range(1, most, step):
         if not killed_at(moment, work):
             return
         yield moment

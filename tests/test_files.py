@@ -221,7 +221,7 @@ def test_a_full_disk_names_the_file_and_what_is_free(number: int, tmp_path: Path
         with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
             write(tmp_path / "out.txt", full if write is whole_file else lambda hidden: full(hidden / "inner"))
         said = explained(caught.value, "")
-        free = r" \([\d,]+ bytes are free\)" if number == errno.ENOSPC else ""
+        free = r": it needs more than the [\d,]+ bytes that are free" if number == errno.ENOSPC else ""
         expected = f"{tmp_path / 'out.txt'}: {os.strerror(number)}{free}; make room, then start the same command again"
         assert re.fullmatch(expected, said)
     assert names(tmp_path) == []
@@ -275,6 +275,22 @@ def test_a_folder_is_no_file_and_a_file_no_folder(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError) as file:
         whole_folder(tmp_path / "file", two_files("text"))
     assert (folder.value.filename, file.value.filename) == (str(tmp_path / "folder"), str(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_place_without_a_name_is_a_folder(name: str) -> None:
+    with pytest.raises(IsADirectoryError):
+        whole_file(Path(name), put("text"))
+
+
+def test_one_place_has_one_lock_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(files, "PATIENCE", 0.0)
+    (tmp_path / "inner").mkdir()
+    with alone(Path("out")):
+        for name in (tmp_path / "out", Path("inner/../out"), Path("./out")):
+            with pytest.raises(Busy):
+                whole_file(name, put("text"))
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ Reading them as full pickles would run whatever a file says. Here a file is read
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import zipfile
@@ -23,6 +22,7 @@ import torch
 
 from structpe.benchmarks._unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.errors import ReadError
+from structpe.files import alone, finish
 
 __all__ = ["load", "save"]
 
@@ -57,13 +57,12 @@ def load(file: str | Path, *_: object) -> Any:
 
 def save(content: object, file: str | Path, **options: Any) -> None:
     """``torch.save``, but a file that is there is whole: several runs may make the same one at once."""
-    draft = Path(f"{file}.{os.getpid()}")
-    try:
-        draft.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(content, draft, **options)
-        draft.replace(file)
-    finally:
-        draft.unlink(missing_ok=True)
+    file = Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with alone(file, lambda: None) as work:
+        with (work / "new").open("wb") as draft:  # what fails to be written to a path is an error without a reason
+            torch.save(content, draft, **options)
+        finish(work / "new", file, work)
 
 
 class _Scalar(Function):

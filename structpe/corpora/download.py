@@ -16,6 +16,7 @@ from typing import Any
 
 from structpe.corpora._web import GONE_WRONG, Changed, Retry, Version, failure, opened, start_of, total_of
 from structpe.corpora.card import CorpusError
+from structpe.files import naming
 
 __all__ = ["Download", "Seen", "download", "sha256_of", "writing"]
 
@@ -122,6 +123,14 @@ def writing(place: Path) -> Iterator[None]:
         raise CorpusError(f"cannot write: {what}; {remedy}").at(str(error.filename or place)) from None
 
 
+@contextmanager
+def _writing_part(part: Path) -> Iterator[None]:
+    """The same for a file that is not whole yet: errors name the whole one."""
+    place = part.with_name(part.name.removesuffix(".part"))
+    with writing(place), naming(place, part), naming(place, _note(part)):
+        yield
+
+
 def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
     """Fetch what is missing, and check the whole.
 
@@ -137,7 +146,7 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
             raise Changed
         _check_size(wanted, version.total)
         digest = hashlib.sha256()
-        with writing(part):
+        with _writing_part(part):
             _enough(part, (version.total or 0) - start)
             _note(part).write_text(json.dumps(asdict(version)), encoding="utf-8")
             size = _resumed(part, start, digest)
@@ -190,7 +199,9 @@ def _resumed(part: Path, start: int, digest: Any) -> int:
 def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int | None, Tell]) -> int:
     """Write what comes behind what is there; the size of the whole."""
     total, tell = course
-    with part.open("ab") as file:
+    with _writing_part(part):
+        file = part.open("ab")
+    with file:
         while True:
             try:
                 piece = answer.read1(PIECE)
@@ -202,10 +213,10 @@ def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int |
             if size > (LARGEST if total is None else total):
                 raise CorpusError(f"{answer.url} sends more than it said, or without end; this is refused")
             digest.update(piece)
-            with writing(part):
+            with _writing_part(part):
                 file.write(piece)
             tell(size, total)
-        with writing(part):
+        with _writing_part(part):
             file.flush()
             os.fsync(file.fileno())
     if total is not None and size < total:
@@ -235,7 +246,7 @@ def _note(part: Path) -> Path:
 
 
 def _forget(part: Path) -> None:
-    with writing(part):
+    with _writing_part(part):
         part.unlink(missing_ok=True)
         _note(part).unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from structpe.data.encode import join
 from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
+from structpe.files import whole_file
 from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.transforms.labels import with_readable_labels
@@ -174,9 +175,10 @@ class Preparer:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and ``prepare.json``."""
-        self.tokenizer.save(str(folder / "tokenizer.json"))
+        whole_file(folder / "tokenizer.json", lambda hidden: self.tokenizer.save(str(hidden)))
         content = {"config": asdict(self.config), "relations": self.edge_types.relations}
-        (folder / "prepare.json").write_text(json.dumps(content, indent=2, ensure_ascii=False), encoding="utf-8")
+        text = json.dumps(content, indent=2, ensure_ascii=False)
+        whole_file(folder / "prepare.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, folder: Path) -> Preparer:

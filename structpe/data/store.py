@@ -32,7 +32,7 @@ from structpe.files import alone, finish, naming, sealed, sha256_of, unsealed
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
-__all__ = ["FORMAT", "Store", "fingerprint", "load", "write"]
+__all__ = ["FORMAT", "Store", "fingerprint", "key", "load", "write"]
 
 FORMAT = 2
 """Version of the layout; a store of another one is refused."""
@@ -187,8 +187,17 @@ def fingerprint(structures: Sequence[Structure]) -> str:
     return digest.hexdigest()
 
 
+def key(content: str, encoding: Encoding) -> str:
+    """What names the encoded form of structures with this :func:`fingerprint`: another where numbers may differ.
+
+    It covers the encoding with its options, its version, that of the library, and the layout of stores.
+    """
+    whole = [FORMAT, __version__, repr(encoding), encoding.versions(), content]
+    return hashlib.sha256(json.dumps(whole).encode()).hexdigest()
+
+
 def _growing(path: Path) -> Path:
-    return path.with_name(path.name + ".tmp")
+    return Path(f"{os.path.abspath(path)}.tmp")
 
 
 def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:

@@ -49,6 +49,7 @@ class Eigenpairs(Encoding, name="eigenpairs"):
 
     arity = 1
     real = True
+    version = 2
 
     k: int = 8
     skip: int = 0

@@ -35,6 +35,7 @@ class Euclidean(Encoding, name="euclidean"):
     arity = 2
     causal = True
     real = True
+    version = 2
 
     labels: tuple[str, ...] = ()
     key: str = "coordinates"

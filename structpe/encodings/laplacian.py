@@ -49,6 +49,7 @@ class Laplacian(Encoding, name="laplacian"):
 
     arity = 1
     real = True
+    version = 2
 
     k: int = 8
     components: bool = True
@@ -86,6 +87,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     arity = 1
     real = True
+    version = 2
 
     k: int = 8
     components: bool = True

@@ -36,6 +36,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
 
     arity = 2
     real = True
+    version = 2
     codes = ("unreachable",)
 
     restart: float = 0.15

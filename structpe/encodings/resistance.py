@@ -30,6 +30,7 @@ class Resistance(Encoding, name="resistance"):
 
     arity = 2
     real = True
+    version = 2
     codes = ("unreachable",)
 
     def one(self, structure: Structure) -> Encoded:

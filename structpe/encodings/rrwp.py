@@ -31,6 +31,7 @@ class RRWP(Encoding, name="rrwp"):
 
     arity = 2
     real = True
+    version = 2
 
     steps: int = 8
 

@@ -35,6 +35,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
 
     arity = 2
     real = True
+    version = 2
 
     walks: int = 50
     length: int = 4

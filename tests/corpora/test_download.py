@@ -206,7 +206,9 @@ def test_a_full_disk_is_known_before_and_during(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
     refused(
-        server, tmp_path / "a", "2048000 bytes are needed and 1000 are free; make room, then start the same command"
+        server,
+        tmp_path / "a",
+        "/a: cannot write: 2048000 bytes are needed and 1000 are free; make room, then st",
     )
     monkeypatch.undo()
 
@@ -214,7 +216,7 @@ def test_a_full_disk_is_known_before_and_during(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    message = "cannot write: No space left on device; make room, then start the same command again: it goes on where it"
+    message = r"/a: cannot write: No space left on device: it needs more than the [\d,]+ bytes that are free; make room"
     refused(server, tmp_path / "a", message)
     assert (tmp_path / "a.part").stat().st_size == len(CONTENT)
 
@@ -223,6 +225,6 @@ def test_a_folder_that_may_not_be_written(server: Server, tmp_path: Path) -> Non
     server.files["/a"] = Served(CONTENT)
     (tmp_path / "a.part").mkdir()
     with pytest.raises(
-        CorpusError, match=r"cannot write: .*; choose another place with --to, or check its permissions"
+        CorpusError, match=r"/a: cannot write: .*; choose another place with --to, or check its permissions"
     ):
         download(wanted(server), tmp_path / "a")

@@ -16,6 +16,7 @@ from structpe.encodings.order import Order
 from structpe.errors import ConfigError, StoreError, StructureError
 from structpe.readers import Item
 from tests.corpora import SAMPLES
+from tests.killing import every_moment
 
 ENCODINGS = (Order(), Distance())
 
@@ -94,6 +95,15 @@ def test_saved_and_loaded_it_prepares_the_same(items: list[Item], tmp_path: Path
     assert two.edges is not None
     assert torch.equal(one.edges.near.source, two.edges.near.source)
     assert torch.equal(one.edges.near.target, two.edges.near.target)
+
+
+def test_killed_while_it_is_saved_again_it_is_what_it_was(items: list[Item], tmp_path: Path) -> None:
+    preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
+    preparer.save(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for _ in every_moment(lambda: preparer.save(tmp_path), step=4):
+        assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_a_folder_without_a_training_says_what_is_missing(tmp_path: Path) -> None:

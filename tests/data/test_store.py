@@ -382,6 +382,13 @@ def test_a_store_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypat
     assert kinds[named + 1 :] == [("sync", tmp_path.name)]
 
 
+def test_the_folder_that_one_is_in_is_there_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("", ".", ".."):
+        with pytest.raises(StoreError, match=r"\. exists already; remove it, or choose another folder"):
+            write(name, SENTENCES, [Order()])
+
+
 def test_a_folder_without_a_store_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"there is no store at .* \(no index.json\); give the folder that"):
         load(tmp_path)

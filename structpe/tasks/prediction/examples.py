@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe import __version__
 from structpe.benchmarks import Benchmark
 from structpe.data import store
 from structpe.data.graphs import GraphExample
@@ -54,9 +52,7 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
     content = store.fingerprint(graphs)
     values, seconds = {}, 0.0
     for encoding in dict.fromkeys(encodings):
-        # What another version of the library, or of an encoding, has computed is not taken.
-        whole = f"{store.FORMAT} {__version__} {encoding.versions()} {content} {encoding!r}"
-        told = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        told = store.key(content, encoding)[:16]
         stored, took = _stored(folder / f"{encoding.name}-{told}", graphs, encoding)
         values[encoding] = [row[encoding] for row in stored]
         seconds += took

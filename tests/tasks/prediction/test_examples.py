@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from structpe.data import store
 from structpe.data.store import fingerprint
 from structpe.encodings import ENCODINGS
 from structpe.structure import Structure
@@ -32,11 +33,22 @@ def test_graphs_that_differ_in_their_units_alone_have_encodings_of_their_own(tmp
         assert encode([graph], [depth], tmp_path).of(0)[depth].values.tolist() == depths
 
 
+def test_what_another_version_has_encoded_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = ENCODINGS["depth"]()
+    for change in (lambda: None, lambda: monkeypatch.setattr(type(depth), "version", 99)):
+        change()
+        encode([GRAPH], [depth], tmp_path)
+    monkeypatch.setattr(store, "__version__", "0.0.0")
+    encode([GRAPH], [depth], tmp_path)
+    assert len(list(tmp_path.glob("depth-*/index.json"))) == 3
+
+
 @pytest.mark.parametrize(
     "change",
     [
         lambda: replace(GRAPH, features={"first": NUMBERS[3:], "second": NUMBERS[:3]}),
         lambda: replace(GRAPH, features={"second": NUMBERS[:3], "third": NUMBERS[3:]}),
+        lambda: replace(GRAPH, features={**GRAPH.features, "edges": NUMBERS[:3]}, edges=GRAPH.edges[::-1]),
         lambda: replace(GRAPH, features={**GRAPH.features, "first": NUMBERS[:3, None]}),
         lambda: replace(GRAPH, nodes=("a", "b", "d")),
         lambda: replace(GRAPH, relations=("x", "x")),
