@@ -16,7 +16,6 @@ import threadpoolctl  # noqa: F401
 import yaml
 from safetensors.torch import load_file
 
-import structpe.writers
 from structpe.cli.main import main
 from structpe.corpora import catalogue
 from structpe.data import store
