@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import penman  # noqa: F401  --what commands load is loaded once, before they are forked
+import threadpoolctl  # noqa: F401
 import yaml
 from safetensors.torch import load_file
 

@@ -1,13 +1,14 @@
 """Kills, signals, full disks, flipped bits, cut files and second writers, on commands that write; what survives.
 
-python experiments/faults/run.py                       # 160 faults, 100 of them kills; goes on where it was stopped
+python experiments/faults/run.py --write               # 160 faults, 100 of them kills; goes on if stopped
 python experiments/faults/run.py --cases 20 --seed 7
 python experiments/faults/run.py --number 42           # that one again, with what the processes said
 
 A case is a function of the seed and its number: a command on tiny inputs in a folder of its own, a fault at some
-moment, then the same command again. It is survived if that goes on by itself, or refuses in a clear line and then succeeds
-afresh, and what is there at the end is what an undisturbed run leaves: the same files, no others, the same bytes where
-no clock decides them. Anything else is a find. The table is written into results.md beside this file when all are done.
+moment, then the same command again. It is survived if that goes on by itself, or refuses in a clear line and then
+succeeds afresh, and what is there at the end is what an undisturbed run leaves: the same files, no others, the same
+bytes where no clock decides them. Anything else is a find. With --write the table goes into results.md beside this
+file when all are done.
 """
 
 from __future__ import annotations

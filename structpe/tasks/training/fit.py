@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +31,9 @@ __all__ = ["fit"]
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bf16-mixed": "bf16-mixed"}
 
 
-def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: Path) -> Result:
+def fit(
+    task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: Path, also: Sequence[Callback] = ()
+) -> Result:
     """Train to the end, from the newest checkpoint in ``folder`` on.
 
     Args:
@@ -38,6 +41,7 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
         batches: of the training split; their number is ``config.steps`` times ``config.accumulate``.
         config: how.
         folder: for checkpoints, weights and logs.
+        also: further callbacks, called after each step before its checkpoint is written.
 
     Raises:
         StoreError: there are checkpoints, but none is whole, or they belong to other data.
@@ -63,7 +67,7 @@ def fit(task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: 
             gradient_clip_val=config.clip or None,
             deterministic=config.deterministic,
             logger=[log, board],
-            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar, ending),
+            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar, [*also, ending]),
             plugins=[Folders()],
             default_root_dir=folder,
             log_every_n_steps=1,
@@ -86,14 +90,14 @@ def _on_several(task: Task) -> DDPStrategy:
     return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
 
 
-def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool, ending: Ending) -> list[Callback]:
+def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool, also: list[Callback]) -> list[Callback]:
     callbacks = [
         Quiet(),
         Seeds(config.seed),
         Cost(),
         Metrics(config.log_every, per_epoch, None if bar else say),
         Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
-        ending,
+        *also,
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
     ]
     return [*callbacks, Bar()] if bar else callbacks

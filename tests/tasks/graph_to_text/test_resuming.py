@@ -106,7 +106,7 @@ def test_no_whole_checkpoint_is_an_error(copied: Interrupted) -> None:
     for step in ("step-00000002", "step-00000004"):
         (Path(copied.config.out) / "checkpoints" / step / "state.json").unlink()
     with pytest.raises(
-        StoreError, match="no checkpoint is whole: step-00000004 is damaged: it has no state.json; step"
+        StoreError, match=r"no checkpoint is whole: step-00000004 is damaged: it has no state.json; step"
     ):
         train(copied.config)
 

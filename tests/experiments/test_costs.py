@@ -1,0 +1,77 @@
+"""Costs that are measured apart from trainings, and how they come into the published tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from structpe.tasks.prediction.report import markdown
+from structpe.tasks.prediction.study import load_study
+from tests.experiments.script import script
+from tests.modules import ROOT
+from tests.tasks.prediction.tiny import MODEL, RWSE, study
+
+STUDIES = ROOT / "experiments" / "benchmarks"
+TABLES = sorted((STUDIES / "results").glob("*/table.csv"))
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(STUDIES))
+    try:
+        yield script("benchmarks/costs_tables.py")
+    finally:
+        sys.path.remove(str(STUDIES))
+
+
+@pytest.mark.parametrize("file", TABLES, ids=lambda file: file.parent.name)
+def test_published_tables_are_those_of_their_rows(file: Path, tables: ModuleType) -> None:
+    found = markdown(tables.published(file), load_study(STUDIES / f"{file.parent.name}.yaml").published)
+    told = (file.parent / "table.md").read_text(encoding="utf-8")
+    assert told.startswith(found)
+    assert told.removeprefix(found).startswith("The columns of costs") == (file.parent / "costs.json").exists()
+
+
+def test_only_costs_change(tables: ModuleType, tmp_path: Path) -> None:
+    shutil.copytree(STUDIES / "results" / "zinc", tmp_path / "zinc")
+    folder, study_of = tmp_path / "zinc", STUDIES / "zinc.yaml"
+    (folder / "costs.json").unlink(missing_ok=True)
+    before = tables.published(folder / "table.csv")
+    found = {"encoding_seconds": 0.5, "step_ms": 12.34, "minutes": 3.0, "peak_mib": 600.4, "steps": 40}
+    found |= {"day": "2026-11-23", "commit": "abc"}
+    known = {"zinc-stand-in/hybrid/rwse": found, "zinc-stand-in/gine/rwse": {**found, "steps": 90, "step_ms": 9.0}}
+    (folder / "costs.json").write_text(json.dumps(known))
+    for _ in range(2):  # twice is as once
+        tables.write(study_of, folder)
+        after = tables.published(folder / "table.csv")
+        text = (folder / "table.md").read_text()
+        assert "| hybrid | rwse | 2 | 0.1782 ± 0.00035 | 0.2068 | 174,397 | 0.5 | 12.3 | 3.0 | 600 |" in text
+        assert (
+            text.count("The columns of costs of 2 of 6 rows (encoding, step, minutes, peak) were measured apart") == 1
+        )
+        assert "on 2026-11-23, commit abc: one thread, nothing else running, 40 to 90 steps of each row" in text
+        changed = [new for old, new in zip(before, after, strict=True) if new != old]
+        assert [(row.model, row.position, row.step_ms) for row in changed] == [
+            ("hybrid", "rwse", 12.34),
+            ("gine", "rwse", 9.0),
+        ]
+        assert [(row.test, row.commit) for row in before] == [(row.test, row.commit) for row in after]
+
+
+def test_a_row_is_measured(tables: ModuleType, tmp_path: Path) -> None:
+    del tables  # which puts the folder of the scripts where imports look
+    measured = script("benchmarks/costs_row.py").measured
+    small = study(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, seeds=[0])
+    found = measured(small, small.keys()[0], 0.0, tmp_path / "scratch")
+    assert found["steps"] == 12
+    assert found["encoding_seconds"] > 0
+    assert found["peak_mib"] > 100
+    steps, validations = 12, 3
+    least = (steps * found["step_ms"] / 1e3 + validations * found["validation_seconds"]) / 60
+    assert 0.3 * least < found["minutes"]
