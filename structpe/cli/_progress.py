@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from structpe.printing import escaping
+
 __all__ = ["progress_bar"]
 
 
@@ -15,7 +17,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+    # While it moves, rich takes the place of both streams; what is printed meanwhile is escaped before.
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar, escaping():
         task = bar.add_task(what, total=None)
 
         def tell(done: int, total: int) -> None:

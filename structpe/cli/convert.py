@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command, UsageError
 from structpe.errors import ConfigError
+from structpe.printing import printable
 
 if TYPE_CHECKING:
     from structpe.readers import Skipped
@@ -69,7 +70,7 @@ class Convert(Command, name="convert"):
         finally:
             if skipped.count:
                 print(skipped.text(count), file=sys.stderr)
-        print(f"{given.target}: {count} items, written by {writer.name!r}")
+        print(printable(f"{given.target}: {count} items, written by {writer.name!r}"))
 
 
 class _Report:

@@ -11,6 +11,7 @@ from typing import Any
 from structpe.cli._encodings import parse_encoding
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command
+from structpe.printing import printable
 
 __all__ = ["Encode", "parse_encoding"]
 
@@ -63,7 +64,8 @@ class Encode(Command, name="encode"):
         fitted = [encoding.fit(structures) for encoding in encodings]
         with progress_bar("encoding") as tell:
             store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)))
-        print(f"{given.out}: {len(store)} structures, encoded by {', '.join(e.name for e in store.encodings)}")
+        names = ", ".join(each.name for each in store.encodings)
+        print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 
 
 def _form(graph: str) -> Callable[[Any], Any]:

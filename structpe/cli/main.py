@@ -16,6 +16,7 @@ from typing import NoReturn
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
+from structpe.printing import escaping, show_error
 from structpe.registry import unknown
 
 __all__ = ["main", "parser"]
@@ -35,6 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
+    with escaping():
+        return _main(argv)
+
+
+def _main(argv: list[str]) -> int:
     try:
         _run(argv)
         sys.stdout.flush()
@@ -51,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     except Exception as error:
         if "--debug" in argv:
+            sys.excepthook = show_error
             raise
         return _say(*_explained(error))
 

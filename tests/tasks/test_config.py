@@ -96,7 +96,9 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^the configuration lacks data.train"):
         load_config(None)
     (tmp_path / "bad.yaml").write_text("a: b: c")
-    with pytest.raises(ConfigError, match=r"bad.yaml: the file is no YAML: mapping values are not allowed .*line 1, column 5"):
+    with pytest.raises(
+        ConfigError, match=r"bad.yaml: the file is no YAML: mapping values are not allowed .*line 1, column 5"
+    ):
         load_config(tmp_path / "bad.yaml")
     (tmp_path / "list.yaml").write_text("[1]")
     with pytest.raises(ConfigError, match=r"list.yaml: a configuration is a mapping of keys; the file holds a list$"):
@@ -107,7 +109,9 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r" is a folder; give the configuration file in it$"):
         load_config(tmp_path)
     (tmp_path / "twice.yaml").write_text("data: {train: a}\ntraining:\n  seed: 1\n  steps: 2\n  seed: 3\n")
-    with pytest.raises(ConfigError, match=r"twice.yaml: line 5, column 3: the key 'seed' stands twice; keep one of them$"):
+    with pytest.raises(
+        ConfigError, match=r"twice.yaml: line 5, column 3: the key 'seed' stands twice; keep one of them$"
+    ):
         load_config(tmp_path / "twice.yaml")
     (tmp_path / "wrong.yaml").write_text("data: {train: a}\ntraining: {steps: many}")
     with pytest.raises(ConfigError, match=r"wrong.yaml: training.steps takes int; given is 'many'$"):
