@@ -12,6 +12,7 @@ BELOW: dict[str, set[str]] = {
     "sums": {"files"},
     "signals": set(),
     "threads": {"errors"},
+    "printing": set(),
     "plain": {"errors"},
     "structure": {"errors"},
     "terms": {"errors"},
@@ -29,7 +30,7 @@ BELOW: dict[str, set[str]] = {
     "converters": {"writers", "transforms"},
     "parsing": {"converters", "data", "signals", "threads"},
     "corpora": {"benchmarks"},
-    "tasks": {"nn", "citing", "benchmarks", "signals", "threads"},
+    "tasks": {"nn", "citing", "benchmarks", "printing", "signals", "threads"},
     "pictures": {"tasks", "converters"},
     "cli": {"tasks", "writers", "parsing", "corpora", "pictures"},
 }
@@ -113,7 +114,7 @@ def test_position_models_know_no_kernel() -> None:
 
 
 def test_the_command_line_is_light() -> None:
-    light = {"", "cli", "errors", "registry", "signals", "threads"}
+    light = {"", "cli", "errors", "printing", "registry", "signals", "threads"}
     heavy = [
         where(module, each)
         for module in MODULES

@@ -1,11 +1,12 @@
-"""Throws damaged files at every reader: each ends in items or in one named error, soon, or it is a find.
+"""Throws damaged inputs at all that takes something in: each ends in a result or in one named error, soon.
 
-python experiments/fuzz/run.py --files 100000                       # every reader; the seed is printed
-python experiments/fuzz/run.py --readers conllu amr --seed 7
-python experiments/fuzz/run.py --readers amr --seed 7 --number 4711  # that one file again, with its traceback
+python experiments/fuzz/run.py --seed 7 --write                      # all, 1,000,000 inputs; the table of README.md
+python experiments/fuzz/run.py --only conllu amr --inputs 100000     # readers, or classes, by name
+python experiments/fuzz/run.py --only amr --seed 7 --number 4711     # that one input again, with its traceback
 
-A find is an exception that is no StructPEError, an error that does not say in which file, more than 10 s, or a
-process that dies (of a crash, or of more than 4 GiB). Finds are made as short as they can be, and lie in runs/fuzz.
+A find is an exception that is no StructPEError, a reader's error that does not say in which file, a control character
+that is printed, more than 10 s, or a process that dies (of a crash, or of more than 4 GiB). Finds are made as short as
+they can be, and lie in runs/fuzz.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import platform
+import random
 import re
 import resource
 import signal
@@ -24,9 +27,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from classes import CLASSES
 from mutate import mutated
 
 from structpe.errors import StructPEError
@@ -35,14 +40,20 @@ from structpe.readers import READERS, read
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "datasets"
 CHUNK, SECONDS, BYTES = 500, 10, 4 << 30
+ALL, EACH = 1_000_000, 50_000
+"""Inputs in all, and those for each reader; the classes share the rest."""
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
+HEADER = ("| what | inputs | good | named errors | kinds | finds | minutes |", "|---|--:|--:|--:|--:|--:|--:|")
 PART = re.compile(rb"^==> (set_\w{1,40}\.txt) <==\n", re.MULTILINE)
 """Stands before each file in a seed that ends in .parts: formats of several files are damaged as one."""
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+"""Where files are not on a disk, if there is such a place."""
 FEW = 6_000
 """Bytes of a sample that are enough for a seed: short files are read often."""
 
 
 class Find(NamedTuple):
-    """A damaged file that a reader did not survive."""
+    """An input that something did not survive."""
 
     reader: str
     number: int
@@ -63,32 +74,58 @@ class Chunk(NamedTuple):
 def main() -> None:
     """Fuzz what the command line says."""
     given = arguments()
-    readers = given.readers or list(READERS)
+    names = given.only or [*READERS, *CLASSES]
     if given.number is not None:
-        for reader in readers:
-            again(reader, given.seed, given.number)
+        for name in names:
+            again(name, given.seed, given.number)
         return
-    print(f"seed {given.seed}, {given.files:,} files for each of {len(readers)} readers, {given.jobs} processes")
-    print("reader          files    good   named errors  kinds  finds  minutes")
-    finds = [find for reader in readers for find in fuzz(reader, given)]
+    rows, finds = [*HEADER], []
+    print(
+        f"seed {given.seed}, Python {platform.python_version()}, {given.jobs} processes", *HEADER, sep="\n", flush=True
+    )
+    for name in names:
+        row, found = fuzz(name, given)
+        print(row, flush=True)
+        rows.append(row)
+        finds += found
     for find in finds:
         file = save(find, given.out)
         print(f"\n{find.reader} --seed {given.seed} --number {find.number}: {find.what}\n  {file}")
+    if given.write:
+        write([f"Run with seed {given.seed}, Python {platform.python_version()}, {given.jobs} processes:", "", *rows])
     raise SystemExit(bool(finds))
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
+    known = [*READERS, *CLASSES]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--readers", nargs="+", choices=list(READERS), metavar="NAME", help="all by default")
-    parser.add_argument("--files", type=int, default=100_000, help="damaged files for each reader")
+    parser.add_argument("--only", nargs="+", choices=known, metavar="NAME", help=f"of {', '.join(known)}")
+    parser.add_argument("--inputs", type=int, help="for each; by default a million in all, 50,000 for each reader")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--number", type=int, help="only this file")
+    parser.add_argument("--number", type=int, help="only this input")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path("runs/fuzz"))
+    parser.add_argument("--write", action="store_true", help="put the table into README.md")
     return parser.parse_args()
 
 
+def count(name: str, given: argparse.Namespace) -> int:
+    """How many inputs of a kind."""
+    if given.inputs is not None:
+        return int(given.inputs)
+    return EACH if name in READERS else -(-(ALL - EACH * len(READERS)) // len(CLASSES))
+
+
+def write(lines: list[str]) -> None:
+    """Put the table into its place."""
+    file = HERE / "README.md"
+    before, _, rest = file.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    file.write_text("\n".join([before + BEGIN, *lines, END + after]), encoding="utf-8")
+
+
+@cache
 def seeds(reader: str) -> dict[str, list[bytes]]:
     """Good files of a format by the ends of their names: those beside this file, or the beginnings of the samples."""
     own = sorted(HERE.glob(f"seeds/{reader}-*"))
@@ -101,30 +138,34 @@ def seeds(reader: str) -> dict[str, list[bytes]]:
     return found
 
 
-def damaged(known: dict[str, list[bytes]], seed: int, number: int) -> tuple[str, bytes]:
-    """The end of the name, and the content, of the file of a number; formats of several suffixes take turns."""
+def damaged(name: str, seed: int, number: int) -> tuple[str, bytes]:
+    """The end of the name, and the content, of the input of a number; formats of several suffixes take turns."""
+    if name in CLASSES:
+        return "", CLASSES[name].make(random.Random(f"{name}:{seed}:{number}"))
+    known = seeds(name)
     suffix = list(known)[number % len(known)]
     return suffix, mutated(known[suffix], seed, number)
 
 
-def fuzz(reader: str, given: argparse.Namespace) -> list[Find]:
-    """All files of one reader; prints a line."""
+def fuzz(name: str, given: argparse.Namespace) -> tuple[str, list[Find]]:
+    """All inputs of one kind: a row of the table, and what was found."""
     start, good, named, finds, kinds = time.monotonic(), 0, 0, [], Counter[str]()
-    for chunk in chunks(reader, given):
+    for chunk in chunks(name, given):
         good, named = good + chunk.good, named + chunk.named
         finds += chunk.finds
         kinds += chunk.kinds
     unlike = {find.what: find for find in sorted(finds, key=lambda find: -len(find.content))}
     minutes = (time.monotonic() - start) / 60
-    files = good + named + len(finds)
-    print(f"{reader:12} {files:8,} {good:7,} {named:14,} {len(kinds):6} {len(finds):6} {minutes:8.1f}", flush=True)
-    return [find._replace(content=shortest(find)) for find in unlike.values()]
+    inputs = good + named + len(finds)
+    row = f"| `{name}` | {inputs:,} | {good:,} | {named:,} | {len(kinds):,} | {len(finds)} | {minutes:.1f} |"
+    return row, [find._replace(content=shortest(find)) for find in unlike.values()]
 
 
 def chunks(reader: str, given: argparse.Namespace) -> Iterator[Chunk]:
     """What became of chunk after chunk; where a process dies, each file of its chunk gets one of its own."""
-    starts = list(range(0, given.files, CHUNK))
-    sizes = [min(CHUNK, given.files - start) for start in starts]
+    inputs = count(reader, given)
+    starts = list(range(0, inputs, CHUNK))
+    sizes = [min(CHUNK, inputs - start) for start in starts]
     while starts:
         with pool(given.jobs) as workers:
             jobs = [workers.submit(work, reader, given.seed, *job) for job in zip(starts, sizes, strict=True)]
@@ -157,16 +198,15 @@ def alone(reader: str, seed: int, number: int) -> Chunk:
         try:
             return worker.submit(work, reader, seed, number, 1).result()
         except BrokenProcessPool:
-            find = Find(reader, number, "the process died", *damaged(seeds(reader), seed, number))
+            find = Find(reader, number, "the process died", *damaged(reader, seed, number))
             return Chunk(0, 0, [find], Counter())
 
 
-def work(reader: str, seed: int, first: int, count: int) -> Chunk:
-    """Read some damaged files."""
+def work(reader: str, seed: int, first: int, many: int) -> Chunk:
+    """Take in some inputs."""
     good, named, finds, kinds = 0, 0, [], Counter[str]()
-    known = seeds(reader)
-    for number in range(first, first + count):
-        suffix, content = damaged(known, seed, number)
+    for number in range(first, first + many):
+        suffix, content = damaged(reader, seed, number)
         wrong, message = outcome(reader, suffix, content)
         if wrong:
             finds.append(Find(reader, number, message, suffix, content))
@@ -178,30 +218,46 @@ def work(reader: str, seed: int, first: int, count: int) -> Chunk:
     return Chunk(good, named, finds, kinds)
 
 
-def outcome(reader: str, suffix: str, content: bytes) -> tuple[bool, str]:
+def outcome(name: str, suffix: str, content: bytes) -> tuple[bool, str]:
     """Whether it is a find, and the error, of several the first; the empty text where all was well."""
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        return taken(name, content) if name in CLASSES else reading(name, suffix, content)
+    except MemoryError:
+        return True, "MemoryError"
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return True, f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+    finally:
+        signal.alarm(0)
+
+
+def taken(name: str, content: bytes) -> tuple[bool, str]:
+    """What a class makes of an input."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+        try:
+            CLASSES[name].take(content, Path(folder))
+        except StructPEError as error:
+            return False, str(error).replace(folder, "FOLDER")
+    return False, ""
+
+
+def reading(reader: str, suffix: str, content: bytes) -> tuple[bool, str]:
+    """What a reader makes of a file."""
     with written(suffix, content) as file:
-        signal.signal(signal.SIGALRM, late)
-        signal.alarm(SECONDS)
         try:
             skipped = read(file, reader, on_error="skip").skipped
-            first = ": ".join(skipped[0]) if skipped else ""
-            return any(file not in place for place, _ in skipped), first.replace(file, "FILE")
         except StructPEError as error:
             return file not in str(error), str(error).replace(file, "FILE")
-        except MemoryError:
-            return True, "MemoryError"
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            return True, f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
-        finally:
-            signal.alarm(0)
+        first = ": ".join(skipped[0]) if skipped else ""
+        return any(file not in place for place, _ in skipped), first.replace(file, "FILE")
 
 
 @contextmanager
 def written(suffix: str, content: bytes) -> Iterator[str]:
     """A file of that content, or the first of its parts, for a while; not on a disk, where that can be."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         first, *rest = PART.split(content) if suffix == ".parts" else [content]
         parts = {name.decode(): part for name, part in zip(rest[::2], rest[1::2], strict=True)} or {f"a{suffix}": first}
         for name, part in parts.items():
@@ -250,15 +306,19 @@ def save(find: Find, folder: Path) -> Path:
     return file
 
 
-def again(reader: str, seed: int, number: int) -> None:
-    """One file, shown and read, with the traceback of what happens."""
-    suffix, content = damaged(seeds(reader), seed, number)
+def again(name: str, seed: int, number: int) -> None:
+    """One input, shown and taken in, with the traceback of what happens."""
+    suffix, content = damaged(name, seed, number)
     print(repr(content))
-    with written(suffix, content) as file:
-        try:
-            print(read(file, reader).structures)
-        except Exception:
-            traceback.print_exc()
+    try:
+        if name in CLASSES:
+            with tempfile.TemporaryDirectory() as folder:
+                CLASSES[name].take(content, Path(folder))
+        else:
+            with written(suffix, content) as file:
+                print(read(file, name).structures)
+    except Exception:
+        traceback.print_exc()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from structpe.printing import escaping
+
 __all__ = ["progress_bar"]
 
 SECONDS = 10.0
@@ -22,7 +24,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    # While it moves, rich takes the place of both streams; what is printed meanwhile is escaped before.
+    with Progress(console=Console(stderr=True), transient=True) as bar, escaping():
         task = bar.add_task(what, total=None)
 
         def tell(done: int, total: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+
+from structpe.printing import printable, unescaped
 
 __all__ = ["print_table"]
 
@@ -25,7 +28,7 @@ def print_table(
     from rich.console import Console, JustifyMethod
     from rich.table import Table
 
-    rows = [list(row) for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
     widths = []
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
@@ -39,4 +42,4 @@ def print_table(
     console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
     with console.capture() as captured:  # printing it as Python does, so that a broken pipe is an error as elsewhere
         console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    print("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"), file=unescaped(sys.stdout))

@@ -10,6 +10,7 @@ from typing import Any
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import Report, add_reading, parse_options
 from structpe.cli.base import Command, UsageError
+from structpe.printing import printable
 
 __all__ = ["Convert"]
 
@@ -56,7 +57,7 @@ class Convert(Command, name="convert"):
         finally:
             if skipped.count:
                 print(skipped.text(count), file=sys.stderr)
-        print(f"{given.target}: {count} items, written by {writer.name!r}")
+        print(printable(f"{given.target}: {count} items, written by {writer.name!r}"))
 
 
 def _unknown(name: str, reader: Any, writer: Any) -> UsageError:

@@ -11,6 +11,7 @@ from structpe.cli._encodings import parse_encoding
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command
+from structpe.printing import printable
 
 __all__ = ["Encode", "parse_encoding"]
 
@@ -60,7 +61,8 @@ class Encode(Command, name="encode"):
         fitted = [encoding.fit(structures) for encoding in encodings]
         with progress_bar("encoding") as tell:
             store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)), _say)
-        print(f"{given.out}: {len(store)} structures, encoded by {', '.join(e.name for e in store.encodings)}")
+        names = ", ".join(each.name for each in store.encodings)
+        print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from structpe.cli._looking import item_of, parse_position
 from structpe.cli._reading import add_reading, check_file, wanted
 from structpe.cli.base import Command, UsageError
+from structpe.printing import printable
 
 __all__ = ["Figure"]
 
@@ -59,7 +60,7 @@ class Figure(Command, name="figure"):
             save(_trained(given), given.out)
         else:
             save(_DRAWN[given.figure](given, _setting(given)), given.out)
-        print(f"{given.out}: {given.figure} of {given.checkpoint or ', '.join(given.positions)}")
+        print(printable(f"{given.out}: {given.figure} of {given.checkpoint or ', '.join(given.positions)}"))
 
 
 def _check(given: Namespace) -> None:

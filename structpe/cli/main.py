@@ -16,6 +16,7 @@ from typing import NoReturn
 from structpe import __version__
 from structpe.cli.base import COMMANDS, Command, UsageError
 from structpe.errors import ConfigError, PositionError, explained
+from structpe.printing import escaping, show_error
 from structpe.registry import unknown
 from structpe.signals import ended_by, ending
 from structpe.threads import sleeping
@@ -38,6 +39,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     sleeping()  # before any command loads PyTorch
+    with escaping():
+        return _main(argv)
+
+
+def _main(argv: list[str]) -> int:
     try:
         with ending():
             _run(argv)
@@ -57,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     except Exception as error:
         if "--debug" in argv:
+            sys.excepthook = show_error
             raise
         return _say(*_explained(error))
 

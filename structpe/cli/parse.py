@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
 from structpe.cli.base import Command, UsageError
+from structpe.printing import printable
 
 if TYPE_CHECKING:
     from structpe.parsing import Options, Parsed, Progress
@@ -153,7 +154,7 @@ def _table(parsed: Parsed, subwords: bool) -> str:
     header += [] if wide else [str(place) for place in range(1, len(cells) + 1)]
     numeric = [name for name in header if name.isdigit() or name in ("", "id", "head", "depth")]
     with redirect_stdout(StringIO()) as printed:
-        print(parsed.item.metadata["text"])
+        print(printable(parsed.item.metadata["text"]))
         print_table(header, whole, numeric)
         if wide:
             print(f"(relative positions of more than {WIDEST}: --format tsv or json)")
@@ -171,7 +172,7 @@ def _write(out: Path, pieces: Iterable[str]) -> None:
             file.writelines(pieces)
 
     whole_file(out, write)
-    print(f"{out}: written")
+    print(printable(f"{out}: written"))
 
 
 def _train(given: Namespace) -> None:
@@ -187,7 +188,7 @@ def _train(given: Namespace) -> None:
     except (KeyboardInterrupt, SystemExit):
         print("structpe: the same command goes on where this one stopped", file=sys.stderr)
         raise
-    print(f"{given.out}: a parser for 'structpe parse --model {given.out}'")
+    print(printable(f"{given.out}: a parser for 'structpe parse --model {given.out}'"))
 
 
 @contextmanager

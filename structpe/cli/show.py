@@ -9,6 +9,7 @@ from typing import Any
 from structpe.cli._looking import item_of, parse_position
 from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command, UsageError
+from structpe.printing import printable
 
 __all__ = ["Show"]
 
@@ -68,7 +69,7 @@ class Show(Command, name="show"):
             save_page(page(*asked, **named), given.out)
         else:
             save(show(*asked, **named), given.out)
-        print(f"{given.out}: {item.structure.name or item.id}")
+        print(printable(f"{given.out}: {item.structure.name or item.id}"))
 
 
 def _check(given: Namespace) -> None:

@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from structpe.cli._overrides import as_overrides
 from structpe.cli.base import Command, UsageError
 from structpe.errors import StructPEError
+from structpe.printing import printable
 
 __all__ = ["Study"]
 
@@ -63,7 +64,7 @@ class Study(Command, name="study"):
             failed = []
         else:
             failed = run_all(study, keys, given.jobs, given.threads, given.fresh)
-        print(report(study, keys))
+        print(printable(report(study, keys)))
         if failed:
             told = "; ".join(f"{each.key}: {each.message}" for each in failed[:TOLD])
             more = f"; and {len(failed) - TOLD} more, see above" if len(failed) > TOLD else ""

@@ -12,7 +12,6 @@ import gzip
 import stat
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from typing import IO, Any, NamedTuple, cast
 from structpe.benchmarks._zips import RATIO, SLACK, check_methods
 from structpe.corpora.card import CorpusError
 from structpe.corpora.download import writing
+from structpe.errors import StructPEError
 
 __all__ = ["MOST_FILES", "unpack", "unpack_gz"]
 
@@ -33,17 +33,6 @@ DIRECTORY = 1 << 27
 LONGEST = 4096
 """Characters of a name, with its folders."""
 
-DAMAGED = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    zlib.error,
-    gzip.BadGzipFile,
-    EOFError,
-    NotImplementedError,
-    ValueError,
-    RecursionError,
-    OverflowError,
-)
 JUNK = ("__MACOSX", ".DS_Store")
 """What one operating system adds to archives."""
 
@@ -237,7 +226,9 @@ def _copy(source: IO[bytes], place: Path, most: int, archive: Path) -> int:
 def _undamaged(archive: Path) -> Iterator[None]:
     try:
         yield
-    except (*DAMAGED, OSError) as error:
+    except (StructPEError, MemoryError):
+        raise
+    except Exception as error:  # what reads archives fails in any way, such as on a file without a name
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # of the disk; a damaged table of contents leads to places before the file
         raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it anew").at(

@@ -181,3 +181,18 @@ def test_a_zip_whose_table_lies(tmp_path: Path) -> None:
     archive.write_bytes(bytes(damaged))
     with pytest.raises(CorpusError, match=r"the archive is (refused|damaged)"):
         unpack(archive, "zip", tmp_path / "out")
+
+
+def test_a_file_without_a_name(tmp_path: Path) -> None:
+    """Found by experiments/fuzz, archives, seed 1, number 340: zipfile raises an IndexError."""
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w") as content:
+        content.writestr("a", b"")
+    archive.write_bytes(archive.read_bytes().replace(b"\x01\x00\x00\x00a", b"\x00\x00\x00\x00a"))
+    damaged = bytearray(archive.read_bytes())
+    at = damaged.rindex(b"PK\x01\x02")
+    damaged[at + 28 : at + 30] = b"\0\0"
+    damaged[at + 30 : at + 32] = b"\x01\0"  # what was its name is something extra now
+    archive.write_bytes(bytes(damaged))
+    with pytest.raises(CorpusError, match=r"a.zip: the archive is (damaged|refused)"):
+        unpack(archive, "zip", tmp_path / "out")

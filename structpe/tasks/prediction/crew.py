@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import StructPEError, explained
+from structpe.printing import escaping
 from structpe.tasks.prediction.study import Key
 from structpe.tasks.training.folder import InUse
 from structpe.tasks.training.progress import say
@@ -167,7 +168,8 @@ def reporting(folder: Path, tell: Connection) -> Iterator[None]:
         with (folder / LOG).open("a", encoding="utf-8", buffering=1) as file:
             os.dup2(file.fileno(), 1)  # of what libraries print too
             os.dup2(file.fileno(), 2)
-            yield
+            with escaping(everything=True):
+                yield
         tell.send(("done", ""))
     except InUse as error:
         tell.send(("busy", str(error)))
@@ -177,5 +179,5 @@ def reporting(folder: Path, tell: Connection) -> Iterator[None]:
         if isinstance(error, StructPEError):
             say(told)
         else:
-            traceback.print_exc()
+            say(traceback.format_exc())
         sys.exit(1)

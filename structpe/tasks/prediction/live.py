@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from structpe.printing import printable
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import Key
 from structpe.tasks.training.progress import on_terminal
@@ -35,7 +36,7 @@ def bars(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key
                 progress.remove_task(shown.pop(key))
             for key in running:
                 if key not in shown:
-                    shown[key] = progress.add_task(str(key), total=configs[key].training.steps)
+                    shown[key] = progress.add_task(printable(str(key)), total=configs[key].training.steps)
                 progress.update(shown[key], completed=steps_done(Path(configs[key].out)))
 
         yield look

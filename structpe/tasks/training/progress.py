@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from structpe.printing import printable
+
 __all__ = ["on_terminal", "say"]
 
 
 def say(text: str) -> None:
     """One line."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def on_terminal() -> bool:
