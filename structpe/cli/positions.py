@@ -40,9 +40,9 @@ class Positions(Command, name="positions"):
 
     example = (
         "structpe positions --width 64 --heads 4 --layers 2\n"
-        "structpe positions --structure tree --structure graph --injection MAM --unbound --decodes\n"
-        "structpe positions rotary --json\n"
-        "structpe positions --encodings tree"
+        "structpe positions --structure tree --structure graph --injection APE --unbound\n"
+        "structpe positions rotary --decodes --json\n"
+        "structpe positions --encodings walk"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
