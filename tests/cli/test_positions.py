@@ -133,8 +133,8 @@ def test_a_filtered_table_says_how_many_there_are() -> None:
     ("words", "code", "message"),
     [
         (["rotry"], 1, "no position model has 'rotry'. Did you mean 'rotary'? Leave out a word or a filter"),
-        (["--structure", "tree", "--no-learnable", "--decodes"], 1,
-         "no position model has --structure tree --no-learnable --decodes. Leave out"),
+        (["--structure", "grid", "--injection", "none", "--decodes"], 1,
+         "no position model has --structure grid --injection none --decodes. Leave out"),
         (["--structure", "trees"], 2, "argument --structure: invalid choice: 'trees' (choose from 'sequence', "),
         (["--encodings", "--unbound"], 2, "--unbound is a filter of position models; leave it out with --encodings"),
         (["--encodings", "nosuch", "word"], 1, "no encoding has 'nosuch' and 'word' in its name or text"),
