@@ -56,8 +56,8 @@ def check_key(encoding: Encoding) -> None:
         wrong = next(f.name for f in fields(encoding) if not _hashable(getattr(encoding, f.name)))
         kind = type(getattr(encoding, wrong)).__name__
         raise EncodingError(
-            f"encoding {encoding.name!r}: option {wrong!r} is of type {kind}, which has no hash, and encodings are keys; "
-            f"give a tuple in place of a list, of pairs in place of a dict"
+            f"encoding {encoding.name!r}: option {wrong!r} is of type {kind}, which has no hash, and encodings are "
+            f"keys; give a tuple in place of a list, of pairs in place of a dict"
         ) from None
 
 
@@ -90,7 +90,7 @@ def within(encoding: Encoding, structure: Structure, encoded: Any) -> Any:
         EncodingError: one does not.
     """
     index = encoded.index
-    if index is not None and index.size and not (0 <= index.min() and index.max() < len(encoded.values)):
+    if index is not None and index.size and not (index.min() >= 0 and index.max() < len(encoded.values)):
         wrong = int(index.max()) if index.max() >= len(encoded.values) else int(index.min())
         raise encoding.error(
             structure, f"the index names value {wrong}, and there are {len(encoded.values)} values, from 0 on"

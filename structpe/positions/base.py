@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from torch import Tensor, nn
 
@@ -217,8 +217,8 @@ class PositionModel(nn.Module, ABC):
         except (NameError, SyntaxError, TypeError, ZeroDivisionError) as error:
             letters = ", ".join([*known, *self.sizes])
             raise PositionError(
-                f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); it "
-                f"knows {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
+                f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); "
+                f"it knows {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
             ) from error
 
 
@@ -333,7 +333,8 @@ class Sum(PositionModel):
         if not isinstance(prepared, list):
             raise PositionError(
                 f"a sum of position models takes what its prepare makes, a list of what each of them makes, and was "
-                f"given {type(prepared).__name__}: prepared = model.prepare(structpe.encode(structures, model.encodings))"
+                f"given {type(prepared).__name__}: prepared = model.prepare(structpe.encode(structures, "
+                f"model.encodings))"
             )
         return zip(self._each(), prepared, strict=True)
 

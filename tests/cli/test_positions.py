@@ -107,11 +107,14 @@ def names(*words: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
         ("--unbound --structure graph", lambda row: row["cells"]["unbound"] and row["structure"] == "graph"),
         ("--decodes", lambda row: row["decodes"]),
         ("--no-decodes --structure sequence", lambda row: not row["decodes"] and row["structure"] == "sequence"),
-        ("ROTARY --no-learnable", lambda row: "rotary" in f"{row['name']} {row['about']}".lower() and not row["cells"]["learnable"]),
+        (
+            "ROTARY --no-learnable",
+            lambda row: "rotary" in f"{row['name']} {row['about']}".lower() and not row["cells"]["learnable"],
+        ),
         ("raffel", lambda row: row["cite"] == "raffel2020"),
         ("nosuchthing", lambda row: False),
     ],
-)  # fmt: skip
+)
 def test_filters_keep_what_they_say(
     words: str, keeps: Callable[[dict[str, Any]], bool], every: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,13 +136,16 @@ def test_a_filtered_table_says_how_many_there_are() -> None:
     ("words", "code", "message"),
     [
         (["rotry"], 1, "no position model has 'rotry'. Did you mean 'rotary'? Leave out a word or a filter"),
-        (["--structure", "grid", "--injection", "none", "--decodes"], 1,
-         "no position model has --structure grid --injection none --decodes. Leave out"),
+        (
+            ["--structure", "grid", "--injection", "none", "--decodes"],
+            1,
+            "no position model has --structure grid --injection none --decodes. Leave out",
+        ),
         (["--structure", "trees"], 2, "argument --structure: invalid choice: 'trees' (choose from 'sequence', "),
         (["--encodings", "--unbound"], 2, "--unbound is a filter of position models; leave it out with --encodings"),
         (["--encodings", "nosuch", "word"], 1, "no encoding has 'nosuch' and 'word' in its name or text"),
     ],
-)  # fmt: skip
+)
 def test_filters_that_nothing_passes_are_explained(words: list[str], code: int, message: str) -> None:
     assert message in complaint("positions", *words, *SMALL, code=code)
 

@@ -1,4 +1,4 @@
-"""``--reader``, ``--option`` and ``--on-error``: every command that reads structures has them, and they mean one thing."""
+"""``--reader``, ``--option`` and ``--on-error``: every command that reads has them, and they mean one thing."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_how_to_read_without_a_file_is_refused(name: str) -> None:
 
 def test_values_are_yaml_and_names_may_have_hyphens(trees: Path) -> None:
     assert parse_options(["a-b=3", "c=[x, y]", "d=", "e=no"]) == {"a_b": 3, "c": ["x", "y"], "d": None, "e": False}
-    with pytest.raises(ReadError, match="no reader named 'conll'. Did you mean 'conllu'"):
+    with pytest.raises(ReadError, match=r"no reader named 'conll'\. Did you mean 'conllu'"):
         wanted(trees, Namespace(reader="conll", options=[], on_error=None))
 
 

@@ -45,13 +45,25 @@ def square(u: int) -> NDArray[Any]:
 
 
 SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
-    "array": (2, square, r"encoding 'Own': one must give an Encoded, Encoded.of_pairs\(matrix\), and gives an array of shape \(3, 3\)"),
-    "array of units": (1, np.arange, r"one must give an Encoded, Encoded\(values\), and gives an array of shape \(3,\); wrap it"),
+    "array": (
+        2,
+        square,
+        r"encoding 'Own': one must give an Encoded, Encoded.of_pairs\(matrix\), and gives an array of shape \(3, 3\)",
+    ),
+    "array of units": (
+        1,
+        np.arange,
+        r"one must give an Encoded, Encoded\(values\), and gives an array of shape \(3,\); wrap it",
+    ),
     "none": (1, lambda u: None, r"and gives None; is there a return missing\?"),
     "list": (1, lambda u: [1] * u, "and gives list; wrap it"),
     "no index": (2, lambda u: Encoded(np.arange(u)), "it is of arity 2, of pairs, and has no index; make it by"),
     "an index": (1, lambda u: Encoded.of_pairs(square(u)), "it is of arity 1, a value for each unit, and has an index"),
-    "nodes": (1, lambda u: Encoded(np.arange(2)), r"it gives 2 values for 3 units; give one for each unit, in their order \(unit_owner\)"),
+    "nodes": (
+        1,
+        lambda u: Encoded(np.arange(2)),
+        r"it gives 2 values for 3 units; give one for each unit, in their order \(unit_owner\)",
+    ),
     "scalar": (1, lambda u: Encoded(3), "a NumPy array of numbers with a row for each; they are int"),  # type: ignore[arg-type]
     "list of values": (1, lambda u: Encoded([1] * u), "they are list"),  # type: ignore[arg-type]
     "text": (1, lambda u: Encoded(np.array(["a"] * u)), "they are an array of <U1"),
@@ -59,17 +71,37 @@ SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
     "complex": (1, lambda u: Encoded(np.ones(u) * 1j), "they are an array of complex128"),
     "longdouble": (1, lambda u: Encoded(np.ones(u, dtype=np.longdouble)), "they are an array of float128"),
     "tensor": (1, lambda u: Encoded(torch.arange(u)), "they are Tensor"),  # type: ignore[arg-type]
-    "real index": (2, lambda u: Encoded(np.arange(2), square(u) + 0.5), "its index must be a NumPy array of whole numbers, .* it is of float64"),
-    "index far": (2, lambda u: Encoded(np.arange(2), square(u) + 5), "the index names value 5, and there are 2 values, from 0 on"),
+    "real index": (
+        2,
+        lambda u: Encoded(np.arange(2), square(u) + 0.5),
+        "its index must be a NumPy array of whole numbers, .* it is of float64",
+    ),
+    "index far": (
+        2,
+        lambda u: Encoded(np.arange(2), square(u) + 5),
+        "the index names value 5, and there are 2 values, from 0 on",
+    ),
     "index negative": (2, lambda u: Encoded(np.arange(2), square(u) - 1), "the index names value -1, and there are 2"),
-    "index form": (2, lambda u: Encoded(np.arange(2), square(u)[:, :2]), r"its index has shape \(3, 2\) for 3 units; it must be \(3, 3\)"),
-    "real pairs": (2, lambda u: Encoded.of_pairs(square(u) + 0.5), r"of_pairs takes a NumPy matrix \(u, u\) of whole numbers, and was given shape \(3, 3\) of float64"),
+    "index form": (
+        2,
+        lambda u: Encoded(np.arange(2), square(u)[:, :2]),
+        r"its index has shape \(3, 2\) for 3 units; it must be \(3, 3\)",
+    ),
+    "real pairs": (
+        2,
+        lambda u: Encoded.of_pairs(square(u) + 0.5),
+        r"of_pairs takes a NumPy matrix \(u, u\) of whole numbers, and was given shape \(3, 3\) of float64",
+    ),
     "flat pairs": (2, lambda u: Encoded.of_pairs(np.arange(u)), r"and was given shape \(3,\) of int64"),
     "listed pairs": (2, lambda u: Encoded.of_pairs([[1]]), "and was given list"),  # type: ignore[arg-type]
     "listed": (2, lambda u: Encoded.of_list(np.array([[0, 1]]), np.array([3]), u), "it lists pairs; set sparse = True"),
-    "no arity": (None, lambda u: Encoded(np.arange(u)), "'Own' does not say whether it is of units or of pairs; add to the class arity = 1"),
+    "no arity": (
+        None,
+        lambda u: Encoded(np.arange(u)),
+        "'Own' does not say whether it is of units or of pairs; add to the class arity = 1",
+    ),
     "arity 3": (3, lambda u: Encoded(np.arange(u)), "does not say whether it is of units or of pairs"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("arity", "made", "message"), SLIPS.values(), ids=SLIPS)
@@ -80,7 +112,7 @@ def test_what_one_gives(arity: Any, made: Callable[[int], Any], message: str) ->
 
 def test_a_sparse_one_lists_pairs() -> None:
     with pytest.raises(
-        EncodingError, match="it is sparse and lists no pairs; make it by Encoded.of_list, or leave sparse"
+        EncodingError, match=r"it is sparse and lists no pairs; make it by Encoded.of_list, or leave sparse"
     ):
         structpe.encode([GRAPH], [own(2, lambda u: Encoded.of_pairs(square(u)), sparse=True)])
 
@@ -91,8 +123,13 @@ def test_an_error_of_their_own_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"), [(lambda each: each[:1], "it gives 1 of them"), (iter, "it gives list_iterator"), (lambda each: None, "it gives NoneType")]
-)  # fmt: skip
+    ("found", "told"),
+    [
+        (lambda each: each[:1], "it gives 1 of them"),
+        (iter, "it gives list_iterator"),
+        (lambda each: None, "it gives NoneType"),
+    ],
+)
 def test_many_gives_a_list_of_all(found: Callable[[Any], Any], told: str) -> None:
     class Many(Encoding):
         arity = 1
@@ -190,7 +227,7 @@ def test_encode_takes_structures_and_encodings() -> None:
     items = structpe.read(SAMPLES / "amr_sample" / "test.txt")
     with pytest.raises(EncodingError, match=r"and Item is none; .* item.structure is that of an item that was read"):
         structpe.encode(items, [Base()])  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match="encode takes a list of encodings, .* and None is none"):
+    with pytest.raises(EncodingError, match=r"encode takes a list of encodings, .* and None is none"):
         structpe.encode([GRAPH], None)  # type: ignore[arg-type]
 
 

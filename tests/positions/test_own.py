@@ -57,14 +57,34 @@ def test_terms(name: str, said: dict[str, str]) -> None:
 
 SITES: dict[str, tuple[str, Callable[..., Any], str]] = {
     "none": ("inputs", lambda self, x, p: None, r"'Own': inputs gives None, and must give a tensor \(b, n, d\)"),
-    "fewer": ("inputs", lambda self, x, p: x[:, :2], r"inputs gives shape \(1, 2, 8\); it must be that of the units, .* = \(1, 3, 8\)"),
+    "fewer": (
+        "inputs",
+        lambda self, x, p: x[:, :2],
+        r"inputs gives shape \(1, 2, 8\); it must be that of the units, .* = \(1, 3, 8\)",
+    ),
     "wider": ("layer", lambda self, x, p, site: torch.cat([x, x], -1), r"layer gives shape \(1, 3, 16\)"),
-    "table": ("inputs", lambda self, x, p: x + torch.zeros(2, 8)[p[ORDER]], r"'Own': inputs looks up a row that is not there \(index 2 is out of bounds"),
-    "embedding": ("inputs", lambda self, x, p: x + functional.embedding(p[ORDER], torch.zeros(2, 8)), r"\(index out of range in self\)"),
+    "table": (
+        "inputs",
+        lambda self, x, p: x + torch.zeros(2, 8)[p[ORDER]],
+        r"'Own': inputs looks up a row that is not there \(index 2 is out of bounds",
+    ),
+    "embedding": (
+        "inputs",
+        lambda self, x, p: x + functional.embedding(p[ORDER], torch.zeros(2, 8)),
+        r"\(index out of range in self\)",
+    ),
     "real": ("inputs", lambda self, x, p: x + torch.zeros(9, 8)[p[ORDER].float()], "looks up a row that is not there"),
-    "number": ("inputs", lambda self, x, p: x + p[0], r"asked for by the encoding itself, such as prepared\[self.encodings\[0\]\]; given is 0"),
-    "sources": ("sources", lambda self, s, p, site: (s.query, s.key, s.value), "sources gives tuple, and must give Sources"),
-}  # fmt: skip
+    "number": (
+        "inputs",
+        lambda self, x, p: x + p[0],
+        r"asked for by the encoding itself, such as prepared\[self.encodings\[0\]\]; given is 0",
+    ),
+    "sources": (
+        "sources",
+        lambda self, s, p, site: (s.query, s.key, s.value),
+        "sources gives tuple, and must give Sources",
+    ),
+}
 
 
 @pytest.mark.parametrize(("site", "method", "message"), SITES.values(), ids=SITES)
@@ -107,14 +127,14 @@ def test_no_model_of_ours_takes_positions_for_what_is_prepared() -> None:
 
 @pytest.mark.parametrize("given", [GRAPH, [GRAPH], None, "a b"])
 def test_prepare_takes_positions(given: Any) -> None:
-    with pytest.raises(PositionError, match="prepare takes positions, and was given .*; encode first: model.prepare"):
+    with pytest.raises(PositionError, match=r"prepare takes positions, and was given .*; encode first: model.prepare"):
         build("t5", DIMS).prepare(given)
 
 
 def test_a_sum_takes_what_it_prepared() -> None:
     model = build(["t5", "alibi"], DIMS)
     with pytest.raises(
-        PositionError, match="a sum of position models takes what its prepare makes, .* given Positions"
+        PositionError, match=r"a sum of position models takes what its prepare makes, .* given Positions"
     ):
         model.terms(structpe.encode([GRAPH], model.encodings), Site(0))
 
@@ -129,11 +149,17 @@ BEGINNINGS: dict[str, tuple[Callable[..., None], str]] = {
     "nothing": (lambda self, dims: setattr(self, "a", 3), r"Own.__init__ does not call super\(\).__init__\(dims, \["),
     "parameter": (lambda self, dims: setattr(self, "a", nn.Parameter(torch.zeros(1))), "add it as its first line"),
     "module": (lambda self, dims: nn.Module.__init__(self), r"does not call super\(\).__init__"),
-    "single": (lambda self, dims: PositionModel.__init__(self, dims, ORDER), r"asks for a list of encodings, .* given is Order\(\)"),  # type: ignore[arg-type]
+    "single": (
+        lambda self, dims: PositionModel.__init__(self, dims, ORDER),
+        r"asks for a list of encodings, .* given is Order\(\)",
+    ),  # type: ignore[arg-type]
     "names": (lambda self, dims: PositionModel.__init__(self, dims, ["order"]), r"given is \['order'\]"),  # type: ignore[list-item]
     "classes": (lambda self, dims: PositionModel.__init__(self, dims, [Order]), "asks for a list of encodings"),  # type: ignore[list-item]
-    "dims": (lambda self, dims: PositionModel.__init__(self, (8, 2, 1), []), r"built for sizes, Dims\(width, heads, layers\); given is \(8, 2, 1\)"),  # type: ignore[arg-type]
-}  # fmt: skip
+    "dims": (
+        lambda self, dims: PositionModel.__init__(self, (8, 2, 1), []),
+        r"built for sizes, Dims\(width, heads, layers\); given is \(8, 2, 1\)",
+    ),  # type: ignore[arg-type]
+}
 
 
 @pytest.mark.parametrize(("init", "message"), BEGINNINGS.values(), ids=BEGINNINGS)
@@ -144,7 +170,7 @@ def test_constructors(init: Callable[..., None], message: str) -> None:
 
 @pytest.mark.parametrize("given", ["8", 8.0, True, None])
 def test_sizes_are_whole_numbers(given: Any) -> None:
-    with pytest.raises(PositionError, match="the width is .*; give a whole number, 1 or more"):
+    with pytest.raises(PositionError, match=r"the width is .*; give a whole number, 1 or more"):
         Dims(given, 1, 1)
 
 
