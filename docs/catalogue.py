@@ -34,7 +34,8 @@ def main() -> None:
     print(HEAD.format(dims=DIMS, letters=letters))
     rows = [Row.measured(name, DIMS) for name in MODELS]
     for structure in STRUCTURES:
-        print("\n".join(section(TITLES[structure], [row for row in rows if row.spec and row.spec.structure == structure])))
+        mine = [row for row in rows if row.spec is not None and row.spec.structure == structure]
+        print("\n".join(section(TITLES[structure], mine)))
 
 
 def section(title: str, rows: list[Row]) -> Iterator[str]:

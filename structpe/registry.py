@@ -42,9 +42,10 @@ class Registry(Mapping[str, T], Generic[T]):
         Raises:
             StructPEError: the name is taken by another class, or is no text.
         """
-        if not isinstance(name, str) or not name:
+        given: object = name
+        if not isinstance(given, str) or not given:
             raise self.error(
-                f'the name of {_told(cls)} is {name!r}; give a text, such as name="own-{self.what.split()[-1]}"'
+                f'the name of {_told(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith("structpe."):
             self._load()  # so that a name of ours that is taken is said here, and not when ours is imported

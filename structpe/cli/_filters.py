@@ -14,6 +14,7 @@ from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
     from structpe.cli.positions import Row
+    from structpe.positions import Dims, Spec
 
 __all__ = ["STRUCTURES", "about", "add_filters", "chosen", "found", "refuse_filters"]
 
@@ -23,6 +24,7 @@ CHOICES = {
     "injection": (("APE", "MAM", "both", "none"), "information that enters here"),
     "reference": (("A", "R", "B"), "positions that are absolute, relative or both"),
 }
+CLAIMS = ("learnable", "recurring", "unbound")
 FLAGS = {
     "learnable": "numbers that are learned",
     "recurring": "information that enters at each layer",
@@ -43,16 +45,21 @@ def add_filters(parser: ArgumentParser) -> None:
         group.add_argument(f"--{name}", action=BooleanOptionalAction, help=about)
 
 
-def chosen(rows: Sequence[Row], given: Namespace) -> list[Row]:
-    """The rows that pass the filters.
+def chosen(given: Namespace, dims: Dims) -> list[Row]:
+    """The rows that pass the filters; only models that pass those of their class are built.
 
     Raises:
         StructPEError: none does, and a table is asked for; an empty list is an answer in JSON.
     """
-    kept = [row for row in rows if all(_passes(row, given)) and found(given.words, row.name, *_texts(row))]
+    from structpe.cli.positions import Row
+    from structpe.positions import MODELS
+
+    claimed = [name for name in MODELS if _passes(_spec(name), given) and _has_words(name, given.words)]
+    rows = [Row.measured(name, dims) for name in claimed]
+    kept = [row for row in rows if given.decodes in (None, row.decodes)]
     if not kept and not given.json:
-        raise StructPEError(_nothing("position model", given, [row.name for row in rows]))
-    return kept
+        raise StructPEError(_nothing(given, list(MODELS)))
+    return sorted(kept, key=lambda row: (row.place, row.name))
 
 
 def refuse_filters(given: Namespace) -> None:
@@ -75,23 +82,35 @@ def about(module: str) -> str:
     return (inspect.getdoc(sys.modules[module]) or "").partition("\n")[0].rstrip(".")
 
 
-def _passes(row: Row, given: Namespace) -> list[bool]:
-    cells = row.spec.cells if row.spec is not None else None
-    had: dict[str, Any] = {"structure": row.spec.structure if row.spec is not None else None, "decodes": row.decodes}
-    had |= {name: getattr(cells, name, None) for name in ("reference", "learnable", "recurring", "unbound")}
-    had["injection"] = "none" if cells is not None and cells.injection == "-" else getattr(cells, "injection", None)
-    several = [not getattr(given, name) or had[name] in getattr(given, name) for name in CHOICES]
-    return several + [getattr(given, name) in (None, had[name]) for name in FLAGS]
+def _passes(spec: Spec | None, given: Namespace) -> bool:
+    """Whether what a model claims is what is asked for; one that claims nothing passes where nothing is asked."""
+    had: dict[str, Any] = dict.fromkeys((*CHOICES, *CLAIMS))
+    if spec is not None:
+        had = {name: getattr(spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
+        had |= {"structure": spec.structure, "injection": had["injection"].replace("-", "none")}
+    several = all(not getattr(given, name) or had[name] in getattr(given, name) for name in CHOICES)
+    return several and all(getattr(given, name) in (None, had[name]) for name in CLAIMS)
 
 
-def _texts(row: Row) -> list[str]:
-    return [row.about, *([] if row.spec is None else [row.spec.cite, row.spec.structure])]
+def _spec(name: str) -> Spec | None:
+    from structpe.positions import MODELS
+    from structpe.positions._spec import spec_of
+
+    return spec_of(MODELS[name])
 
 
-def _nothing(what: str, given: Namespace, names: Sequence[str]) -> str:
+def _has_words(name: str, words: Sequence[str]) -> bool:
+    from structpe.positions import MODELS
+
+    spec = _spec(name)
+    claims = [] if spec is None else [spec.cite, spec.structure]
+    return found(words, name, about(MODELS[name].__module__), *claims)
+
+
+def _nothing(given: Namespace, names: Sequence[str]) -> str:
     flags = [f"--{'' if getattr(given, n) else 'no-'}{n}" for n in FLAGS if getattr(given, n) is not None]
     choices = [f"--{name} {each}" for name in CHOICES for each in getattr(given, name)]
     asked = " ".join([*map(repr, given.words), *choices, *flags])
     near = difflib.get_close_matches(given.words[0], names, n=1) if given.words else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"no {what} has {asked}.{hint} Leave out a word or a filter; 'structpe positions' lists all"
+    return f"no position model has {asked}.{hint} Leave out a word or a filter; 'structpe positions' lists all"

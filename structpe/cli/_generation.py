@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from structpe.cli._paths import path_of
 from structpe.cli._reading import add_reading, parse_options
 from structpe.cli.base import UsageError
 
@@ -22,8 +22,8 @@ SEARCH = ("beam", "length_penalty", "longest")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare run, file, how it is read, and each field of the search."""
-    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a trained model")
-    parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
+    parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
+    parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
     add_reading(parser, "by default that of the training data, with its options")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU where there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")

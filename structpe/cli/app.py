@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
 from pathlib import Path
 
+from structpe.cli._paths import path_of
 from structpe.cli._reading import add_reading, check_file, parse_options
 from structpe.cli.base import Command, UsageError
 from structpe.errors import MissingExtra, StructPEError
@@ -31,7 +32,7 @@ class App(Command, name="app"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path, nargs="?", help="file or folder with structures")
+        parser.add_argument("file", metavar="FILE", type=path_of, nargs="?", help="file or folder with structures")
         parser.add_argument("--port", metavar="N", type=int, help="where the browser finds it; by default any free one")
         parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
         add_reading(parser)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
+from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import Report, add_reading, parse_options
 from structpe.cli.base import Command, UsageError
@@ -31,8 +31,8 @@ class Convert(Command, name="convert"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("source", metavar="FILE", type=Path, help="file or folder with structures")
-        parser.add_argument("target", metavar="OUT", type=Path, help="file to be written")
+        parser.add_argument("source", metavar="FILE", type=path_of, help="file or folder with structures")
+        parser.add_argument("target", metavar="OUT", type=path_of, help="file to be written")
         parser.add_argument("--writer", metavar="NAME", help="format of OUT; by default its suffix tells")
         add_reading(parser, options="option of the reader or writer, whichever has it, or of both")
 
@@ -41,6 +41,8 @@ class Convert(Command, name="convert"):
         from structpe.writers.base import choose as choose_writer
         from structpe.writers.base import write
 
+        if given.target.is_dir():
+            raise UsageError(f"OUT {given.target} is a folder; give a file")
         reader, writer = choose(given.source, given.reader), choose_writer(given.target, given.writer)
         options = parse_options(given.options)
         reading = {name: value for name, value in options.items() if name in reader.options}

@@ -7,9 +7,9 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
+from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
 from structpe.cli.base import Command, UsageError
@@ -45,11 +45,11 @@ class Data(Command, name="data"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("do", metavar="DO", choices=DO, help="list, show, get or verify")
         parser.add_argument("name", metavar="NAME", nargs="?", help="the data set; 'structpe data list' names them")
-        parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path, help="verify: where the set is")
+        parser.add_argument("folder", metavar="FOLDER", nargs="?", type=path_of, help="verify: where the set is")
         parser.add_argument("--kind", metavar="KIND", help="list: only sets of this kind")
         parser.add_argument("--json", action="store_true", help="list, show: print JSON")
-        parser.add_argument("--to", metavar="FOLDER", type=Path, help="the folder in which sets have their folders")
-        parser.add_argument("--from", dest="source", metavar="FILE", type=Path, help="get: a local file or folder")
+        parser.add_argument("--to", metavar="FOLDER", type=path_of, help="the folder in which sets have their folders")
+        parser.add_argument("--from", dest="source", metavar="FILE", type=path_of, help="get: a local file or folder")
         parser.add_argument(
             "--file", metavar="PART", dest="parts", action="append", default=[], help="get, verify: only this part"
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from structpe.cli._encodings import parse_encoding
+from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command
@@ -32,7 +32,7 @@ class Encode(Command, name="encode"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
+        parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
         parser.add_argument(
             "--encoding",
             metavar="NAME",
@@ -41,7 +41,7 @@ class Encode(Command, name="encode"):
             required=True,
             help="may be given several times; 'structpe positions --encodings' lists them",
         )
-        parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder of the new store")
+        parser.add_argument("--out", metavar="FOLDER", type=path_of, required=True, help="folder of the new store")
         parser.add_argument(
             "--graph",
             choices=("plain", "levi", "linear"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._looking import item_of, parse_position
+from structpe.cli._paths import path_of, seed_of
 from structpe.cli._reading import add_reading, check_file, wanted
 from structpe.cli.base import Command, UsageError
 from structpe.printing import printable
@@ -40,15 +41,15 @@ class Figure(Command, name="figure"):
         parser.add_argument("figure", choices=FIGURES, help="which figure")
         parser.add_argument("--position", metavar="NAME", dest="positions", action="append", default=[],
                             help="a position model; 'structpe positions' lists them")  # fmt: skip
-        parser.add_argument("--checkpoint", metavar="RUN", type=Path, help="folder of a trained model, in its place")
+        parser.add_argument("--checkpoint", metavar="RUN", type=path_of, help="folder of a trained model, in its place")
         parser.add_argument("--length", metavar="N", type=int, default=128, help="of the sequence (default 128)")
-        parser.add_argument("--file", metavar="FILE", type=Path, help="file or folder with structures, for one of them")
+        parser.add_argument("--file", metavar="FILE", type=path_of, help="file or folder, for one of its structures")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which one, from 0 (default 0)")
         parser.add_argument("--content", action="store_true", help="rank of all scores, not of positions alone")
         parser.add_argument("--width", metavar="D", type=int, default=192, help="hidden size (default 192)")
         parser.add_argument("--heads", metavar="H", type=int, default=6, help="heads (default 6)")
-        parser.add_argument("--seed", metavar="S", type=int, default=0, help="of everything random (default 0)")
-        parser.add_argument("--out", metavar="PICTURE", type=Path, default=Path("figure.png"),
+        parser.add_argument("--seed", metavar="S", type=seed_of, default=0, help="of everything random (default 0)")
+        parser.add_argument("--out", metavar="PICTURE", type=path_of, default=Path("figure.png"),
                             help="ends in .png or .svg (default figure.png)")  # fmt: skip
         add_reading(parser)
 

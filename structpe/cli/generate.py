@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from structpe.cli._generation import add_arguments, what_is_asked
+from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command, UsageError
 
@@ -30,7 +31,7 @@ class Generate(Command, name="generate"):
 
     def arguments(self, parser: ArgumentParser) -> None:
         add_arguments(parser)
-        parser.add_argument("--out", metavar="FILE", type=Path, help="where to write; standard output by default")
+        parser.add_argument("--out", metavar="FILE", type=path_of, help="where to write; standard output by default")
         parser.add_argument("--json", action="store_true", help="one JSON object per line: id, text, references")
 
     def run(self, given: Namespace) -> None:

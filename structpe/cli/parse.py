@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from structpe.cli._paths import path_of, seed_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
 from structpe.cli.base import Command, UsageError
@@ -54,17 +55,17 @@ class Parse(Command, name="parse"):
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("text", metavar="TEXT", nargs="?", help="a sentence, or several")
-        add("--file", metavar="FILE", type=Path, help="text in UTF-8; blank lines divide it")
+        add("--file", metavar="FILE", type=path_of, help="text in UTF-8; blank lines divide it")
         add("--model", metavar="FOLDER", help="folder or name of a pipeline (default: en_core_web_sm)")
         add("--tokenizer", metavar="FILE", help="a tokenizer.json, or a folder that has one")
         add("--expand", choices=("all", "first", "chain"), help="where subwords stand (default: all with their word)")
         add("--binary", action="store_true", default=None, help="TPE of the binary tree: left child, right sibling")
         add("--format", choices=("table", "json", "conllu", "tsv"), help="of what is printed (default: table)")
-        add("--out", metavar="FILE", type=Path, help="write there; with --train the folder of the new parser")
+        add("--out", metavar="FILE", type=path_of, help="write there; with --train the folder of the new parser")
         add("--train", metavar="FILE", nargs="+", help="learn from these CoNLL-U files or folders")
         add("--dev", metavar="FILE", nargs="+", help="choose the best model on these")
         add("--steps", metavar="N", type=int, help="steps of training (default 3000)")
-        add("--seed", metavar="N", type=int, help="seed of training (default 0)")
+        add("--seed", metavar="N", type=seed_of, help="seed of training (default 0)")
         add("--language", metavar="CODE", help="whose tokenizer spaCy takes (default: xx, one for many)")
         add("--evaluate", metavar="FILE", nargs="+", help="score the model on these CoNLL-U files or folders")
 
@@ -79,6 +80,7 @@ class Parse(Command, name="parse"):
 
 
 def _parse(given: Namespace) -> None:
+    from structpe.errors import ReadError
     from structpe.parsing import Options, load_parser, parse_texts
     from structpe.parsing.models import DEFAULT
     from structpe.transforms._tokenizers import as_tokenizer
@@ -89,6 +91,8 @@ def _parse(given: Namespace) -> None:
         )
     if given.format == "conllu" and given.tokenizer:
         raise UsageError("CoNLL-U has words and no subwords; leave --tokenizer out, or choose json or tsv").at("parse")
+    if given.file is not None and not given.file.is_file():
+        raise ReadError("there is no such file; check the path").at(str(given.file))
     nlp = load_parser(given.model or DEFAULT)
     tokenizer = as_tokenizer(given.tokenizer) if given.tokenizer else None
     options = Options(tokenizer, given.expand or "all", bool(given.binary))
@@ -105,8 +109,6 @@ def _paragraphs(file: Path) -> Iterator[str]:
     from structpe.errors import ReadError
     from structpe.readers._text import blocks
 
-    if not file.is_file():
-        raise ReadError("there is no such file; check the path").at(str(file))
     try:
         for _, block, _ in blocks(file):
             yield "\n".join(block)
@@ -211,7 +213,10 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
 def _evaluate(given: Namespace) -> None:
     from structpe.parsing import evaluate, load_parser
     from structpe.parsing.models import DEFAULT
+    from structpe.readers.base import choose
 
+    for file in given.evaluate:
+        choose(file, "conllu")  # before the model is loaded, which takes a while
     scores = evaluate(given.evaluate, load_parser(given.model or DEFAULT))
     found: list[list[Any]] = [
         ["words and sentences given, all words", scores.las, scores.uas, scores.tag],

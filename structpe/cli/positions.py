@@ -40,9 +40,9 @@ class Positions(Command, name="positions"):
 
     example = (
         "structpe positions --width 64 --heads 4 --layers 2\n"
-        "structpe positions --structure tree --structure graph --injection MAM --unbound --decodes\n"
-        "structpe positions rotary --json\n"
-        "structpe positions --encodings tree"
+        "structpe positions --structure tree --structure graph --injection APE --unbound\n"
+        "structpe positions rotary --decodes --json\n"
+        "structpe positions --encodings walk"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -62,15 +62,13 @@ class Positions(Command, name="positions"):
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
-        rows = [Row.measured(name, dims) for name in MODELS]
-        rows.sort(key=lambda row: (row.place, row.name))
-        kept = chosen(rows, given)
+        kept = chosen(given, dims)
         if given.json:
             print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
             return
         _show_models(kept, dims, given.notes)
-        if len(kept) < len(rows):
-            print(f"{len(kept)} of {len(rows)} position models.")
+        if len(kept) < len(MODELS):
+            print(f"{len(kept)} of {len(MODELS)} position models.")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._looking import item_of, parse_position
+from structpe.cli._paths import path_of, seed_of
 from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command, UsageError
 from structpe.printing import printable
@@ -40,13 +41,13 @@ class Show(Command, name="show"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path, help="file or folder with structures")
+        parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which structure, from 0 (default 0)")
         parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", default=[],
                             help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
         parser.add_argument("--position", metavar="NAME", help="a position model; 'structpe positions' lists them")
-        parser.add_argument("--checkpoint", metavar="RUN", type=Path, help="folder of a trained model, in its place")
-        parser.add_argument("--out", metavar="PICTURE", type=Path, default=Path("picture.png"),
+        parser.add_argument("--checkpoint", metavar="RUN", type=path_of, help="folder of a trained model, in its place")
+        parser.add_argument("--out", metavar="PICTURE", type=path_of, default=Path("picture.png"),
                             help="ends in .png, .svg or .html (default picture.png)")  # fmt: skip
         add_reading(parser)
         shown = parser.add_argument_group("what is shown")
@@ -56,7 +57,7 @@ class Show(Command, name="show"):
         shown.add_argument("--width", metavar="D", type=int, default=64, help="hidden size before training (64)")
         shown.add_argument("--heads", metavar="H", type=int, default=4, help="heads before training (4)")
         shown.add_argument("--layers", metavar="L", type=int, default=1, help="layers before training (1)")
-        shown.add_argument("--seed", metavar="S", type=int, default=0, help="of a model before training (0)")
+        shown.add_argument("--seed", metavar="S", type=seed_of, default=0, help="of a model before training (0)")
 
     def run(self, given: Namespace) -> None:
         _check(given)

@@ -27,8 +27,8 @@ class Train(Command, name="train"):
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.usage = (
-            "structpe train CONFIG [--KEY VALUE ...] [--reader NAME] [--option KEY=VALUE ...] [--on-error {raise,skip}] "
-            "[--fresh]"
+            "structpe train CONFIG [--KEY VALUE ...] [--reader NAME] [--option KEY=VALUE ...] "
+            "[--on-error {raise,skip}] [--fresh]"
         )
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
         parser.add_argument("--fresh", action="store_true", help="remove an earlier run in the same folder first")

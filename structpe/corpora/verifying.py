@@ -53,6 +53,8 @@ def verify(
         ConfigError: there is no such part.
         CorpusError: there is no such folder, or a file cannot be read.
     """
+    if corpus.folder.is_file():
+        raise CorpusError("this is a file; give the folder that the set is in").at(str(corpus.folder))
     if not corpus.folder.is_dir():
         raise CorpusError(f"there is no such folder; fetch the set: structpe data get {corpus.card.name}").at(
             str(corpus.folder)

@@ -51,8 +51,8 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
         check_key(encoding)
     if odd := [s for s in structures if not isinstance(s, Structure)]:
         raise EncodingError(
-            f"encode takes a list of structures, and {type(odd[0]).__name__} is none; structpe.as_structure makes one of "
-            f"what other libraries hold, item.structure is that of an item that was read"
+            f"encode takes a list of structures, and {type(odd[0]).__name__} is none; structpe.as_structure makes one "
+            f"of what other libraries hold, item.structure is that of an item that was read"
         )
     check_pairs(structures, encodings)
 

@@ -56,8 +56,8 @@ def check_key(encoding: Encoding) -> None:
         wrong = next(f.name for f in fields(encoding) if not _hashable(getattr(encoding, f.name)))
         kind = type(getattr(encoding, wrong)).__name__
         raise EncodingError(
-            f"encoding {encoding.name!r}: option {wrong!r} is of type {kind}, which has no hash, and encodings are keys; "
-            f"give a tuple in place of a list, of pairs in place of a dict"
+            f"encoding {encoding.name!r}: option {wrong!r} is of type {kind}, which has no hash, and encodings are "
+            f"keys; give a tuple in place of a list, of pairs in place of a dict"
         ) from None
 
 

@@ -97,7 +97,8 @@ class LanguageModel(nn.Module):
             return
         if units.ndim != 2 or units.is_floating_point() or units.numel() == 0:
             raise PositionError(
-                f"a language model takes ids (b, n), whole numbers; given is shape {tuple(units.shape)} of {units.dtype}"
+                f"a language model takes ids (b, n), whole numbers; given is shape {tuple(units.shape)} of "
+                f"{units.dtype}"
             )
         if units.device.type == "cpu" and (int(units.min()) < 0 or int(units.max()) >= len(self.embedding.weight)):
             raise PositionError(

@@ -16,6 +16,10 @@ from structpe.terms import Listed, Lookup
 __all__ = ["Positions"]
 
 
+class _NoEncoding(PositionError, KeyError):
+    """Positions were asked for by something else than an encoding."""
+
+
 class Positions(Mapping[Encoding, Any]):
     """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`Listed` per pair.
 
@@ -38,7 +42,7 @@ class Positions(Mapping[Encoding, Any]):
         if encoding not in self._encodings:
             known = ", ".join(repr(e) for e in self._encodings) or "none"
             if not isinstance(encoding, Encoding):
-                raise PositionError(
+                raise _NoEncoding(
                     f"positions are asked for by the encoding itself, such as prepared[self.encodings[0]]; given is "
                     f"{encoding!r}; the batch was encoded by: {known}"
                 )

@@ -99,7 +99,8 @@ def _asked(
                 raise PositionError(told) from error
             raise
         if not isinstance(got, kind):
-            raise PositionError(_other_kind(self, site, got, kind))
+            handed_on = isinstance(got, Positions) and not silent(type(self), "prepare")
+            raise PositionError(_unprepared(self, site) if handed_on else _other_kind(self, site, got, kind))
         if shaped and given and not torch.compiler.is_compiling() and got.shape != given[0].shape:
             raise PositionError(
                 f"position model {self.name!r}: {site} gives shape {tuple(got.shape)}; it must be that of the units, "
@@ -114,10 +115,7 @@ def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) ->
     """Why a site failed, if that can be told."""
     name = model.name
     if not plain and isinstance(prepared, Positions):
-        return (
-            f"position model {name!r}: {site} was given positions, and takes what prepare makes of them, once per "
-            f"batch: prepared = model.prepare(positions), then model.{site}({'x, ' * (site != 'terms')}prepared, ...)"
-        )
+        return _unprepared(model, site)
     if (plain and not isinstance(prepared, Mapping)) or isinstance(prepared, Structure):
         return _no_positions(model, site, prepared)
     if prepared is None:
@@ -129,6 +127,13 @@ def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) ->
             f"whole numbers from 0 to its length - 1: clamp what the encoding gives, or make the table longer"
         )
     return ""
+
+
+def _unprepared(model: Any, site: str) -> str:
+    return (
+        f"position model {model.name!r}: {site} was given positions, and takes what prepare makes of them, once per "
+        f"batch: prepared = model.prepare(positions), then model.{site}({'x, ' * (site != 'terms')}prepared, ...)"
+    )
 
 
 def _no_site(model: Any, site: str, given: int) -> str:

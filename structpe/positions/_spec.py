@@ -74,8 +74,8 @@ class NoSpec:
 
     def __get__(self, model: object, cls: type) -> Spec:
         text = (
-            f"{cls.__name__} has no Spec, its row of Table 1, which is needed here; add to the class: spec = Spec(cite, "
-            f"structure, Cells(reference, injection, learnable, recurring, unbound, params))"
+            f"{cls.__name__} has no Spec, its row of Table 1, which is needed here; add to the class: spec = "
+            f"Spec(cite, structure, Cells(reference, injection, learnable, recurring, unbound, params))"
         )
         # Of a class an AttributeError too, which help() and others that go through all attributes expect.
         raise PositionError(text) if model is not None else _MissingSpec(text)

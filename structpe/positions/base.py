@@ -225,8 +225,8 @@ class PositionModel(nn.Module, ABC):
         except (NameError, SyntaxError, TypeError, ZeroDivisionError) as error:
             letters = ", ".join([*known, *self.sizes])
             raise PositionError(
-                f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); it "
-                f"knows {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
+                f"position model {self.name!r}: the formula of parameters {formula!r} cannot be evaluated ({error}); "
+                f"it knows {letters}; give further letters as super().__init__(dims, encodings, LETTER=SIZE)"
             ) from error
 
 
@@ -341,7 +341,8 @@ class Sum(PositionModel):
         if not isinstance(prepared, list):
             raise PositionError(
                 f"a sum of position models takes what its prepare makes, a list of what each of them makes, and was "
-                f"given {type(prepared).__name__}: prepared = model.prepare(structpe.encode(structures, model.encodings))"
+                f"given {type(prepared).__name__}: prepared = model.prepare(structpe.encode(structures, "
+                f"model.encodings))"
             )
         return zip(self._each(), prepared, strict=True)
 

@@ -50,7 +50,7 @@ def _hints(items: Function) -> dict[str, Any]:
 
 
 def _fits(hint: Any, given: Any) -> bool:
-    """Whether a value is of the type. Which words a reader knows it says itself; an int is a float too, a bool neither."""
+    """Whether a value is of the type: an int is a float too, a bool neither. Readers check words."""
     if get_origin(hint) is Literal:
         return True
     if get_origin(hint) in (Union, UnionType):

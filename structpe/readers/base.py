@@ -333,4 +333,4 @@ def _choose(file: Path) -> Reader:
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
     _check_head(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
-    raise ReadError(f"{problem}; say which with reader=, one of {names}").at(str(file))
+    raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(str(file))

@@ -175,4 +175,4 @@ def choose(path: str | Path, name: str | None = None) -> Writer:
         return claims[0]
     names = ", ".join(repr(known.name) for known in claims or WRITERS.values())
     problem = f"several writers write {path.suffix!r} files" if claims else f"no writer claims {path.suffix!r} files"
-    raise WriteError(f"{problem}; say which with to=, one of {names}").at(str(path))
+    raise WriteError(f"{problem}; say which with to= or --writer, one of {names}").at(str(path))

@@ -60,7 +60,7 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
         (["trian"], "there is no command named 'trian'. Did you mean 'train'? Known: " + ", ".join(NAMES)),
         (["--versoin"], "the following arguments are required: COMMAND; see 'structpe --help'"),
         (["train"], "train: the following arguments are required: CONFIG; see 'structpe train --help'"),
-        (["positions", "3"], "positions: '3' is one argument too many; see 'structpe positions --help'"),
+        (["evaluate", "a", "b", "3"], "evaluate: '3' is one argument too many; see 'structpe evaluate --help'"),
         (
             ["positions", "--width", "wide"],
             "positions: argument --width: invalid int value: 'wide'; see 'structpe positions --help'",
@@ -68,7 +68,9 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
         (
             ["positions", "--widht", "3"],
             "positions: there is no option named '--widht'. Did you mean '--width'? "
-            "Known: --help, --debug, --width, --heads, --layers, --notes, --encodings, --json",
+            "Known: --help, --debug, --width, --heads, --layers, --notes, --encodings, --json, --structure, "
+            "--injection, --reference, --learnable, --no-learnable, --recurring, --no-recurring, --unbound, "
+            "--no-unbound, --decodes, --no-decodes",
         ),
     ],
 )

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
+from structpe.cli.main import main
 from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS
-from structpe.positions import MODELS, Cells, Dims, Spec
+from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec
 from tests.cli.running import complaint, output
+
+SMALL = ("--width", "16", "--heads", "2", "--layers", "2")
+"""All models are built for each list, so that small ones are wanted."""
 
 
 def test_models_as_json() -> None:
@@ -73,3 +82,94 @@ def test_cite() -> None:
 def test_cite_of_an_unknown_model(given: str, near: str) -> None:
     message = complaint("cite", given)
     assert message.startswith(f"there is no position model named {given!r}.{near} Nearest of {len(MODELS)}: ")
+
+
+@pytest.fixture(scope="module")
+def every() -> list[dict[str, Any]]:
+    """All rows as JSON, by which what is filtered is judged."""
+    return list(json.loads(output("positions", "--json", *SMALL)))
+
+
+def names(*words: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    assert main(["positions", *words, "--json", *SMALL]) == 0
+    return {row["name"] for row in json.loads(capsys.readouterr().out)}
+
+
+@pytest.mark.parametrize(
+    ("words", "keeps"),
+    [
+        ("--structure tree", lambda row: row["structure"] == "tree"),
+        ("--structure tree --structure grid", lambda row: row["structure"] in ("tree", "grid")),
+        ("--injection APE", lambda row: row["cells"]["injection"] == "APE"),
+        ("--injection none", lambda row: row["cells"]["injection"] == "-"),
+        ("--reference B", lambda row: row["cells"]["reference"] == "B"),
+        ("--learnable --no-recurring", lambda row: row["cells"]["learnable"] and not row["cells"]["recurring"]),
+        ("--unbound --structure graph", lambda row: row["cells"]["unbound"] and row["structure"] == "graph"),
+        ("--decodes", lambda row: row["decodes"]),
+        ("--no-decodes --structure sequence", lambda row: not row["decodes"] and row["structure"] == "sequence"),
+        (
+            "ROTARY --no-learnable",
+            lambda row: "rotary" in f"{row['name']} {row['about']}".lower() and not row["cells"]["learnable"],
+        ),
+        ("raffel", lambda row: row["cite"] == "raffel2020"),
+        ("nosuchthing", lambda row: False),
+    ],
+)
+def test_filters_keep_what_they_say(
+    words: str, keeps: Callable[[dict[str, Any]], bool], every: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert names(*words.split(), capsys=capsys) == {row["name"] for row in every if keeps(row)}
+
+
+def test_what_decodes_is_what_a_decoder_takes(every: list[dict[str, Any]]) -> None:
+    decodes = {row["name"]: row["decodes"] for row in every}
+    assert (decodes["graformer"], decodes["graformer-survey"], decodes["rotary"]) == (False, True, True)
+
+
+def test_a_filtered_table_says_how_many_there_are() -> None:
+    shown = output("positions", "--structure", "tree", *SMALL)
+    assert re.search(rf"^(\d+) of {len(MODELS)} position models\.$", shown, re.MULTILINE)
+    assert "position models." not in output("positions", *SMALL)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["rotry"], 1, "no position model has 'rotry'. Did you mean 'rotary'? Leave out a word or a filter"),
+        (
+            ["--structure", "grid", "--injection", "none", "--decodes"],
+            1,
+            "no position model has --structure grid --injection none --decodes. Leave out",
+        ),
+        (["--structure", "trees"], 2, "argument --structure: invalid choice: 'trees' (choose from 'sequence', "),
+        (["--encodings", "--unbound"], 2, "--unbound is a filter of position models; leave it out with --encodings"),
+        (["--encodings", "nosuch", "word"], 1, "no encoding has 'nosuch' and 'word' in its name or text"),
+    ],
+)
+def test_filters_that_nothing_passes_are_explained(words: list[str], code: int, message: str) -> None:
+    assert message in complaint("positions", *words, *SMALL, code=code)
+
+
+def test_encodings_are_searched_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["positions", "--encodings", "random", "walk", "--json"]) == 0
+    found = {row["encoding"] for row in json.loads(capsys.readouterr().out)}
+    assert "random-walk" in found
+    assert found < set(ENCODINGS)
+
+
+def test_a_model_without_a_spec_is_shown_with_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    class Bare(PositionModel, name="bare-of-a-test"):
+        def __init__(self, dims: Dims) -> None:
+            super().__init__(dims, [])
+            self.one = nn.Parameter(torch.zeros(3))
+
+    try:
+        row = Row.measured("bare-of-a-test", Dims(8, 2, 1))
+        assert row.cells() == ["-", "bare-of-a-test", "-", "-", "-", "-", "-", "-", "3", ""]
+        assert main(["positions", "bare-of-a-test", *SMALL]) == 0
+        assert "bare-of-a-test: its class has no Spec" in capsys.readouterr().out
+        assert main(["positions", "bare-of-a-test", "--json", *SMALL]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["parameters"] == 3
+        assert "Bare has no Spec, its row of Table 1, which is needed here" in complaint("cite", "bare-of-a-test")
+    finally:
+        MODELS.forget("bare-of-a-test")

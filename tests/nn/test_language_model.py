@@ -19,7 +19,19 @@ from structpe.terms import Terms
 DIMS = Dims(16, 2, 2)
 
 
-PADDED = ["rotary", "t5", "sinusoidal", "cape", "rwse", "sliding-window", "rnn", "graformer", "swin", "nope", "dufter-abs"]
+PADDED = [
+    "rotary",
+    "t5",
+    "sinusoidal",
+    "cape",
+    "rwse",
+    "sliding-window",
+    "rnn",
+    "graformer",
+    "swin",
+    "nope",
+    "dufter-abs",
+]
 
 
 def model(position: str | PositionModel) -> LanguageModel:

@@ -34,7 +34,9 @@ def test_a_bad_item_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StructPEError, match=r"no writer claims '\.doc' files; say which with to=, one of .*'triples'"):
+    with pytest.raises(
+        StructPEError, match=r"no writer claims '\.doc' files; say which with to= or --writer, one of .*'triples'"
+    ):
         structpe.write([FACTS], tmp_path / "facts.doc")
     with pytest.raises(StructPEError, match="writer 'triples' has no option 'header'; its options: none"):
         as_text(FACTS, "triples", header=True)

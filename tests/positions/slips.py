@@ -1,0 +1,121 @@
+"""Wrong terms, as somebody would write them, and what is said of each.
+
+    python -m tests.positions.slips
+
+A process of its own, because tests check the types in annotations, which then speak first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import structpe
+from structpe.encodings import Encoding, UndirectedDistance
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
+from structpe.positions import Dims, PositionModel
+from structpe.terms import Factor, Lookup, Terms
+
+DIMS = Dims(8, 2, 1)
+GRAPH = structpe.path(["a", "b", "c"])
+FAR = UndirectedDistance()
+
+
+def own(encoding: Encoding = FAR, **methods: Callable[..., Any]) -> type[PositionModel]:
+    """A class as somebody would write it, without a ``Spec``."""
+
+    def __init__(self: Any, dims: Dims) -> None:
+        PositionModel.__init__(self, dims, [encoding])
+
+    return type("Own", (PositionModel,), {"__init__": __init__, **methods})
+
+
+def through_a_layer(cls: type[PositionModel]) -> Tensor:
+    model = cls(DIMS)  # type: ignore[call-arg]
+    positions = structpe.encode([GRAPH], model.encodings)
+    out: Tensor = Encoder(LayerConfig(DIMS, 16), model)(torch.randn(1, 3, 8), torch.ones(1, 3).bool(), positions)
+    return out
+
+
+def terms(change: Callable[[Any], Any]) -> type[PositionModel]:
+    return own(terms=lambda self, prepared, site: change(prepared[FAR]))
+
+
+def lookup(rows: int = 0, index: int = 0, dtype: torch.dtype = torch.long) -> Lookup:
+    return Lookup(torch.zeros(2, 2), torch.full((1, 2), rows), torch.full((1, 3, 3), index, dtype=dtype))
+
+
+TERMS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "none": (
+        lambda d: None,
+        r"'Own': terms gives None, and must give Terms\(...\), Terms\(\) for none; is there a return",
+    ),
+    "lookup": (lambda d: d, r"'Own': terms gives Lookup, and must give Terms"),
+    "no tuple": (
+        lambda d: Terms(bias=d),
+        r"Terms\(bias=...\) takes a tuple, and was given one Lookup; write bias=\(it,\)",
+    ),
+    "a tensor": (
+        lambda d: Terms(mask=torch.ones(1, 1, 3, 3).bool()),
+        r"Terms\(mask=...\) takes a tuple, and was given one",
+    ),
+    "a list": (lambda d: Terms(bias=[d]), r"takes a tuple of Lookup or Listed or Tensor, and was given list"),  # type: ignore[arg-type]
+    "numpy": (lambda d: Terms(bias=(torch.zeros(1, 2, 3, 3).numpy(),)), "and was given ndarray"),  # type: ignore[arg-type]
+    "map none": (
+        lambda d: Terms(bias=(d.map(lambda t: None),)),
+        r"with a row for each of the 3 distinct values, .*; it made None",
+    ),
+    "map mean": (lambda d: Terms(bias=(d.map(lambda t: t.float().mean()),)), r"it made shape \(\)"),
+    "map turned": (lambda d: Terms(bias=(d.map(lambda t: t[None].expand(2, -1)),)), r"it made shape \(2, 3\)"),
+    "map flat": (
+        lambda d: Terms(bias=(d.map(lambda t: t.float()),)),
+        r"the table of a bias has shape \(\); .* \(2 or 1\)",
+    ),
+    "heads": (
+        lambda d: Terms(bias=(d.map(lambda t: t[:, None].expand(-1, 3)),)),
+        r"the table of a bias has shape \(3,\)",
+    ),
+    "batch": (lambda d: Terms(bias=(torch.zeros(5, 2, 3, 3),)), r"bias has shape \(5, 2, 3, 3\)"),
+    "index real": (
+        lambda d: Terms(bias=(lookup(dtype=torch.float),)),
+        r"the index of a lookup is \(b or 1, n, m\) of torch.int64 or torch.int32; given is .* of torch.float32",
+    ),
+    "index bytes": (lambda d: Terms(bias=(lookup(dtype=torch.uint8),)), "given is .* of torch.uint8"),
+    "index far": (
+        lambda d: Terms(bias=(lookup(index=7),)),
+        "the index of a bias names place 7 of a list of rows of 2; give 0 to 1",
+    ),
+    "index negative": (lambda d: Terms(bias=(lookup(index=-7),)), "names place -7 of a list of rows of 2"),
+    "rows far": (lambda d: Terms(bias=(lookup(rows=9),)), "the rows of a bias names place 9 of a table of 2"),
+    "maps none": (lambda d: Terms(maps=(lambda q, k: None,)), r"must give both again, \(q', k'\); it gives None"),  # type: ignore[arg-type, return-value]
+    "maps one": (lambda d: Terms(maps=(lambda q, k: q,)), "it gives Tensor"),  # type: ignore[arg-type, return-value]
+    "maps width": (lambda d: Terms(maps=(lambda q, k: (q[..., :2], k),)), "queries of width 2 and keys of width 4"),
+    "maps bare": (
+        lambda d: Terms(maps=lambda q, k: (q, k)),
+        r"Terms\(maps=...\) takes a tuple, and was given one function",
+    ),  # type: ignore[arg-type]
+    "factor": (
+        lambda d: Terms(factors=(Factor(torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 5)),)),
+        "the right of a factor",
+    ),
+    "act": (lambda d: Terms(act=3), r"Terms\(act=...\) takes a function of scores; given is 3"),  # type: ignore[arg-type]
+    "scale": (lambda d: Terms(scale=None), r"Terms\(scale=...\) takes a number; given is None"),  # type: ignore[arg-type]
+}
+
+
+def said(change: Callable[[Any], Any]) -> str:
+    """What comes of it; nothing where it is accepted."""
+    try:
+        through_a_layer(terms(change))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: said(change) for name, (change, _) in TERMS.items()}))
