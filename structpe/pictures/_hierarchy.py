@@ -43,7 +43,7 @@ def leads_down(structure: Structure, most_leaves: int) -> bool:
     found = walk(structure)
     parts = int((found.parent < 0).sum())
     leaves = structure.size - len(set(found.parent.tolist()) - {-1})
-    return leaves <= most_leaves and (given and len(structure.edges) > 0 or parts == 1)
+    return leaves <= most_leaves and ((given and len(structure.edges) > 0) or parts == 1)
 
 
 def walk(structure: Structure) -> Walk:

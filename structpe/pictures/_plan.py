@@ -121,7 +121,10 @@ class _Try:
 
 def _settled(best: _Try, below: list[str], points: float) -> Laid:
     """Moved to where its lower left is at 0, above the list."""
-    corners = [*best.taken, *(np.concatenate([line.points.min(axis=0), line.points.max(axis=0)]) for line in best.lines)]
+    corners = [
+        *best.taken,
+        *(np.concatenate([line.points.min(axis=0), line.points.max(axis=0)]) for line in best.lines),
+    ]
     low = np.min([corner[:2] for corner in corners], axis=0) - MARGIN
     width, height = (np.max([corner[2:] for corner in corners], axis=0) + MARGIN - low).tolist()
     width = max(width, *(wide(entry, RELATION) + 2 * MARGIN for entry in below), 0.0)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.pictures._arcs import UPRIGHT, Arcs, arcs_of, draw_arcs
-from structpe.pictures._plot import FAINT, INK, LINES, MUTED, label
 from structpe.pictures._plan import Laid, laid_out
+from structpe.pictures._plot import FAINT, INK, LINES, MUTED, label
 from structpe.pictures._relations import RELATION
 from structpe.pictures.heat import NAMED
 from structpe.pictures.molecule import Depiction, depict

@@ -85,7 +85,7 @@ def has_words(structure: Structure) -> bool:
     if not structure.is_tree():
         return False
     named = {relation.partition(":")[0].lower() for relation in structure.relations}
-    return bool(named) and named <= DEPENDS or int(structure.order[structure.root or 0]) > 0
+    return (bool(named) and named <= DEPENDS) or int(structure.order[structure.root or 0]) > 0
 
 
 def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Places:

@@ -107,7 +107,9 @@ def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
     """The structure and maps of one row, each in a part of its own, at its own size."""
     sizes = [drawn.size[0] + SIDE if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
-    for inner, number in zip(part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0), row, strict=False):
+    for inner, number in zip(
+        part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0), row, strict=False
+    ):
         if number < 0:
             draw(_exact(inner, drawn), drawn)
         else:
