@@ -26,6 +26,7 @@ from tests.pictures.measuring import faults
 from tests.pictures.test_page import plots
 
 FULL = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+SIX, SATELLITES = [f"node {i}" for i in range(6)], [f"satellite {i}" for i in range(16)]
 LONG = ("a long label of a node here", "another long label of it")
 CITIES = ("北京大学", "Москва", "القاهرة", "दिल्ली", "東京都", "서울", "Αθήνα", "ไทย")
 OF_CITIES = ("首都", "город", "مدينة", "शहर", "都市", "도시", "πόλη")
@@ -53,8 +54,8 @@ DRAWN = {
     "loops": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw"),
     "loops below a root": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw", root=0),
     "all joined": graph([f"node {i}" for i in range(8)], FULL, [f"relation{i}" for i in range(len(FULL))]),
-    "all joined, rooted": graph([f"node {i}" for i in range(6)], [e for e in FULL if max(e) < 6], "abcdefghijklmno", root=0),
-    "star": graph([f"satellite {i}" for i in range(16)], [(0, i) for i in range(1, 16)], ["relationOf"] * 15, directed=False),
+    "all joined, rooted": graph(SIX, [e for e in FULL if max(e) < 6], "abcdefghijklmno", root=0),
+    "star": graph(SATELLITES, [(0, i) for i in range(1, 16)], ["relationOf"] * 15, directed=False),
     "grid": grid((4, 5)),
     "cube": grid((2, 3, 3)),
     "relations as nodes": levi(PARSE),
