@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
-__all__ = ["Box", "apart", "meets", "tall", "text_box", "wide"]
+from structpe.pictures._plot import shortened
+
+__all__ = ["Box", "apart", "fitting", "meets", "tall", "text_box", "wide"]
 
 Box = NDArray[np.float64]
 """(4,) left, bottom, right, top."""
@@ -23,6 +26,14 @@ def wide(text: str, points: float, style: str = "normal") -> float:
     font = FontProperties(size=points, style=style)  # type: ignore[arg-type]  # any text in its own annotation
     width, _, _ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
     return SPARE * float(width) / 72
+
+
+def fitting(text: str, inches: float, points: float) -> str:
+    """A text, cut in the middle until it is no wider."""
+    most = len(text)
+    while most > 3 and wide(shortened(text, most), points) > inches:
+        most -= 1
+    return shortened(text, most)
 
 
 def tall(points: float) -> float:
@@ -47,25 +58,30 @@ def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[n
         middles: (n, 2) of the boxes.
         sizes: (n, 2) width and height of each.
     """
-    at = middles.copy()
-    need = (sizes[:, None] + sizes[None]) / 2
-    rank = np.arange(len(at))
-    way = np.where(rank[:, None] > rank[None], 1.0, -1.0)  # of two at one place, the later goes to the right or up
+    reach, held = float(sizes.max()), float(np.prod(np.ptp(middles, axis=0) + sizes.max(axis=0)))
+    at: NDArray[np.float64] = middles * max(1.0, (1.3 * float(sizes.prod(axis=1).sum()) / held) ** 0.5)
     for turn in range(400):
-        gap = at[:, None] - at[None]
-        short = need - np.abs(gap)
-        short[rank, rank] = -1.0
-        meeting = (short > 1e-6).all(axis=-1)
+        near = cKDTree(at).query_pairs(reach, p=np.inf, output_type="ndarray")
+        first, second = np.sort(near, axis=1).T
+        gap = at[second] - at[first]
+        short = (sizes[first] + sizes[second]) / 2 - np.abs(gap)
+        meeting = (short > 1e-6).all(axis=1)
         if not meeting.any():
             return at
-        across = meeting & (short[..., 0] <= short[..., 1])
-        for axis, chosen in ((0, across), (1, meeting & ~across)):
-            side = np.where(gap[..., axis] == 0, way, np.sign(gap[..., axis]))
-            push = np.where(chosen, side * (0.5 * short[..., axis] + 1e-4), 0.0)
-            at[:, axis] += push.sum(axis=1) / np.maximum(1, chosen.sum(axis=1)) ** 0.5
-        if turn % 40 == 39:
-            at *= 1.1  # so crowded that some would be pushed back and forth
-    return at * max(1.0, float(sizes.max()) / max(_nearest(at), 1e-3))
+        first, second, gap, short = first[meeting], second[meeting], gap[meeting], short[meeting]
+        axis = short.argmin(axis=1)
+        row = np.arange(len(axis))
+        # Of two at one place, the later goes to the right or up.
+        push = np.where(gap[row, axis] < 0, -1.0, 1.0) * (0.5 * short[row, axis] + 1e-4)
+        moved, count = np.zeros_like(at), np.zeros_like(at)
+        for node, way in ((second, 1.0), (first, -1.0)):
+            np.add.at(moved, (node, axis), way * push)
+            np.add.at(count, (node, axis), 1.0)
+        at += moved / np.maximum(1.0, count) ** 0.5
+        if turn % 20 == 19:
+            at *= 1.05  # so crowded that some would be pushed back and forth
+    at *= max(1.0, reach / max(_nearest(at), 1e-3))
+    return at
 
 
 def _nearest(at: NDArray[np.float64]) -> float:

@@ -87,7 +87,10 @@ def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]
     if drawn.arcs is None:
         return {}, []
     arcs, ends = drawn.arcs, drawn.arcs.at[drawn.structure.edges]
-    lines = {edge: _arc(*ends[edge].tolist(), float(height)) for edge, height in enumerate(arcs.heights)}
+    lines = {
+        edge: _arc(float(ends[edge, 0]), float(ends[edge, 1]), float(height))
+        for edge, height in enumerate(arcs.heights)
+    }
     middles = ends.mean(axis=1).tolist() if len(ends) else []
     found = [
         Written(relation, middle, float(height))

@@ -102,7 +102,7 @@ class _Try:
         beside = form == "graph" and structure.size <= NAMED
         self.dots = form == "graph"
         self.texts = _texts(structure, form, sizes, relations, grown)
-        self.places = self.texts + [0.0, BESIDE] if beside else self.texts
+        self.places = self.texts + np.array([0.0, BESIDE]) if beside else self.texts
         self.taken = [text_box(*middle, *size) for middle, size in zip(self.texts, sizes, strict=True)]
         ends = [text_box(x, y, 0.12, 0.12) for x, y in self.places] if beside else list(self.taken)
         edges = _Edges(structure, form, self.places, ends, relations)
@@ -191,7 +191,8 @@ class _Edges:
         centre = np.array([box[2], box[3] + 0.04])
         turn = np.linspace(0, 2 * np.pi, 17)
         self.lines.append(Line(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
-        self.across.append((edge, relation, (Curve(np.stack([centre + [0.0, 0.18], centre, centre + [0.3, 0.0]])),)))
+        around = centre + np.array([(0.0, 0.18), (0.0, 0.0), (0.3, 0.0)])
+        self.across.append((edge, relation, (Curve(around),)))
 
 
 def _points(size: int, form: Form) -> float:

@@ -23,6 +23,7 @@ __all__ = [
     "LINES",
     "MUTED",
     "PictureError",
+    "families",
     "figure",
     "label",
     "look",
@@ -36,8 +37,14 @@ INK, MUTED, GREY, FAINT = "#1f2933", "#6b7785", "#c9d0d8", "#eef1f4"
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31")
 """Those that people who see few colours can tell apart (Okabe and Ito 2008), with a brown for their yellow."""
 SUFFIXES = (".png", ".svg")
+FONT = "DejaVu Sans"
+OTHERS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC", "WenQuanYi Zen Hei", "Microsoft YaHei",
+    "Hiragino Sans GB", "Noto Sans", "Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
+    "Arial Unicode MS", "Segoe UI Symbol",
+)  # fmt: skip
+"""Fonts that are asked for letters that the first one lacks, as far as this machine has them."""
 SETTINGS: Any = {
-    "font.family": "DejaVu Sans",
     "font.size": 8,
     "text.color": INK,
     "text.parse_math": False,  # a label is a text of somebody's file, which may hold dollars
@@ -77,20 +84,27 @@ def look() -> Iterator[None]:
         import matplotlib
     except ImportError:
         raise MissingExtra("matplotlib", "viz") from None
-    with matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
-        # Letters that the font lacks become boxes, which everybody sees.
+    with matplotlib.rc_context({**SETTINGS, "font.family": families()}), warnings.catch_warnings():
+        # Letters that all fonts lack become boxes, which everybody sees.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
+
+
+def families() -> list[str]:
+    """The font of all pictures, and those of this machine that have further scripts."""
+    from matplotlib.font_manager import fontManager
+
+    installed = {font.name for font in fontManager.ttflist}
+    return [FONT, *(name for name in OTHERS if name in installed)]
 
 
 def figure(width: float, height: float) -> Figure:
     """An empty picture of a size in inches; it needs no screen."""
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    picture = Figure(figsize=(width, height), layout="constrained")
     # Words below a square map come out a little lower than the solver has it.
-    picture.get_layout_engine().set(h_pad=0.07)  # type: ignore[union-attr]
-    return picture
+    return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.07))
 
 
 def settle(picture: Figure) -> None:

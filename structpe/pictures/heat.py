@@ -123,7 +123,7 @@ def title_of(encoding: Encoding) -> str:
 
 
 def unit_names(structure: Structure) -> tuple[str, ...]:
-    """A name for each unit as they are read, with its node's number where texts repeat or nodes are drawn as numbers."""
+    """A name for each unit as they are read, with its node's number where texts repeat or there are many nodes."""
     labels, owner = unit_labels(structure), structure.unit_owner
     repeated = len(set(labels)) < len(labels) or structure.size > NAMED
     return tuple(f"{owner[unit]} {labels[unit]}" if repeated else labels[unit] for unit in in_order(structure))

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from structpe.errors import MissingExtra
 from structpe.files import whole_file
+from structpe.pictures._boxes import wide
 from structpe.pictures._page import Part, shell
-from structpe.pictures._page_graph import graph_of
+from structpe.pictures._page_graph import INCH, graph_of
 from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError, look
 from structpe.pictures._units import in_order
 from structpe.pictures.drawing import plan
@@ -38,6 +39,8 @@ COLOURS: dict[str, Any] = {
 }
 MOST = 400
 """Units beyond which a page would be slow."""
+LETTERS, HIGH = 9, 12
+"""Pixels of the names at the axes of maps, and of the room that a line of them needs."""
 CELLS = 3_000_000
 """Cells of all maps together, beyond which it would be too large."""
 
@@ -63,8 +66,9 @@ def page_of_view(seen: View) -> str:
     with look():
         drawn = plan(seen.structure, most=MOST)  # a page writes across, however long a sentence is
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
-    parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
-    learned = [Part(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
+    with look():
+        parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
+        learned = [Part(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
     if heads:
         learned.append(Part("means", _html(_curves(seen), "curves")))
     figure, node_trace = graph_of(drawn)
@@ -132,8 +136,9 @@ def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:
     rows, columns = heat.values.shape
     square = heat.rows is heat.columns
     cell = float(np.clip(480 / max(rows, columns), 1.6, 34))
-    left = 20 + 5.2 * max(map(len, heat.rows))
-    below = 20 + 5.2 * max(map(len, heat.columns)) if square else 40.0
+    names, under = _widest(heat.rows), _widest(heat.columns)
+    left, below = 20 + names, 20 + under if square else 40.0
+    title = INCH * wide(heat.title, 0.72 * 13) + 20
     return {
         "data": [
             {
@@ -148,22 +153,28 @@ def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:
         ],
         "layout": {
             "title": {"text": html.escape(heat.title), "font": {"size": 13}, "x": 0.02},
-            "width": max(columns * cell, 60) + left + 80,
+            "width": max(max(columns * cell, 60) + left + 80, title),
             "height": max(rows * cell, 60) + below + 36,
             "margin": {"l": left, "r": 80, "t": 36, "b": below},
             "plot_bgcolor": GREY,
             "font": {"size": 10, "color": INK},
-            "xaxis": {**_axis(heat.columns), "tickangle": -90 if square else 0},
-            "yaxis": {**_axis(heat.rows), "autorange": "reversed"},
+            "xaxis": {**_axis(heat.columns, (HIGH if square else under + 6) / cell), "tickangle": -90 if square else 0},
+            "yaxis": {**_axis(heat.rows, HIGH / cell), "autorange": "reversed"},
         },
     }
 
 
-def _axis(names: Sequence[str]) -> dict[str, Any]:
-    step = max(1, len(names) // 40)
+def _widest(names: Sequence[str]) -> float:
+    """Pixels of the longest name at an axis."""
+    return INCH * max(wide(name, 0.72 * LETTERS) for name in names)
+
+
+def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
+    """Names of rows or columns, so many apart that each has room."""
+    step = max(1, int(np.ceil(room)))
     at = list(range(0, len(names), step))
     shown = {"tickvals": at, "ticktext": [html.escape(names[i]) for i in at]}
-    return {**shown, "showgrid": False, "zeroline": False, "tickfont": {"size": 9}}
+    return {**shown, "showgrid": False, "zeroline": False, "tickfont": {"size": LETTERS}}
 
 
 def _plain(values: NDArray[np.float64]) -> list[list[float | None]]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from structpe.pictures import _heat_map as heat_map
+from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import MUTED, PictureError, figure, look, settle
 from structpe.pictures.patterns import weights_of
 from structpe.pictures.setting import Setting, asked, sequence
@@ -72,7 +73,9 @@ def draw(weights: Tensor, title: str = "", marks: Sequence[int] = ()) -> Figure:
     across, down = min(count, ACROSS), -(-count // ACROSS)
     with look():
         picture = figure(1.9 * across + 0.9, 2.1 * down + 0.5)
-        picture.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        picture.suptitle(
+            fitting(title, (1.9 * across + 0.7) / 1.15, 10), x=0.01, ha="left", fontsize=10, fontweight="bold"
+        )
         grid = picture.subplots(down, across, squeeze=False)
         drawn: Any = None
         for head, axes in enumerate(grid.flat):

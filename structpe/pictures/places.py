@@ -73,8 +73,9 @@ def form_of(structure: Structure) -> Form:
 def has_words(structure: Structure) -> bool:
     """Whether the nodes are words of a text, with arcs above them: a parse, in any of three ways.
 
-    A reader has said where they stand in the text, or which of them are empty nodes of an enhanced parse; the relations
-    are dependencies; or the graph is a tree that is not read from its root on, as meaning graphs, facts and phrases are.
+    A reader has said where they stand in the text, or which of them are empty nodes of an enhanced parse; or the
+    relations are dependencies; or the graph is a tree that is not read from its root on, as meaning graphs, facts and
+    phrases are.
     """
     if not structure.directed or structure.order is None or structure.size < 2 or not len(structure.edges):
         return False

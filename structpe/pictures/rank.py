@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from structpe.errors import StructPEError
+from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import FAINT, LINES, MUTED, PictureError, figure, look, settle
 from structpe.pictures.patterns import weights_of
 from structpe.pictures.setting import Setting, asked
@@ -24,6 +25,7 @@ from structpe.positions.build import Config
 from structpe.terms import Terms
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Ranks", "centred", "draw", "rank", "ranks", "scores", "singular_values"]
@@ -107,24 +109,36 @@ def draw(values: Mapping[str, Tensor], marks: Mapping[str, int] | None = None, t
     with look():
         from matplotlib.ticker import FuncFormatter
 
-        picture = figure(6.4, 3.8)
+        picture = figure(6.4, max(3.8, 0.17 * len(values) + 0.6))
         axes = picture.subplots()
         for number, (legend, each) in enumerate(values.items()):
             kept = each[each > TOLERANCE].numpy()
             x, y = np.append(np.arange(1, len(kept) + 1), len(kept)), np.append(kept, 1e-7)
             style = ("-", "--", ":", "-.")[number // len(LINES) % 4]
-            axes.plot(x, y, style, color=LINES[number % len(LINES)], label=f"{label_of(legend)}: rank {len(kept)}")
-        for name, place in (marks or {}).items():
-            axes.axvline(place, color=FAINT, linewidth=1.5, zorder=0)
-            axes.text(place, 1.15e-4, f" {name} = {place}", color=MUTED, fontsize=7)
+            axes.plot(
+                x,
+                y,
+                style,
+                color=LINES[number % len(LINES)],
+                label=f"{fitting(label_of(legend), 1.6, 7)}: rank {len(kept)}",
+            )
         most = max((len(each) for each in values.values()), default=1)
-        axes.set(yscale="log", ylim=(1e-4, 1.5), xlim=(0, most), title=title)
+        _marks(axes, marks or {}, most)
+        axes.set(yscale="log", ylim=(1e-4, 1.5), xlim=(0, most), title=fitting(title, 3.3, 9))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set(xlabel="singular value, by size", ylabel="part of the largest")
         axes.spines[["top", "right"]].set_visible(False)
         picture.legend(loc="outside right upper")
         settle(picture)
     return picture
+
+
+def _marks(axes: Axes, marks: Mapping[str, int], most: int) -> None:
+    """Lines at some numbers, their names one above another."""
+    for number, (name, place) in enumerate(marks.items()):
+        axes.axvline(place, color=FAINT, linewidth=1.5, zorder=0)
+        side: Literal["left", "right"] = "left" if place < 0.7 * most else "right"
+        axes.text(place, 1.15e-4 * 2**number, f" {name} = {place} ", color=MUTED, fontsize=7, ha=side)
 
 
 def label_of(legend: str) -> str:

@@ -61,8 +61,8 @@ def draw_view(seen: View) -> Figure:
         drawn = plan(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
-        title = picture.suptitle(shortened(seen.title, MOST_TITLE), x=0.01, y=1 - 0.1 / (sum(heights) + TITLE), ha="left",
-                                 va="top", fontsize=10, fontweight="bold")  # fmt: skip
+        told, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
+        title = picture.suptitle(told, x=0.01, y=top, ha="left", va="top", fontsize=10, fontweight="bold")
         title.set_in_layout(False)  # a part of its own is kept free for it
         parts = _parts(picture, [TITLE, *heights])[1:]
         for row in above:
@@ -107,9 +107,8 @@ def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
     """The structure and maps of one row, each in a part of its own, at its own size."""
     sizes = [drawn.size[0] + SIDE if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
-    for inner, number in zip(
-        part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0), row, strict=False
-    ):
+    parts: Any = part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0)
+    for inner, number in zip(parts, row, strict=False):
         if number < 0:
             draw(_exact(inner, drawn), drawn)
         else:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from structpe.data.encode import encode
 from structpe.pictures import _heat_map as heat_map
+from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import LINES, PictureError, figure, look, settle
 from structpe.positions.base import PositionModel, Site
 from structpe.structure import Structure
@@ -87,13 +88,15 @@ def draw(matrices: Mapping[str, Tensor], title: str = "") -> Figure:
             )
     with look():
         picture = figure(2.7 * len(matrices) + 0.9, 4.4)
-        picture.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+        picture.suptitle(
+            fitting(title, (2.7 * len(matrices) + 0.7) / 1.15, 10), x=0.01, ha="left", fontsize=10, fontweight="bold"
+        )
         grid = picture.subplots(2, len(matrices), squeeze=False, height_ratios=(2, 1), sharex="row")
         drawn = None
         for (name, matrix), above, below in zip(matrices.items(), *grid, strict=True):
             drawn = above.imshow(matrix.numpy(), cmap=heat_map.MAPS["diverging"], vmin=-1, vmax=1, aspect="equal",
                                  interpolation="nearest")  # fmt: skip
-            above.set_title(name, fontsize=8)
+            above.set_title(fitting(name, 2.2, 8), fontsize=8)
             above.set(xticks=[], yticks=[])
             above.spines[:].set_visible(False)
             below.hist(pairs(matrix), bins=np.linspace(-1, 1, BINS + 1), density=True, color=LINES[0])

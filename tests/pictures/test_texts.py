@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from structpe import Structure, path, read
-from structpe.encodings import Distance
-from structpe.pictures import begin, show
+from structpe.encodings import Distance, RandomWalk
+from structpe.pictures import begin, page, pattern, rank, show, similarity
 from structpe.pictures._boxes import apart, meets, tall, text_box, wide
 from structpe.pictures._plot import look, shortened
 from structpe.pictures._relations import RELATION, wrapped
@@ -22,8 +23,10 @@ from structpe.transforms.levi import levi
 from tests.corpora import SAMPLES, corpus
 from tests.pictures.cases import DIMS, FORMS, PARSE, large
 from tests.pictures.measuring import faults
+from tests.pictures.test_page import plots
 
 FULL = [(a, b) for a in range(8) for b in range(a + 1, 8)]
+SIX, SATELLITES = [f"node {i}" for i in range(6)], [f"satellite {i}" for i in range(16)]
 LONG = ("a long label of a node here", "another long label of it")
 CITIES = ("北京大学", "Москва", "القاهرة", "दिल्ली", "東京都", "서울", "Αθήνα", "ไทย")
 OF_CITIES = ("首都", "город", "مدينة", "शहर", "都市", "도시", "πόλη")
@@ -51,8 +54,8 @@ DRAWN = {
     "loops": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw"),
     "loops below a root": graph("abcde", [(0, 0), (0, 0), (0, 1), (1, 0), (3, 4)], "stuvw", root=0),
     "all joined": graph([f"node {i}" for i in range(8)], FULL, [f"relation{i}" for i in range(len(FULL))]),
-    "all joined, rooted": graph([f"node {i}" for i in range(6)], [e for e in FULL if max(e) < 6], "abcdefghijklmno", root=0),
-    "star": graph([f"satellite {i}" for i in range(16)], [(0, i) for i in range(1, 16)], ["relationOf"] * 15, directed=False),
+    "all joined, rooted": graph(SIX, [e for e in FULL if max(e) < 6], "abcdefghijklmno", root=0),
+    "star": graph(SATELLITES, [(0, i) for i in range(1, 16)], ["relationOf"] * 15, directed=False),
     "grid": grid((4, 5)),
     "cube": grid((2, 3, 3)),
     "relations as nodes": levi(PARSE),
@@ -190,3 +193,44 @@ def test_lists_are_wrapped_and_titles_cut_in_the_middle() -> None:
     assert title.startswith("folder/")
     assert title.endswith("end: 1 node, 0 edges")
     assert len(title) < 152
+
+
+# --- figures of a study ---
+
+NAME = "a model, or its options, of a name that goes on and on and on"
+
+
+def test_texts_of_figures_do_not_meet() -> None:
+    for heads in (1, 3, 8):
+        assert not faults(pattern.draw(torch.rand(heads, 9, 9), f"{NAME}: {NAME}", [4]))
+    for count in (1, 3):
+        matrices = {f"{name}{NAME}": torch.rand(9, 9) for name in range(count)}
+        assert not faults(similarity.draw(matrices, f"{NAME}: {NAME}"))
+    for count in (1, 3, 30):
+        values = {f"{name}{NAME}": torch.rand(9) for name in range(count)}
+        assert not faults(rank.draw(values, {"d_h": 7, "2 d_h": 8, "d": 9, "d_p": 1}, f"{NAME}: {NAME}"))
+
+
+def test_maps_of_a_page_name_as_many_rows_as_there_is_room_for() -> None:
+    for count in (3, 30, 60, 79, 200):
+        layout = plots(page(path([f"word{i}" for i in range(count)]), [Distance(limit=2), RandomWalk(steps=40)]))
+        for _, shown in (layout["map0"], layout["map1"]):
+            room = (shown["height"] - shown["margin"]["t"] - shown["margin"]["b"]) / count
+            ticks = shown["yaxis"]["tickvals"]
+            assert len(ticks) == 1 or (ticks[1] - ticks[0]) * room >= 11
+        across = layout["map1"][1]
+        room = (across["width"] - across["margin"]["l"] - across["margin"]["r"]) / 40
+        ticks = across["xaxis"]["tickvals"]
+        assert (ticks[1] - ticks[0]) * room >= 2 * 6
+
+
+def test_fonts_are_those_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib import rcParams
+
+    from structpe.pictures import _plot
+
+    assert _plot.families()[0] == "DejaVu Sans"
+    monkeypatch.setattr(_plot, "OTHERS", ("No Such Font", "STIXGeneral"))
+    with look():
+        assert rcParams["font.family"] == ["DejaVu Sans", "STIXGeneral"]
+        assert not faults(show(path(["a", "\u2a6f"])))
