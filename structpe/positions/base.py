@@ -55,7 +55,7 @@ class Dims:
     def __post_init__(self) -> None:
         sizes: list[tuple[str, Any]] = [("width", self.width), ("number of heads", self.heads)]
         for name, size in [*sizes, ("number of layers", self.layers)]:
-            if not isinstance(size, Integral) or isinstance(size, bool):
+            if isinstance(size, bool) or not isinstance(size, Integral):
                 raise PositionError(f"the {name} is {size!r} ({type(size).__name__}); give a whole number, 1 or more")
             if size < 1:
                 raise PositionError(f"the {name} is {size}; give 1 or more")
