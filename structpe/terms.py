@@ -285,7 +285,7 @@ class Terms:
         return theirs if mine is None else mine
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
+_KINDS: dict[str, tuple[Any, ...]] = {
     "maps": (Callable,),
     "factors": (Factor,),
     "bias": (Lookup, Listed, Tensor),
@@ -300,7 +300,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 """Of what the fields are tuples."""
 
 
-def _other_term(name: str, given: Any, kinds: tuple[type, ...]) -> str:
+def _other_term(name: str, given: Any, kinds: tuple[Any, ...]) -> str:
     """What to say of a field that is no tuple of what it should be."""
     needed = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(given, kinds):
@@ -319,14 +319,15 @@ def _check_index(name: str, given: Any, form: str, axes: int) -> None:
 
 def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
     """What a function makes of a table, a row for each row."""
-    made = function(table)
+    made: Any = function(table)
     if not isinstance(made, Tensor) or made.ndim == 0 or made.shape[0] < table.shape[0]:
         told = f"shape {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
         raise PositionError(
             f"a function given to map must make a table with a row for each of the {table.shape[0]} distinct values, "
             f"({table.shape[0]}, h) scalars or ({table.shape[0]}, h, d) vectors; it made {told}"
         )
-    return made
+    mapped: Tensor = made
+    return mapped
 
 
 _ALONE = {

@@ -6,17 +6,35 @@ import difflib
 import inspect
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from structpe.cli.base import UsageError
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
-    from structpe.cli.positions import Row
-    from structpe.positions import Dims, Spec
+    from structpe.positions import Spec
 
 __all__ = ["STRUCTURES", "about", "add_filters", "chosen", "found", "refuse_filters"]
+
+
+class Shown(Protocol):
+    """A row, as far as it is filtered and sorted."""
+
+    @property
+    def name(self) -> str:
+        """Of the model."""
+
+    @property
+    def decodes(self) -> bool | None:
+        """Whether a decoder may use it."""
+
+    @property
+    def place(self) -> int:
+        """Of its structure among all."""
+
+
+T = TypeVar("T", bound=Shown)
 
 STRUCTURES = ("sequence", "grid", "tree", "graph")
 CHOICES = {
@@ -45,17 +63,20 @@ def add_filters(parser: ArgumentParser) -> None:
         group.add_argument(f"--{name}", action=BooleanOptionalAction, help=about)
 
 
-def chosen(given: Namespace, dims: Dims) -> list[Row]:
+def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
     """The rows that pass the filters; only models that pass those of their class are built.
+
+    Args:
+        given: the arguments.
+        measured: name -> row.
 
     Raises:
         StructPEError: none does, and a table is asked for; an empty list is an answer in JSON.
     """
-    from structpe.cli.positions import Row
     from structpe.positions import MODELS
 
     claimed = [name for name in MODELS if _passes(_spec(name), given) and _has_words(name, given.words)]
-    rows = [Row.measured(name, dims) for name in claimed]
+    rows = [measured(name) for name in claimed]
     kept = [row for row in rows if given.decodes in (None, row.decodes)]
     if not kept and not given.json:
         raise StructPEError(_nothing(given, list(MODELS)))

@@ -62,7 +62,7 @@ class Positions(Command, name="positions"):
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)
-        kept = chosen(given, dims)
+        kept = chosen(given, lambda name: Row.measured(name, dims))
         if given.json:
             print(json.dumps([row.plain() for row in kept], indent=2, ensure_ascii=False))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,10 +39,12 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
 
 def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
-    if not isinstance(structures, Sequence) or isinstance(structures, str) or not len(structures):
+    given: Any = structures
+    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
-    listed = isinstance(encodings, Iterable) and not isinstance(encodings, str)
-    each: Sequence[object] = list(encodings) if listed else [encodings]
+    asked: Any = encodings
+    listed = isinstance(asked, Iterable) and not isinstance(asked, str)
+    each: Sequence[object] = list(asked) if listed else [asked]
     if wrong := [e for e in each if not isinstance(e, Encoding)]:
         raise EncodingError(
             f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]} is none; "
@@ -49,7 +52,7 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
         )
     for encoding in encodings:
         check_key(encoding)
-    if odd := [s for s in structures if not isinstance(s, Structure)]:
+    if odd := [s for s in given if not isinstance(s, Structure)]:
         raise EncodingError(
             f"encode takes a list of structures, and {type(odd[0]).__name__} is none; structpe.as_structure makes one "
             f"of what other libraries hold, item.structure is that of an item that was read"

@@ -78,8 +78,9 @@ class Encoded:
         Raises:
             EncodingError: it is no such matrix.
         """
-        if not isinstance(pairs, np.ndarray) or pairs.ndim != 2 or pairs.dtype.kind not in "biu":
-            told = f"shape {pairs.shape} of {pairs.dtype}" if isinstance(pairs, np.ndarray) else type(pairs).__name__
+        given: Any = pairs
+        if not isinstance(given, np.ndarray) or given.ndim != 2 or given.dtype.kind not in "biu":
+            told = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
             raise EncodingError(
                 f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {told}; for real numbers give "
                 f"Encoded(values, index) yourself"

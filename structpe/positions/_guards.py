@@ -89,7 +89,7 @@ def _asked(
     @wraps(method)
     def answered(self: Any, *given: Any, **named: Any) -> Any:
         try:
-            got = method(self, *given, **named)
+            got: Any = method(self, *given, **named)
         except SLIPS as error:
             prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
             place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
@@ -98,7 +98,7 @@ def _asked(
             if told := _why(self, site, prepared, error, silent(type(self), "prepare")):
                 raise PositionError(told) from error
             raise
-        if not isinstance(got, kind):
+        if not issubclass(type(got), kind):
             handed_on = isinstance(got, Positions) and not silent(type(self), "prepare")
             raise PositionError(_unprepared(self, site) if handed_on else _other_kind(self, site, got, kind))
         if shaped and given and not torch.compiler.is_compiling() and got.shape != given[0].shape:

@@ -54,8 +54,9 @@ class Dims:
     layers: int
 
     def __post_init__(self) -> None:
-        for name, size in (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers)):
-            if not isinstance(size, Integral) or isinstance(size, bool):
+        sizes: list[tuple[str, Any]] = [("width", self.width), ("number of heads", self.heads)]
+        for name, size in [*sizes, ("number of layers", self.layers)]:
+            if isinstance(size, bool) or not isinstance(size, Integral):
                 raise PositionError(f"the {name} is {size!r} ({type(size).__name__}); give a whole number, 1 or more")
             if size < 1:
                 raise PositionError(f"the {name} is {size}; give 1 or more")
