@@ -37,6 +37,10 @@ def test_forms_at_the_edges() -> None:
     pieces = replace(MEANING, edges=MEANING.edges[:1], relations=("ARG0",))
     assert form_of(pieces) == "hierarchy", "few graphs of a corpus are in pieces"
     assert form_of(replace(pieces, root=None)) == "graph"
+    fact = Structure(("a", "b"), np.array([(0, 1)]), ("birthPlace",), order=np.arange(2), root=0)
+    assert form_of(fact) == "hierarchy", "its relation is to be seen"
+    assert form_of(replace(fact, relations=("nsubj",))) == "tree"
+    assert form_of(replace(fact, relations=())) == "sequence"
 
 
 @given(structures())
