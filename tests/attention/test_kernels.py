@@ -107,6 +107,15 @@ def test_a_query_that_may_attend_nowhere_gets_zeros_and_gives_no_gradient(kernel
             assert not q.grad[nowhere].any()
 
 
+@pytest.mark.parametrize("scale", [-1.5, 0.0, 2.0])
+@pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "scale" in KERNELS[name].supports])
+def test_a_scale_of_any_sign_is_that_of_the_query(kernel: str, scale: float) -> None:
+    q, k, v = inputs()
+    needed = Terms(pairs=(every_pair(),)) if needs_pairs(kernel) else Terms()
+    out = attend(q, k, v, Terms(scale=scale) + needed, kernel)
+    torch.testing.assert_close(out, torch.softmax(scale * q @ k.transpose(-1, -2) / math.sqrt(D), dim=-1) @ v)
+
+
 @pytest.mark.parametrize("form", ["tensor", "lookup", "listed"])
 @pytest.mark.parametrize("kernel", [name for name in sorted(KERNELS) if "bias" in KERNELS[name].supports])
 def test_a_bias_of_minus_infinity_is_a_mask(kernel: str, form: str) -> None:
