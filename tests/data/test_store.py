@@ -289,7 +289,10 @@ def test_a_damaged_shard_is_refused(written: Path) -> None:
 def test_the_index_says_who_wrote_it(written: Path) -> None:
     index = json.loads((written / "index.json").read_text())
     assert index["library"] == structpe.__version__
-    assert index["encodings"][2] == {"name": "laplacian", "options": {"k": 4, "components": True, "skip": 1}}
+    assert index["encodings"][2] == {
+        "name": "laplacian",
+        "options": {"k": 4, "components": True, "skip": 1, "minutes": 1},
+    }
 
 
 def test_arrays_of_no_plain_type_are_refused() -> None:
