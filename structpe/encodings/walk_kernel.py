@@ -54,7 +54,7 @@ class WalkKernel(Encoding, name="walk-kernel"):
 
     def one(self, structure: Structure) -> Encoded:
         check_all_pairs(self, [structure])
-        kernel = kernel_of(self._draw(structure))
+        kernel = significant(kernel_of(self._draw(structure)))
         owner = structure.unit_owner
         values, index = np.unique(kernel, return_inverse=True)
         return Encoded(values, narrow(index.reshape(kernel.shape)[owner[:, None], owner[None, :]]))
@@ -84,4 +84,5 @@ def kernel_of(walks: Ids) -> NDArray[np.float64]:
     np.add.at(visits, (np.repeat(np.arange(n), walks[0].size), walks.reshape(-1)), 1.0)
     products = visits @ visits.T  # of whole numbers, hence exact, whatever the order of the sum
     own = np.sqrt(np.diagonal(products))
-    return significant(products / (own[:, None] * own[None, :]))
+    kernel: NDArray[np.float64] = products / (own[:, None] * own[None, :])
+    return kernel
