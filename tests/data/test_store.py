@@ -490,7 +490,6 @@ def test_the_checksum_of_a_shard_is_compared_once(written: Path, monkeypatch: py
 def test_the_index_says_who_wrote_it(written: Path) -> None:
     index = json.loads((written / "index.json").read_text())
     assert index["library"] == structpe.__version__
-<<<<<<< HEAD
     options = {"k": 4, "components": True, "skip": 1}
     assert index["encodings"][2] == {
         "name": "laplacian",
@@ -517,12 +516,6 @@ def test_an_encoding_of_another_one_has_the_versions_of_both(tmp_path: Path, mon
     monkeypatch.setattr(Resistance, "version", Resistance.version + 1)
     with pytest.raises(StoreError, match="of the encoding 'resistance'"):
         load(tmp_path / "store")
-=======
-    assert index["encodings"][2] == {
-        "name": "laplacian",
-        "options": {"k": 4, "components": True, "skip": 1, "minutes": 1},
-    }
->>>>>>> encodings
 
 
 def test_arrays_of_no_plain_type_are_refused() -> None:
