@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,17 +149,22 @@ def test_who_has_to_wait_is_told_so_and_is_next(tmp_path: Path) -> None:
     told = threading.Event()
     order = []
 
+    def waits() -> None:
+        order.append("told")
+        told.set()
+
     def second() -> None:
-        with alone(tmp_path / "out", told.set):
+        with alone(tmp_path / "out", waits):
             order.append("second")
 
     with alone(tmp_path / "out"):
         thread = threading.Thread(target=second)
         thread.start()
         assert told.wait(10)
+        time.sleep(0.4)
         order.append("first")
     thread.join(10)
-    assert order == ["first", "second"]
+    assert order == ["told", "first", "second"]
     assert names(tmp_path) == []
 
 
