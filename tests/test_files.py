@@ -90,6 +90,11 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "before"
 
 
+def test_folders_above_a_folder_are_made(tmp_path: Path) -> None:
+    whole_folder(tmp_path / "run" / "checkpoints" / "step", two_files("text"))
+    assert names(tmp_path / "run" / "checkpoints") == ["step"]
+
+
 def test_the_hidden_file_has_the_suffix_of_the_place(tmp_path: Path) -> None:
     """Some libraries choose the format by it, or add one of their own."""
     with replacing(tmp_path / "numbers.npz") as hidden:
