@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -89,6 +90,11 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "before"
 
 
+def test_folders_above_a_folder_are_made(tmp_path: Path) -> None:
+    whole_folder(tmp_path / "run" / "checkpoints" / "step", two_files("text"))
+    assert names(tmp_path / "run" / "checkpoints") == ["step"]
+
+
 def test_the_hidden_file_has_the_suffix_of_the_place(tmp_path: Path) -> None:
     """Some libraries choose the format by it, or add one of their own."""
     with replacing(tmp_path / "numbers.npz") as hidden:
@@ -148,17 +154,22 @@ def test_who_has_to_wait_is_told_so_and_is_next(tmp_path: Path) -> None:
     told = threading.Event()
     order = []
 
+    def waits() -> None:
+        order.append("told")
+        told.set()
+
     def second() -> None:
-        with alone(tmp_path / "out", told.set):
+        with alone(tmp_path / "out", waits):
             order.append("second")
 
     with alone(tmp_path / "out"):
         thread = threading.Thread(target=second)
         thread.start()
         assert told.wait(10)
+        time.sleep(0.4)
         order.append("first")
     thread.join(10)
-    assert order == ["first", "second"]
+    assert order == ["told", "first", "second"]
     assert names(tmp_path) == []
 
 
