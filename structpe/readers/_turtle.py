@@ -1,4 +1,4 @@
-"""Where Turtle, TriG and N3 end: of a file that was cut off rdflib takes the last statement without its end."""
+"""Where Turtle, TriG and N3 end: of a file that was cut off rdflib only says that an index is out of range."""
 
 from __future__ import annotations
 

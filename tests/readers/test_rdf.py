@@ -142,7 +142,12 @@ def test_what_is_no_statement_is_named(write, line, message):
     ("name", "content", "message"),
     [
         ("a.ttl", "@prefix a: <http://x/> .\na:b a:c d:e .", r"line 2: not turtle: BadSyntax: .*Prefix .*; correct it"),
-        ("a.ttl", "<a> <b> " + "(" * 50_000, "not turtle: "),
+        ("a.ttl", "<a> <b> " + "(" * 50_000 + " .", "not turtle: "),
+        (
+            "a.ttl",
+            "<a> <b> <c> .\n<d> <e> <f>\n",
+            r"a.ttl: line 2: the last statement ends in '<f>', not in a point; the",
+        ),
         ("a.ttl", b"\xff\xfe", "the text is in UTF-16, UTF-8 is needed"),
         (
             "a.n3",
