@@ -28,8 +28,8 @@ docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yam
 `--model.width 128` wins over the file; values are YAML. Paths are relative to the working directory. How to use all
 this is in [From your file to a result](graph_to_text.md) and in [Benchmarks](benchmarks.md).
 
-Keys are texts, each once; values are null, true, false, numbers, texts, lists and mappings. Dates stay texts. Every number
-has a largest value, far above what any machine can do; one that is larger is an error that says it.
+Keys are texts, each once; values are null, true, false, numbers, texts, lists and mappings. Dates stay texts. Every
+number has a largest value, far above what any machine can do; one that is larger is an error that says it.
 
 ## Graph to text
 """
