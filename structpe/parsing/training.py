@@ -99,9 +99,9 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
         import spacy  # noqa: F401
     except ImportError:
         raise MissingExtra("spacy", "trees") from None
-    if not str(out).strip():
-        raise ParsingError("the folder of the new parser has no name; give one")
     out = Path(out)
+    if out.name.strip() in ("", ".."):
+        raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
         raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))

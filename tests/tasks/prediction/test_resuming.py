@@ -17,7 +17,8 @@ from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.prediction.train import Outcome, finished, train
+from structpe.tasks.training.folder import alone
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
 
@@ -155,3 +156,22 @@ def test_a_run_or_study_without_a_folder_is_refused(tmp_path: Path) -> None:
         replace(single(tmp_path), out="")
     with pytest.raises(ConfigError, match=r"^out is empty; give the folder of the run"):
         StudyConfig(data={"a": {}}, models={"b": {}}, out=" ")
+
+
+def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_path: Path) -> None:
+    """Its result was written, its checkpoints were not removed yet, or the folder that a writer works in was not."""
+    config = single(copied)
+    train(config)
+    folder = copied / "run"
+    whole = sorted(folder.rglob("*"))
+    for again in (lambda: train(config), lambda: finished(folder)):
+        (folder / "checkpoints" / ".step-00000012.tmp").mkdir(parents=True)
+        for place in (folder / "checkpoints" / ".step-00000012.tmp", folder / ".result.json.tmp"):
+            place.mkdir(exist_ok=True)
+            (place / "lock").touch()
+        again()
+        assert sorted(folder.rglob("*")) == whole
+    (folder / "checkpoints").mkdir()
+    with alone(folder):  # somebody is about to remove it
+        assert finished(folder)
+    assert not finished(tmp_path / "nowhere")
