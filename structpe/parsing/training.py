@@ -116,8 +116,8 @@ def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]
         with Asked("the training ends after this step, with its model; once more ends it at once") as asked:
             for step, scores in _steps(plan, part, state, asked):
                 tell(Progress(step, plan.steps, scores))
-                if asked.number and step < plan.steps:
-                    asked.end()
+            if asked.number and _state(part).step < plan.steps:
+                asked.end()
     finally:
         if not (part / "state.json").exists():  # there is nothing to go on from
             shutil.rmtree(part)
@@ -241,15 +241,18 @@ def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tupl
     best = state.best
     for info in _improving(nlp, settings, corpora[0], score):
         step, whole, scores = state.step + info["step"], info["score"], info["other_scores"]
-        if asked.number and scores is None and step < plan.steps:
-            with nlp.use_params(settings["optimizer"].averages):
-                _keep_last(nlp, part, _State(step, best))
-        elif scores is not None or step == plan.steps:
+        ending = bool(asked.number)
+        if scores is not None or step == plan.steps:
             with nlp.use_params(settings["optimizer"].averages):
                 if scores is None:
                     whole, scores = score()
                 best = _keep(nlp, part, step, whole, best)
+        elif ending:
+            with nlp.use_params(settings["optimizer"].averages):
+                _keep_last(nlp, part, _State(step, best))
         yield step, scores
+        if ending:
+            return
 
 
 def _improving(nlp: Language, settings: dict[str, Any], corpus: Any, score: Any) -> Iterator[dict[str, Any]]:

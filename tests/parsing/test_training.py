@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,14 @@ from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.readers import read
 from tests.corpora import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c() -> Iterator[None]:
+    """Also where tests run in the background of a shell, which lets Ctrl-C be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_trained_parser_has_learned_something(parser: Path) -> None:
