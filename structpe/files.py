@@ -122,6 +122,8 @@ def whole_file(path: Path, write: Callable[[Path], object]) -> None:
 def whole_folder(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a folder, and put it in place of ``path``; one that is there already is replaced.
 
+    Folders above it are made where they are missing.
+
     Where the system can exchange two names (Linux, most file systems) there is no moment without a whole folder.
     Elsewhere the old one is moved aside before the new one is moved in; if the process dies between, the next writer
     brings the old one back.
@@ -133,6 +135,7 @@ def whole_folder(path: Path, write: Callable[[Path], object]) -> None:
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path) as work:
         hidden = work / "new"
         hidden.mkdir()

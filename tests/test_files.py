@@ -12,9 +12,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from safetensors.numpy import save_file
 from structpe import files
 from structpe.errors import explained
 from structpe.files import Busy, alone, replacing, sealed, sha256_of, unsealed, whole_file, whole_folder
-from tests.killing import every_moment
+from tests.killing import every_moment, killed_at
 
 WRITER = """
 import os, signal, sys
@@ -88,6 +90,11 @@ def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "before"
 
 
+def test_folders_above_a_folder_are_made(tmp_path: Path) -> None:
+    whole_folder(tmp_path / "run" / "checkpoints" / "step", two_files("text"))
+    assert names(tmp_path / "run" / "checkpoints") == ["step"]
+
+
 def test_the_hidden_file_has_the_suffix_of_the_place(tmp_path: Path) -> None:
     """Some libraries choose the format by it, or add one of their own."""
     with replacing(tmp_path / "numbers.npz") as hidden:
@@ -103,6 +110,27 @@ def test_what_a_dead_writer_left_is_swept_by_the_next(how: signal.Signals, tmp_p
         assert names(tmp_path) == [".out.tmp"]  # one, however often
     whole_file(tmp_path / "out", put("whole"))
     assert names(tmp_path) == ["out"]
+
+
+def test_nothing_of_a_dead_writer_gets_into_what_the_next_one_writes(tmp_path: Path) -> None:
+    def dies(hidden: Path) -> None:
+        (hidden / "stale").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert killed_at(1000, lambda: whole_folder(tmp_path / "folder", dies))
+    whole_folder(tmp_path / "folder", two_files("text"))
+    assert names(tmp_path / "folder") == ["inner", "one"]
+
+
+@pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(renameat2=lambda *words: -1)])
+def test_a_folder_is_replaced_where_the_system_cannot_exchange_two(
+    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: library)
+    for text in ("first", "second"):
+        whole_folder(tmp_path / "folder", two_files(text))
+        assert (tmp_path / "folder" / "one").read_text() == text
+    assert names(tmp_path) == ["folder"]
 
 
 def test_a_living_writer_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,17 +154,22 @@ def test_who_has_to_wait_is_told_so_and_is_next(tmp_path: Path) -> None:
     told = threading.Event()
     order = []
 
+    def waits() -> None:
+        order.append("told")
+        told.set()
+
     def second() -> None:
-        with alone(tmp_path / "out", told.set):
+        with alone(tmp_path / "out", waits):
             order.append("second")
 
     with alone(tmp_path / "out"):
         thread = threading.Thread(target=second)
         thread.start()
         assert told.wait(10)
+        time.sleep(0.4)
         order.append("first")
     thread.join(10)
-    assert order == ["first", "second"]
+    assert order == ["told", "first", "second"]
     assert names(tmp_path) == []
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -349,6 +350,16 @@ def test_a_full_disk_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     assert len(write(tmp_path / "store", SENTENCES, [Order()])) == 5
     assert [file.name for file in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_refused_shard_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(tensors: object, file: Path) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+
+    monkeypatch.setattr(store_module, "save_file", refused)
+    with pytest.raises(PermissionError) as caught:
+        write(tmp_path / "store", SENTENCES, [Order()])
+    assert caught.value.filename == str(tmp_path / "store")
 
 
 def test_every_file_of_a_store_is_readable_as_the_umask_says(tmp_path: Path) -> None:
