@@ -49,7 +49,6 @@ from structpe.tasks.training.folder import InUse, alone, check_devices, clear, d
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.weights import WEIGHTS, load_weights
-from structpe.threads import busy
 
 __all__ = ["Outcome", "check", "finished", "same", "train"]
 
@@ -125,8 +124,6 @@ def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None 
     """
     check(config)
     folder = Path(config.out)
-    if warning := busy(1):
-        say(warning)
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
