@@ -30,10 +30,12 @@ __all__ = [
     "Busy",
     "alone",
     "finish",
+    "left_in",
     "naming",
     "replacing",
     "sealed",
     "sha256_of",
+    "sweep",
     "unsealed",
     "whole_file",
     "whole_folder",
@@ -303,3 +305,16 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def left_in(folder: Path) -> list[Path]:
+    """The places in a folder beside which there is a working folder: of a living writer, or left by a killed one."""
+    return [folder / work.name[1:-4] for work in folder.glob(".*.tmp") if work.is_dir()]
+
+
+def sweep(*places: Path) -> None:
+    """Remove what a writer of a place has left that was killed when it was all but done, and whom none may follow."""
+    for place in places:
+        if place.with_name(f".{place.name}.tmp").exists():
+            with alone(place):
+                pass

@@ -377,3 +377,15 @@ def test_a_flipped_bit_in_a_sealed_text_is_noticed_or_changes_nothing() -> None:
 def test_what_was_not_sealed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"checksum|mapping|Expecting"):
         unsealed(text)
+
+
+def test_what_writers_left_that_nobody_follows_can_be_swept(tmp_path: Path) -> None:
+    for name in ("a.json", ".hidden.json"):
+        work = tmp_path / f".{name}.tmp"
+        work.mkdir()
+        (work / "lock").touch()
+        (work / "new.json").write_text("half")
+    (tmp_path / ".mine.tmp").write_text("a file")
+    assert sorted(path.name for path in files.left_in(tmp_path)) == [".hidden.json", "a.json"]
+    files.sweep(*files.left_in(tmp_path), tmp_path / "none")
+    assert [path.name for path in tmp_path.iterdir()] == [".mine.tmp"]

@@ -16,6 +16,9 @@ import threadpoolctl  # noqa: F401
 import yaml
 from safetensors.torch import load_file
 
+import structpe.tasks.prediction.report
+import structpe.tasks.prediction.runs
+import structpe.writers  # noqa: F401
 from structpe.cli.main import main
 from structpe.corpora import catalogue
 from structpe.data import store

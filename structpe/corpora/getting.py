@@ -23,7 +23,7 @@ from structpe.corpora.records import record, recorded, results
 from structpe.corpora.sources import Source
 from structpe.corpora.unpack import unpack, unpack_gz
 from structpe.errors import ConfigError, listed
-from structpe.files import whole_file
+from structpe.files import left_in, sweep, whole_file
 
 __all__ = ["Hooks", "find", "get"]
 
@@ -102,6 +102,7 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder, hooks):
+        sweep(*left_in(folder))
         for half in folder.glob(f"{UNPACKING}*"):
             shutil.rmtree(half, ignore_errors=True)
         work = _Work(card, folder, Source(Path(source).expanduser(), card) if source is not None else None, hooks)

@@ -102,9 +102,9 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
         import spacy  # noqa: F401
     except ImportError:
         raise MissingExtra("spacy", "trees") from None
-    if not str(out).strip():
-        raise ParsingError("the folder of the new parser has no name; give one")
     out = Path(out)
+    if out.name.strip() in ("", ".."):
+        raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
         raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))
@@ -119,8 +119,8 @@ def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]
         with Asked("the training ends after this step, with its model; once more ends it at once") as asked:
             for step, scores in _steps(plan, part, state, asked):
                 tell(Progress(step, plan.steps, scores))
-                if asked.number and step < plan.steps:
-                    asked.end()
+            if asked.number and _state(part).step < plan.steps:
+                asked.end()
     finally:
         if not (part / "state.json").exists():  # there is nothing to go on from
             shutil.rmtree(part)
@@ -244,15 +244,18 @@ def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tupl
     best = state.best
     for info in _improving(nlp, settings, corpora[0], score):
         step, whole, scores = state.step + info["step"], info["score"], info["other_scores"]
-        if asked.number and scores is None and step < plan.steps:
-            with nlp.use_params(settings["optimizer"].averages):
-                _keep_last(nlp, part, _State(step, best))
-        elif scores is not None or step == plan.steps:
+        ending = bool(asked.number)
+        if scores is not None or step == plan.steps:
             with nlp.use_params(settings["optimizer"].averages):
                 if scores is None:
                     whole, scores = score()
                 best = _keep(nlp, part, step, whole, best)
+        elif ending:
+            with nlp.use_params(settings["optimizer"].averages):
+                _keep_last(nlp, part, _State(step, best))
         yield step, scores
+        if ending:
+            return
 
 
 def _improving(nlp: Language, settings: dict[str, Any], corpus: Any, score: Any) -> Iterator[dict[str, Any]]:

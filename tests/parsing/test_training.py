@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import spacy
 
+from structpe import files
 from structpe.errors import StructPEError
 from structpe.parsing import Plan, Progress, evaluate, load_parser, train
 from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.readers import read
 from tests.corpora import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c() -> Iterator[None]:
+    """Also where tests run in the background of a shell, which lets Ctrl-C be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_trained_parser_has_learned_something(parser: Path) -> None:
@@ -141,3 +152,80 @@ def test_gold_documents_have_the_treebanks_trees() -> None:
     first = as_doc(items[0], nlp.vocab)
     assert [word.tag_ for word in first] == list(items[0].metadata["xpos"])
     assert first.text.strip() == items[0].metadata["text"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_the_model_of_its_last_step(
+    number: signal.Signals, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan = Plan((str(SAMPLE),), steps=5, language="en")
+    told: list[int] = []
+
+    def tell(progress: Progress) -> None:
+        told.append(progress.step)
+        if progress.step == 1:
+            signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit) as caught:
+        train(plan, tmp_path / "parser", tell)
+    assert number == signal.SIGINT or caught.value.code == 128 + number  # type: ignore[attr-defined]
+    assert signal.getsignal(number) == before
+    assert (
+        f"{number.name}: the training ends after this step, with its model; once more ends it" in capfd.readouterr().err
+    )
+    assert json.loads((tmp_path / "parser.part" / "state.json").read_text())["step"] == told[-1] == 2
+    train(plan, tmp_path / "parser", lambda progress: told.append(progress.step))
+    assert told == [0, 1, 2, 2, 3, 4, 5]
+
+
+def part_of(tmp_path: Path) -> tuple[Plan, Path, Path]:
+    """A training that was stopped after its first scores, on a file of its own."""
+    file = tmp_path / "own.conllu"
+    file.write_text(SAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
+    plan, out = Plan((str(file),), steps=5, language="en"), tmp_path / "parser"
+
+    def stop(progress: Progress) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        train(plan, out, stop)
+    return plan, out, file
+
+
+def test_a_training_goes_on_with_the_sentences_that_it_began_with(tmp_path: Path) -> None:
+    plan, out, file = part_of(tmp_path)
+    text = file.read_text()
+    for old, new, what in (
+        ("\tnsubj\t", "\tobj\t", "relation labels of the training sentences"),
+        ("\tVERB\t", "\tNOUN\t", "tags and blanks of the training sentences"),
+    ):
+        assert old in text
+        file.write_text(text.replace(old, new, 1))
+        with pytest.raises(StructPEError, match=rf"not those that this run began with; other now: .*{what}"):
+            train(plan, out)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "state.json", "train.spacy", "SHA256SUMS"])
+def test_damage_to_what_it_goes_on_from_is_seen(tmp_path: Path, name: str) -> None:
+    plan, out, _ = part_of(tmp_path)
+    file = tmp_path / "parser.part" / name
+    content = file.read_bytes()
+    for wrong in (b"", b"[" * 50_000, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
+        file.write_bytes(wrong)
+        with pytest.raises(StructPEError, match="remove the folder, and train afresh"):
+            train(plan, out)
+
+
+def test_a_parser_without_a_folder_and_a_second_training_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for out in ("", ".", Path(""), "/", "a/.."):
+        with pytest.raises(StructPEError, match=r"^the folder of the new parser has no name; give one$"):
+            train(Plan((str(SAMPLE),)), out)
+    monkeypatch.setattr(files, "PATIENCE", 0.1)
+    with (
+        files.alone(tmp_path / "parser.part"),
+        pytest.raises(StructPEError, match=r"parser\.part: another writer is at work there; wait until it has ended"),
+    ):
+        train(Plan((str(SAMPLE),)), tmp_path / "parser")

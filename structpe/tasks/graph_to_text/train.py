@@ -24,7 +24,6 @@ from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import alone, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
-from structpe.threads import busy
 
 __all__ = ["train"]
 
@@ -50,8 +49,6 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     """
     run.check(config)
     folder = Path(config.out)
-    if warning := busy(1):
-        say(warning)
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:

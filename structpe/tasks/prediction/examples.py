@@ -15,9 +15,8 @@ from structpe.data import store
 from structpe.data.graphs import GraphExample
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
-from structpe.files import whole_file
+from structpe.files import sweep, whole_file
 from structpe.structure import Structure
-from structpe.tasks.training.folder import sweep
 
 __all__ = ["Encodings", "encode", "examples"]
 

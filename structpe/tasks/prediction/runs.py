@@ -15,7 +15,7 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
 from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.prediction.train import Outcome, check, same, train
+from structpe.tasks.prediction.train import Outcome, check, finished, same, train
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
 from structpe.threads import asked, busy, waiting
@@ -56,7 +56,7 @@ def run_all(
     for seeds in by_row(keys).values():
         check(configs[seeds[0]])
     threads = threads or asked() or 1
-    left = [key for key in keys if fresh or Outcome.load(study.folder(key)) is None]
+    left = [key for key in keys if fresh or not finished(study.folder(key))]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
@@ -64,7 +64,7 @@ def run_all(
     with ending(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
         for number, key in enumerate(left, 1):
             crew.wait_for_room()
-            if not fresh and Outcome.load(study.folder(key)) is not None:
+            if not fresh and finished(study.folder(key)):
                 told.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from structpe.benchmarks.base import find
 from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
-from structpe.files import sealed, whole_file
+from structpe.files import left_in, sealed, whole_file
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.sums import SUMS, read_sealed, seal
@@ -44,13 +45,12 @@ from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.folder import alone, check_devices, clear, device_of, learned
+from structpe.tasks.training.folder import InUse, alone, check_devices, clear, device_of, learned
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.weights import WEIGHTS, load_weights
-from structpe.threads import busy
 
-__all__ = ["Outcome", "check", "same", "train"]
+__all__ = ["Outcome", "check", "finished", "same", "train"]
 
 SEALED = ("config.yaml", "position.json")
 """Files that are written when a run begins, and stay as they are."""
@@ -124,16 +124,31 @@ def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None 
     """
     check(config)
     folder = Path(config.out)
-    if warning := busy(1):
-        say(warning)
     with alone(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
             same(folder, config)
             if (done := Outcome.load(folder)) is not None:
+                shutil.rmtree(
+                    folder / "checkpoints", ignore_errors=True
+                )  # of a process killed when it was all but done
                 say(f"{folder}: this run is finished: {done}")
                 return done
         return _train(folder, config, fresh, encodings or folder.parent / "encodings")
+
+
+def finished(folder: Path) -> bool:
+    """Whether a run has ended; what a process that was killed at its very end has left is removed.
+
+    Raises:
+        StoreError: its result is damaged.
+    """
+    if Outcome.load(folder) is None:
+        return False
+    if (folder / "checkpoints").exists() or left_in(folder):
+        with suppress(InUse), alone(folder):  # who is about to remove it will
+            shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    return True
 
 
 def same(folder: Path, config: PredictionConfig) -> None:

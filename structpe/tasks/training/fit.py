@@ -25,6 +25,7 @@ from structpe.tasks.training.quiet import Quiet, quiet
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS
+from structpe.threads import busy
 
 __all__ = ["fit"]
 
@@ -47,6 +48,8 @@ def fit(
         StoreError: there are checkpoints, but none is whole, or they belong to other data.
         KeyboardInterrupt, SystemExit: a signal has asked it to end; a checkpoint of its last step is written.
     """
+    if warning := busy(1):
+        say(warning)
     start = checkpoint.newest(folder / "checkpoints", say)
     step = 0 if start is None else int(start.name.removeprefix("step-"))
     if start is not None:

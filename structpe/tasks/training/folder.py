@@ -10,14 +10,14 @@ from typing import TypeVar
 
 import torch
 
-from structpe import files
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, StoreError
+from structpe.files import left_in, sweep
 from structpe.sums import SUMS, check
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same", "sweep", "unbroken"]
+__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same", "unbroken"]
 
 C = TypeVar("C")
 
@@ -41,19 +41,10 @@ def alone(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / ".lock", timeout=0):
-            leftovers = {*folder.glob(".*.tmp"), *folder.glob("checkpoints/.*.tmp")}
-            sweep(*(path.with_name(path.name[1:-4]) for path in leftovers))
+            sweep(*left_in(folder), *left_in(folder / "checkpoints"))
             yield
     except Timeout:
         raise InUse(f"another process is training in {folder}; wait for it, or choose another folder") from None
-
-
-def sweep(*places: Path) -> None:
-    """Remove what writers of these places have left that were killed just when they were done: nobody writes again."""
-    for place in places:
-        if place.with_name(f".{place.name}.tmp").exists():
-            with files.alone(place):
-                pass
 
 
 def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:

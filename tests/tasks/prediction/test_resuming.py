@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,18 @@ from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.prediction.train import Outcome, finished, train
+from structpe.tasks.training.folder import alone
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c() -> Iterator[None]:
+    """Also where tests run in the background of a shell, which lets Ctrl-C be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Stop(Exception):
@@ -155,3 +164,22 @@ def test_a_run_or_study_without_a_folder_is_refused(tmp_path: Path) -> None:
         replace(single(tmp_path), out="")
     with pytest.raises(ConfigError, match=r"^out is empty; give the folder of the run"):
         StudyConfig(data={"a": {}}, models={"b": {}}, out=" ")
+
+
+def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_path: Path) -> None:
+    """Its result was written, its checkpoints were not removed yet, or the folder that a writer works in was not."""
+    config = single(copied)
+    train(config)
+    folder = copied / "run"
+    whole = sorted(folder.rglob("*"))
+    for again in (lambda: train(config), lambda: finished(folder)):
+        (folder / "checkpoints" / ".step-00000012.tmp").mkdir(parents=True)
+        for place in (folder / "checkpoints" / ".step-00000012.tmp", folder / ".result.json.tmp"):
+            place.mkdir(exist_ok=True)
+            (place / "lock").touch()
+        again()
+        assert sorted(folder.rglob("*")) == whole
+    (folder / "checkpoints").mkdir()
+    with alone(folder):  # somebody is about to remove it
+        assert finished(folder)
+    assert not finished(tmp_path / "nowhere")
