@@ -159,18 +159,16 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     """
     path = Path(path)
     index = _read_index(path)
-    for shard in index["shards"]:
-        file = path / shard["file"]
-        if not file.is_file() or file.stat().st_size != shard["bytes"]:
-            raise StoreError(f"{path} is incomplete: {shard['file']} is missing or cut off; encode again")
-    stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
-    asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
-    if lacking := [e for e in asked if e not in stored]:
-        raise StoreError(
-            f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "
-            "ask for these, or encode again"
-        )
-    return Store(path, index, {encoding: stored[encoding] for encoding in asked})
+    with undamaged(path / _INDEX, "encode again"):  # its checksum may be right and its content not an index
+        _check_shards(path, index)
+        stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
+        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
+        if lacking := [e for e in asked if e not in stored]:
+            raise StoreError(
+                f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "
+                "ask for these, or encode again"
+            )
+        return Store(path, index, {encoding: stored[encoding] for encoding in asked})
 
 
 def fingerprint(structures: Sequence[Structure]) -> str:
@@ -312,6 +310,18 @@ def _read_index(path: Path) -> dict[str, Any]:
                 "may differ; encode again"
             )
         return {key: index[key] for key in ("encodings", "shards", "names")}
+
+
+def _check_shards(path: Path, index: dict[str, Any]) -> None:
+    """Raise an error unless the shards are there, and hold as many structures as there are names."""
+    for shard in index["shards"]:
+        file = path / shard["file"]
+        if file.parent != path or type(shard["structures"]) is not int or shard["structures"] < 1:
+            raise ValueError(f"{shard!r} is no shard")
+        if not file.is_file() or file.stat().st_size != shard["bytes"]:
+            raise StoreError(f"{path} is incomplete: {shard['file']} is missing or cut off; encode again")
+    if sum(shard["structures"] for shard in index["shards"]) != len(index["names"]):
+        raise ValueError("its shards do not have as many structures as it has names")
 
 
 def _described(encodings: Sequence[Encoding]) -> list[dict[str, Any]]:

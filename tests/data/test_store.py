@@ -443,6 +443,37 @@ def test_another_format_is_refused(written: Path) -> None:
         load(written)
 
 
+SHARD = {"file": "00000.safetensors", "structures": 3, "bytes": 1, "sha256": ""}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"shards": 3}, "TypeError"),
+        ({"shards": [3]}, "TypeError"),
+        ({"shards": [{}]}, "KeyError: 'file'"),
+        ({"shards": [SHARD | {"structures": -3}]}, "is no shard"),
+        ({"shards": [SHARD | {"structures": "3"}]}, "is no shard"),
+        ({"shards": [SHARD | {"file": "../store/00000.safetensors"}]}, "is no shard"),
+        ({"names": ["a"]}, "its shards do not have as many structures as it has names"),
+        ({"names": None}, "TypeError"),
+        ({"encodings": [{"name": "order"}]}, "KeyError: 'options'"),
+    ],
+)
+def test_an_index_of_another_form_is_refused_though_its_checksum_is_right(
+    written: Path, changes: dict[str, Any], told: str
+) -> None:
+    rewrite_index(written, **changes)
+    with pytest.raises(StoreError, match=rf"index\.json: the file is damaged .*{told}.*; encode again"):
+        load(written)
+
+
+def test_an_index_that_is_too_deep_is_refused(written: Path) -> None:
+    (written / "index.json").write_text("[" * 100_000)
+    with pytest.raises(StoreError, match=r"index\.json: the file is damaged .*; encode again"):
+        load(written)
+
+
 @pytest.mark.parametrize("encoding", [{"name": "nonsense", "options": {}}, {"name": "order", "options": {"x": 1}}])
 def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict[str, Any]) -> None:
     rewrite_index(written, encodings=[encoding])
@@ -501,7 +532,7 @@ def test_the_checksum_of_a_shard_is_compared_once(written: Path, monkeypatch: py
 def test_the_index_says_who_wrote_it(written: Path) -> None:
     index = json.loads((written / "index.json").read_text())
     assert index["library"] == structpe.__version__
-    options = {"k": 4, "components": True, "skip": 1}
+    options = {"k": 4, "components": True, "skip": 1, "minutes": 1}
     assert index["encodings"][2] == {
         "name": "laplacian",
         "options": options,

@@ -93,7 +93,7 @@ def test_a_file_of_bytes_is_told_by_what_it_is(write, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", set(FILES) - {"utf-16", "utf-16be", "no mark", "other end", "utf-32", "html", "lfs", "zeros"}
+    "kind", sorted(set(FILES) - {"utf-16", "utf-16be", "no mark", "other end", "utf-32", "html", "lfs", "zeros"})
 )
 @pytest.mark.parametrize("name", ["a.xml", "a.rdf"])
 def test_so_is_what_should_be_xml(write, name, kind):
