@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError
-from structpe.files import sha256_of, unsealed, whole_file
+from structpe.files import sealed, sha256_of, unsealed, whole_file
 
-__all__ = ["SUMS", "check", "read_sealed", "seal", "told", "wrong"]
+__all__ = ["SUMS", "check", "read_sealed", "seal", "sealed_lines", "told", "wrong"]
 
 SUMS = "SHA256SUMS"
 """The file with a line for each file of its folder: the checksum, two blanks, the name."""
@@ -58,6 +58,11 @@ def check(folder: Path, names: Iterable[str], remedy: str) -> None:
     """
     if found := wrong(folder, tuple(names)):
         raise StoreError(f"the folder is damaged: {found}; {remedy}").at(str(folder))
+
+
+def sealed_lines(content: Mapping[str, Any]) -> str:
+    """What :func:`structpe.files.sealed` gives, in lines that a person can read."""
+    return json.dumps(json.loads(sealed(content)), indent=2)
 
 
 def read_sealed(text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from structpe.errors import StoreError
 from structpe.files import sealed
-from structpe.sums import SUMS, check, read_sealed, seal, wrong
+from structpe.sums import SUMS, check, read_sealed, seal, sealed_lines, wrong
 
 NAMES = ("a.txt", "b.bin")
 
@@ -66,7 +66,8 @@ def test_missing_and_cut_files_are_named(folder: Path, name: str) -> None:
 def test_an_object_knows_its_checksum() -> None:
     content = {"a": 1, "b": [0.1, None], "c": {"d": "é"}}
     text = sealed(content)
-    assert read_sealed(text) == content
+    assert read_sealed(text) == read_sealed(sealed_lines(content)) == content
+    assert sealed_lines(content).count("\n") > 5
     assert read_sealed(json.dumps(content)) == content  # of an older structpe
     with pytest.raises(ValueError, match="its content does not have the checksum"):
         read_sealed(text.replace("0.1", "0.2"))

@@ -95,8 +95,8 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
             time.sleep(min(failed.wait or wanted.pause * 2 ** (tries - 1), PATIENCE))
             continue
         with writing(place):
+            _note(part).unlink(missing_ok=True)  # before, or a process that is killed here leaves it for ever
             os.replace(part, place)
-            _note(part).unlink(missing_ok=True)
         return seen
 
 

@@ -228,3 +228,25 @@ def test_a_folder_that_may_not_be_written(server: Server, tmp_path: Path) -> Non
         CorpusError, match=r"/a: cannot write: .*; choose another place with --to, or check its permissions"
     ):
         download(wanted(server), tmp_path / "a")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_process_that_ends_as_the_file_gets_its_name_leaves_nothing(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    server.files["/a"] = Served(CONTENT)
+    replace = os.replace
+
+    def ended(part: Path, place: Path) -> None:
+        if after:
+            replace(part, place)
+        raise SystemExit(143)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", ended)
+        with pytest.raises(SystemExit):
+            download(wanted(server), tmp_path / "a")
+    if not after:
+        download(wanted(server), tmp_path / "a")
+    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == CONTENT

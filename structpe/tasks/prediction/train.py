@@ -31,10 +31,10 @@ from structpe.benchmarks.base import find
 from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
-from structpe.files import left_in, sealed, whole_file
+from structpe.files import left_in, whole_file
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
-from structpe.sums import SUMS, read_sealed, seal
+from structpe.sums import SUMS, read_sealed, seal, sealed_lines
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
@@ -88,7 +88,7 @@ class Outcome:
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
-        text = sealed(asdict(self))
+        text = sealed_lines(asdict(self))
         whole_file(folder / "result.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod

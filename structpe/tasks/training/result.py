@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from structpe.errors import undamaged
-from structpe.files import sealed, whole_file
-from structpe.sums import read_sealed
+from structpe.files import whole_file
+from structpe.sums import read_sealed, sealed_lines
 
 __all__ = ["Result"]
 
@@ -43,7 +43,7 @@ class Result:
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
-        text = sealed(asdict(self))
+        text = sealed_lines(asdict(self))
         whole_file(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
