@@ -51,11 +51,12 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     mask = disallow(added, forbidding)
     if mask is not None:
         mask = mask.expand(q.shape[0], *mask.shape[1:])
-    d, wide = v.shape[-1], max(q.shape[-1], v.shape[-1])
-    if q.shape[-1] != d:
+    c, d = q.shape[-1], v.shape[-1]
+    if c != d:
         # Of several widths PyTorch writes out all n m weights; its kernels for GPUs ask for a multiple of 8 as well.
-        wide = -(-wide // 8) * 8
-        q, k, v = (functional.pad(x, (0, wide - x.shape[-1])) for x in (q, k, v))
+        wide = -(-max(c, d) // 8) * 8
+        q, k = (functional.pad(x, (0, wide - c)) for x in (q, k))  # a map that gives them two widths is not padded away
+        v = functional.pad(v, (0, wide - d))
     out = functional.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=alone, scale=scale
     )

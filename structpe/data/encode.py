@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,19 +43,21 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
     if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
     asked: Any = encodings
-    listed = isinstance(asked, Iterable) and not isinstance(asked, str)
-    each: Sequence[object] = list(asked) if listed else [asked]
-    if wrong := [e for e in each if not isinstance(e, Encoding)]:
+    if not isinstance(asked, Collection) or isinstance(asked, str):  # an iterator could be read only once
         raise EncodingError(
-            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]} is none; "
+            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is {asked!r}"
+        )
+    if wrong := [e for e in asked if not isinstance(e, Encoding)]:
+        raise EncodingError(
+            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]!r} is not one; "
             f"ENCODINGS[name](...) makes an encoding from its name"
         )
     for encoding in encodings:
         check_key(encoding)
     if odd := [s for s in given if not isinstance(s, Structure)]:
         raise EncodingError(
-            f"encode takes a list of structures, and {type(odd[0]).__name__} is none; structpe.as_structure makes one "
-            f"of what other libraries hold, item.structure is that of an item that was read"
+            f"encode takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
+            f"one of what other libraries hold, item.structure is that of an item that was read"
         )
     check_pairs(structures, encodings)
 

@@ -24,9 +24,14 @@ SENTENCE = structpe.path(["a", "b"])
     [
         ([], [Order()], "encode takes a list of structures, one at least: encode([structure], [encoding, ...])"),
         (SENTENCE, [Order()], "encode takes a list of structures, one at least"),
-        ([SENTENCE], Order(), "encode takes a list of encodings, such as [Order(), Distance(limit=8)], and Order() is"),
-        ([SENTENCE], ["depth"], "and depth is none; ENCODINGS[name](...) makes an encoding from its name"),
-        ([SENTENCE], "depth", "and depth is none"),
+        (
+            [SENTENCE],
+            Order(),
+            "encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is Order()",
+        ),
+        ([SENTENCE], iter([Order()]), "encode takes a list of encodings"),
+        ([SENTENCE], ["depth"], "and 'depth' is not one; ENCODINGS[name](...) makes an encoding from its name"),
+        ([SENTENCE], "depth", "given is 'depth'"),
     ],
 )
 def test_wrong_arguments_are_named(structures: Any, encodings: Any, text: str) -> None:

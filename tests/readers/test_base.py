@@ -282,7 +282,7 @@ def test_what_is_no_path_is_said(given, message):
         ("table", "bins", None, r"'bins' of reader 'table' takes a whole number; given is None \(NoneType\)"),
         ("table", "bins", True, r"takes a whole number; given is True \(bool\)"),
         ("table", "columns", 3, r"takes a list of text or nothing \(null\); given is 3 \(int\)"),
-        ("triples", "columns", ["h"], r"takes text; given is \['h'\] \(list\)"),
+        ("triples", "columns", ["h"], r"takes text or nothing \(null\); given is \['h'\] \(list\)"),
         ("agenda", "title", "drop", r"takes true or false; given is 'drop' \(str\)"),
         ("webnlg", "lang", 3, r"takes text or nothing \(null\); given is 3 \(int\)"),
     ],
