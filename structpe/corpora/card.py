@@ -188,6 +188,8 @@ def _problems(card: Card) -> list[str]:
     names += [name for part in card.splits.values() for name in part.file] + [each.folder for each in card.benchmarks]
     problems += [f"the name {name!r} leads out of the folder of the set" for name in names if not _inside(name)]
     for file in card.files:
+        if not PurePosixPath(file.name).parts:
+            problems.append(f"a file has the name {file.name!r}; a name within the folder of the set is needed")
         if file.sha256 is not None and not SHA256.fullmatch(file.sha256):
             problems.append(f"sha256 of {file.name} is {file.sha256!r}; 64 digits 0-9 and a-f are needed")
         if file.url is not None and not file.url.startswith(("https://", "http://")):
@@ -212,6 +214,8 @@ def _inside(name: str) -> bool:
 def _left(card: Card, name: str) -> bool:
     """Whether a file of the card leaves this."""
     results = [result for file in card.files for result in file.results]
+    if not PurePosixPath(name).parts:  # the folder itself; as a pattern that would be an error
+        return False
     return name in results or any(PurePosixPath(result).match(name) for result in results)
 
 

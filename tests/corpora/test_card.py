@@ -78,6 +78,16 @@ def test_an_address_is_the_name_behind_the_base() -> None:
         ({"files": [{"name": "/a.txt"}], "splits": {}}, "the name '/a.txt' leads out"),
         ({"files": [{"name": "a.txt", "into": "..", "unpack": "zip"}]}, "the name '..' leads out"),
         ({"files": [{"name": "a.txt"}, {"name": "a.txt"}]}, "two files leave 'a.txt'"),
+        ({"splits": {"train": {"file": ""}}}, "split 'train' reads '', which no file leaves"),
+        ({"splits": {"train": {"file": "."}}}, "split 'train' reads '.', which no file leaves"),
+        (
+            {"files": [{"name": "", "url": "https://a.b/c"}]},
+            "a file has the name ''; a name within the folder of the set",
+        ),
+        (
+            {"files": [{"name": ".", "url": "https://a.b/c"}]},
+            "a file has the name '.'; a name within the folder of the set",
+        ),
         ({"splits": {"train": {"file": "b.txt"}}}, "split 'train' reads 'b.txt', which no file leaves"),
         ({"splits": {1: {"file": "a.txt"}}}, "splits: {1: {'file': 'a.txt'}} is given, and keys with values is needed"),
         ({"reader": None}, "split 'train' has files, and there is no reader for them"),
