@@ -122,10 +122,18 @@ def test_nothing_of_a_dead_writer_gets_into_what_the_next_one_writes(tmp_path: P
     assert names(tmp_path / "folder") == ["inner", "one"]
 
 
-@pytest.mark.parametrize("library", [SimpleNamespace(), SimpleNamespace(renameat2=lambda *words: -1)])
+@pytest.mark.parametrize(
+    ("platform", "library"),
+    [
+        ("linux", SimpleNamespace()),
+        ("linux", SimpleNamespace(renameat2=lambda *words: -1)),
+        ("darwin", SimpleNamespace(renameat2=lambda *words: 0)),
+    ],
+)
 def test_a_folder_is_replaced_where_the_system_cannot_exchange_two(
-    library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    platform: str, library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(files, "sys", SimpleNamespace(platform=platform))
     monkeypatch.setattr(files.ctypes, "CDLL", lambda name: library)
     for text in ("first", "second"):
         whole_folder(tmp_path / "folder", two_files(text))
@@ -244,6 +252,22 @@ def test_permissions_are_those_of_a_new_file(mask: int, tmp_path: Path) -> None:
     assert modes["folder"] == modes["usual folder"]
 
 
+def test_permissions_of_a_file_beyond_those_stay(tmp_path: Path) -> None:
+    """As of a program; but not those of files that a link in a folder leads to."""
+    (tmp_path / "other").touch(0o600)
+
+    def write(hidden: Path) -> None:
+        (hidden / "program").touch(0o700)
+        (hidden / "link").symlink_to(tmp_path / "other")
+        (hidden / "nowhere").symlink_to("none")
+
+    with umask(0o022):
+        whole_folder(tmp_path / "folder", write)
+    assert stat.S_IMODE((tmp_path / "folder" / "program").stat().st_mode) == 0o744
+    assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o600
+    assert names(tmp_path / "folder") == ["link", "nowhere", "program"]
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_names_the_file_and_what_is_free(number: int, tmp_path: Path) -> None:
     def full(hidden: Path) -> None:
@@ -326,6 +350,17 @@ def test_one_place_has_one_lock_whatever_it_is_called(tmp_path: Path, monkeypatc
                 whole_file(name, put("text"))
 
 
+def test_a_lock_goes_also_where_the_process_has_gone_to_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with alone(Path("out")) as work:
+        monkeypatch.chdir("inner")
+        (work / "half").touch()
+    assert names(tmp_path) == ["inner"]
+
+
 def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name in ("file", "new"):
@@ -351,6 +386,17 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader.join(10)
     assert read == ["text"]
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_link_to_a_pipe_is_written_to_as_well(tmp_path: Path) -> None:
+    """As ``/dev/stdout`` is one; what it leads to has no name."""
+    read, write = os.pipe()
+    (tmp_path / "out").symlink_to(f"/dev/fd/{write}")
+    whole_file(tmp_path / "out", put("text"))
+    assert os.read(read, 10) == b"text"
+    assert (tmp_path / "out").is_symlink()
+    for handle in (read, write):
+        os.close(handle)
 
 
 def test_the_checksum_of_a_file(tmp_path: Path) -> None:

@@ -179,7 +179,6 @@ def _weights(scores: Tensor, by_head: Tensor, plus: Tensor | None) -> Tensor:
     if not may_forbid(plus):
         return scores.softmax(-1)
     nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # padding is lower, no score is
-    by_head.masked_fill_(nowhere, 0.0)
     weights = scores.softmax(-1)
     weights.view_as(by_head).masked_fill_(nowhere, 0.0)
     return weights

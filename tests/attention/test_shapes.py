@@ -75,15 +75,28 @@ def test_terms_of_another_shape(terms: Terms, message: str) -> None:
             attend(Q, Q, Q, terms, kernel)
 
 
-@pytest.mark.parametrize("repeated", [[0, 1, 0], [1, 0, 0], [1, 1, 1]])
-def test_a_pair_is_listed_once(repeated: list[int]) -> None:
-    with pytest.raises(PositionError, match=r"[12] pairs are listed more than once, .*\(0, [01], [01]\); list each"):
+@pytest.mark.parametrize(("repeated", "count", "named"), [([0, 1, 0], 1, 0), ([1, 0, 0], 1, 0), ([1, 1, 1], 2, 1)])
+def test_a_pair_is_listed_once(repeated: list[int], count: int, named: int) -> None:
+    expected = rf"{count} pairs are listed more than once, .*\(0, {named}, {named}\); list each"
+    with pytest.raises(PositionError, match=expected):
         Pairs(torch.tensor([0, 0, 0]), torch.tensor(repeated), torch.tensor(repeated))
 
 
 def test_pairs_alike_but_for_one_place_are_no_repetition() -> None:
     for parts in itertools.permutations(([0, 0, 1, 1], [5, 2, 5, 2], [3, 3, 3, 3])):
         assert len(Pairs(*map(torch.tensor, parts)).key) == 4
+
+
+def test_pairs_of_unlike_lengths_are_made_and_refused_with_the_queries() -> None:
+    SHORT.pairs[0].__post_init__()
+
+
+def test_pairs_that_cannot_be_looked_at_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another device, and while a graph is compiled, which looking would break."""
+    twice = torch.zeros(2, dtype=torch.int64)
+    assert Pairs(*[twice.to("meta")] * 3).key.device.type == "meta"
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert len(Pairs(twice, twice, twice).key) == 2
 
 
 def test_maps_may_change_the_width() -> None:

@@ -23,6 +23,7 @@ from structpe.benchmarks._opcodes import _Following, look_through
 from structpe.benchmarks._pickled import pickled_numbers
 from structpe.benchmarks._unpickling import Refused
 from structpe.errors import ReadError
+from tests.modules import ROOT
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "planetoid"
 NESTED = b"".join([b"K\x00\x85", *[b"2\x86"] * 40])  # a pair of a pair of a pair, each twice the same
@@ -122,13 +123,13 @@ def test_memory(tmp_path: Path) -> None:
     file = tmp_path / "split.pkl"
     file.write_bytes(HOSTILE["memo"])
     code = (
-        "import resource, sys; from pathlib import Path; from structpe.benchmarks._pickled import pickled_numbers\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "import sys; from pathlib import Path; from structpe.benchmarks._pickled import pickled_numbers\n"
+        "from tests.memory import peak; before = peak()\n"
         "try: pickled_numbers(Path(sys.argv[1]))\n"
         "except Exception as error: print(type(error).__name__)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+        "print(peak() - before)"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, str(file)], cwd=ROOT, capture_output=True, text=True, check=True)
     kind, grown = done.stdout.split()
     assert kind == "ReadError"
     assert int(grown) < 50_000  # KiB

@@ -11,6 +11,7 @@ import pytest
 from structpe.readers import read
 from tests.cli.running import SAMPLE, complaint, output, structpe
 from tests.corpora import SAMPLES
+from tests.modules import ROOT
 
 TREES = SAMPLES / "trees_sample" / "sample.conllu"
 FACTS = SAMPLES / "kg_sample" / "test.xml"
@@ -110,10 +111,10 @@ def test_a_file_larger_than_the_memory_it_takes(tmp_path: Path) -> None:
         file = tmp_path / f"{count}.g6"
         file.write_text("DQc\n" * count, encoding="ascii")
         code = (
-            "import resource, sys\nfrom structpe.cli.main import main\n"
+            "import sys\nfrom structpe.cli.main import main\nfrom tests.memory import peak\n"
             f"code = main(['convert', {str(file)!r}, {str(tmp_path / 'out.g6')!r}])\n"
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\nsys.exit(code)"
+            "print(peak())\nsys.exit(code)"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.split()[-1]))
     assert peaks[1] - peaks[0] < 4096  # KiB

@@ -118,6 +118,13 @@ def test_numbers_that_differ_by_errors_are_one(levels: list[int], seed: int) -> 
     assert (np.diff(values) > 0).all()
 
 
+def test_of_numbers_with_errors_one_value_is_made_to_the_bit() -> None:
+    exact = np.arange(51) / 7
+    expected, _ = distinct(exact, 1e-11)
+    for off in (-1e-12, 1e-12):
+        assert distinct(exact + off, 1e-11)[0].tobytes() == expected.tobytes()
+
+
 def test_numbers_that_lie_close_do_not_run_into_one() -> None:
     close = np.arange(100_000) * 0.9e-9
     values, index = distinct(close, 1e-9)

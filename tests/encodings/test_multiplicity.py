@@ -110,6 +110,15 @@ def test_rows_are_eliminated_once_each_and_leaves_first() -> None:
     assert elimination.factors(star + csr_array(np.eye(601))).found.L.nnz == 601 + 600
 
 
+def test_what_cannot_be_told_of_pivots_is_not() -> None:
+    """Rows that were exchanged, and a margin that errors exceed."""
+    exchanged = csr_array([[0.0, 1.0], [1.0, 0.0]])
+    elimination = _inertia.Elimination(np.arange(2), 4, light=True)
+    assert elimination.factors(exchanged).negative() is None
+    assert _inertia.below(exchanged, elimination, 0.5, 1e-9) == 1
+    assert _inertia.below(exchanged, elimination, 0.5, 0.0) is None
+
+
 def test_what_is_missed_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that loses a copy the first time, and one that loses it always."""
     matrix = sparse_laplacian(drawn(nx.balanced_tree(2, 8)).edges, 511)

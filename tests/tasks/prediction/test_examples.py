@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from structpe.data import store
-from structpe.data.store import fingerprint
+from structpe.data.store import fingerprint, key
 from structpe.encodings import ENCODINGS
 from structpe.structure import Structure
 from structpe.tasks.prediction.examples import encode
@@ -71,3 +71,14 @@ def test_a_feature_is_not_taken_for_a_part_of_the_graph_with_its_name() -> None:
 
 def test_a_fingerprint_does_not_look_at_names() -> None:
     assert fingerprint([replace(GRAPH, name="elsewhere:1")]) == fingerprint([GRAPH])
+
+
+def test_a_key_differs_with_all_that_numbers_may_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    distance = ENCODINGS["distance"]
+    told = [key("a", distance(limit=3)), key("b", distance(limit=3)), key("a", distance(limit=4))]
+    for place, name in ((store, "FORMAT"), (store, "__version__"), (distance, "version")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, 99)
+            told.append(key("a", distance(limit=3)))
+    assert len(set(told)) == 6
+    assert told[0] == key("a", distance(limit=3))

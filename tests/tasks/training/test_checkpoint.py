@@ -147,6 +147,15 @@ def test_one_of_another_version_is_not_damaged(tmp_path: Path) -> None:
                 use(folder)
 
 
+def test_a_version_that_a_flipped_bit_has_made_is_damage(tmp_path: Path) -> None:
+    folder = tmp_path / "step-00000003"
+    checkpoint.save(STATE, folder)
+    state = folder / "state.json"
+    state.write_text(state.read_text().replace('"version": 2', '"version": 3'))
+    with pytest.raises(StoreError, match=r"the checkpoint is damaged: its state\.json"):
+        checkpoint.load(folder)
+
+
 def test_when_all_are_damaged_training_does_not_begin_anew_by_itself(tmp_path: Path) -> None:
     for step in (3, 6):
         checkpoint.save(STATE, tmp_path / checkpoint.name(step))
