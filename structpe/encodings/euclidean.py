@@ -50,8 +50,9 @@ class Euclidean(Encoding, name="euclidean"):
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
+        check_all_pairs(self, [structure])  # before coordinates are counted, which may be none
         places = self._places(structure)
+        check_all_pairs(self, [structure], max(3, places.shape[1]))
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
         labels = np.array([numbers.get(label, 0) for label in structure.nodes])
         if (farthest := np.abs(places).max(initial=0)) > _FAR:
