@@ -195,7 +195,7 @@ def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
-    """See to it that a limit, of lengths say, is none, or 1 or more.
+    """Check that a limit, of lengths say, is none, or 1 or more.
 
     Raises:
         EncodingError: it is less.
@@ -205,7 +205,7 @@ def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") 
 
 
 def check_sizes(encoding: Encoding, **sizes: int) -> None:
-    """See to it that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
+    """Check that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
 
     Args:
         encoding: whose they are.
@@ -252,7 +252,7 @@ def check_all_pairs(encoding: Encoding, structures: Sequence[Structure], numbers
 
 
 def check_key(encoding: Encoding, key: str) -> None:
-    """See to it that a feature is one of nodes.
+    """Check that a feature is one of nodes.
 
     Raises:
         EncodingError: its name says that it is of edges.

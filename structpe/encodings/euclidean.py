@@ -23,7 +23,7 @@ class Euclidean(Encoding, name="euclidean"):
 
     x is what a feature of the structure says of a node, any number of coordinates; a structure without it is a line, x
     the place of a node in reading order. Labels are numbers: 0 is one that is not in ``labels``, 1 + i is
-    ``labels[i]``. All units of a node stand where it stands.
+    ``labels[i]``. All units of a node are where it is.
     Distances have 11 significant digits, so that those alike are one value. (For Graphormer-3D, Shi et al. 2022.)
 
     Args:
