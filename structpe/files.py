@@ -1,6 +1,6 @@
 """Files and folders that are whole or absent, each with one writer at a time; and checksums of them.
 
-Whoever writes to a place works in a hidden folder beside it, ``.NAME.tmp``, and holds a lock in there. What was written
+A writer works in a hidden folder next to its place, ``.NAME.tmp``, and holds a lock in there. What was written
 is brought to the disk and then renamed. When a process dies, by whatever signal, its lock goes and its folder stays;
 the next writer of the same place takes the folder over and empties it. So leftovers do not pile up, and those of a
 living writer are not touched.
@@ -47,7 +47,7 @@ PATIENCE = 10.0
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How safetensors, which has errors of its own kind, tells what the system said."""
+"""How safetensors, which has errors of its own kind, repeats an error of the system."""
 
 
 class Busy(StructPEError):
@@ -56,7 +56,7 @@ class Busy(StructPEError):
 
 @contextmanager
 def alone(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Path]:
-    """Keep a place to this process, and give an empty hidden folder beside it to work in, on the same disk.
+    """Keep a place to this process, and give an empty hidden folder next to it to work in, on the same disk.
 
     The lock goes when the process does, however it ends. Errors of the disk name the place, not the hidden folder.
 
@@ -308,7 +308,7 @@ def _sync(path: Path) -> None:
 
 
 def left_in(folder: Path) -> list[Path]:
-    """The places in a folder beside which there is a working folder: of a living writer, or left by a killed one."""
+    """The places in a folder that have a working folder next to them: of a living writer, or left by a killed one."""
     return [folder / work.name[1:-4] for work in folder.glob(".*.tmp") if work.is_dir()]
 
 

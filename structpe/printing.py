@@ -1,7 +1,7 @@
 r"""The one place where text reaches a person: what a terminal would obey is written out, and not sent.
 
 File names, ids of items, errors of servers and cards are of others. A control character among them moves the cursor,
-renames the window or hides what stands there; an override of direction turns a name around. Here each becomes what
+renames the window or hides what is there; an override of direction turns a name around. Here each becomes what
 Python would write for it, ``\x1b`` or ``\u202e``. Line feeds and tabs are layout, and stay.
 """
 

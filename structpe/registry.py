@@ -48,7 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 f'the name of {_told(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith("structpe."):
-            self._load()  # so that a name of ours that is taken is said here, and not when ours is imported
+            self._load()  # so that a name of ours that is taken is reported here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
             raise self.error(f"two {self.what}s are named {name!r}: {_told(known)} and {_told(cls)}; rename one")

@@ -44,7 +44,7 @@ class Asked:
     Only the main thread hears signals: elsewhere nothing is heard.
 
     Args:
-        heard: what a person is told at the first.
+        heard: the message at the first signal.
     """
 
     def __init__(self, heard: str) -> None:

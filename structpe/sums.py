@@ -1,4 +1,4 @@
-"""Checksums of files beside them, as ``sha256sum -c SHA256SUMS`` reads them too."""
+"""Checksums of files, in a file next to them, as ``sha256sum -c SHA256SUMS`` reads them too."""
 
 from __future__ import annotations
 

@@ -311,7 +311,7 @@ def _other_term(name: str, given: Any, kinds: tuple[Any, ...]) -> str:
 
 
 def _check_index(name: str, given: Any, form: str, axes: int) -> None:
-    """See to it that places in a table are whole numbers, of so many axes."""
+    """Check that places in a table are whole numbers, of so many axes."""
     if not isinstance(given, Tensor) or given.ndim != axes or given.dtype not in (torch.int64, torch.int32):
         told = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
         raise PositionError(f"the {name} of a lookup is {form} of torch.int64 or torch.int32; given is {told}")

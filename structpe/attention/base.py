@@ -104,7 +104,7 @@ def attend(
 
 
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
-    """What a kernel computes; where it fails and the terms are to blame, that is said in their words."""
+    """What a kernel computes; where it fails and the terms are to blame, the error is about the terms."""
     try:
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:

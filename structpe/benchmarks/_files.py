@@ -77,10 +77,10 @@ def _member(content: Any, name: str) -> NDArray[Any]:
 
 
 def _check_header(stream: IO[bytes], size: int) -> None:
-    """What an array is said to hold is there: NumPy makes room for it before it reads the first number.
+    """Check that a file holds as much as its array claims: NumPy makes room for it before it reads the first number.
 
     Raises:
-        ValueError: it is no array, or is said to be larger.
+        ValueError: it is not an array, or claims to be larger.
     """
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0

@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Value:
-    """A container: how many values it stands for, how deep they are, and whether it is a part of another."""
+    """A container: how many values it holds, how deep they are, and whether it is a part of another."""
 
     __slots__ = ("depth", "size", "used")
 
@@ -52,7 +52,7 @@ class _End(Exception):
 
 
 def look_through(pickled: bytes, cycles: bool = False) -> None:
-    """Nothing in a pickle is out of proportion to its size. That it is none is for who loads it to find.
+    """Nothing in a pickle is out of proportion to its size. Whether it is a pickle at all is not checked here.
 
     Args:
         pickled: the whole of it.
@@ -205,7 +205,7 @@ class _Following:
         if into.depth > DEEPEST:
             raise Refused(f"the file nests values deeper than {DEEPEST}")
         if self.work > EACH * len(self.pickled) + SLACK:
-            raise Refused("the file stands for far more values than it has bytes")
+            raise Refused("the file describes far more values than it has bytes")
 
 
 def _put(state: _Following, argument: tuple[int, int], begin: int) -> None:

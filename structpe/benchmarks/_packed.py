@@ -21,7 +21,7 @@ Packed = Mapping[str, NDArray[Any]]
 
 
 def check_counts(packed: Packed, things: str) -> tuple[int, int]:
-    """See to it that there are ``n_nodes`` and ``n_edges`` for each ``y``; all nodes and all edges together.
+    """Check that there are ``n_nodes`` and ``n_edges`` for each ``y``; all nodes and all edges together.
 
     Raises:
         ReadError: there are not.
@@ -34,7 +34,7 @@ def check_counts(packed: Packed, things: str) -> tuple[int, int]:
 
 
 def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
-    """See to it that edges lead from node to node of their graph, and stand both ways, with the same ``edge_attr``.
+    """Check that edges lead from node to node of their graph, and are listed both ways, with the same ``edge_attr``.
 
     Args:
         packed: the arrays.
@@ -61,12 +61,12 @@ def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
     if 2 * len(there) != count or not np.array_equal(there, back):
         typed = " with the same type" if "edge_attr" in packed else ""
         raise _misfit(
-            f"a {edge} does not stand both ways{typed}, or leads to its own {node}".replace("a edge", "an edge")
+            f"a {edge} is not listed both ways{typed}, or leads to its own {node}".replace("a edge", "an edge")
         )
 
 
 def check_list(packed: Packed, name: str, kinds: str, count: int, needed: str) -> None:
-    """See to it that an array is a list of numbers of these kinds and this length.
+    """Check that an array is a list of numbers of these kinds and this length.
 
     Raises:
         ReadError: it is not.
@@ -78,7 +78,7 @@ def check_list(packed: Packed, name: str, kinds: str, count: int, needed: str) -
 
 
 def check_range(packed: Packed, name: str, least: float, below: float) -> None:
-    """See to it that values are finite, ``least`` or more, and less than ``below``.
+    """Check that values are finite, ``least`` or more, and less than ``below``.
 
     Raises:
         ReadError: one is not.

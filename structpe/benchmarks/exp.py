@@ -72,7 +72,7 @@ def _fold(count: int, k: int) -> Split:
 
 
 def _check(packed: Mapping[str, NDArray[Any]]) -> None:
-    """See to it that the arrays fit together, and are of pairs that ten folds can share out.
+    """Check that the arrays fit together, and are of pairs that ten folds can share out.
 
     Raises:
         ReadError: they do not, or are not.

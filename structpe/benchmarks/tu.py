@@ -101,7 +101,7 @@ def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target:
     # An edge stands in the lines of both its ends.
     if alone := [edge for edge, times in Counter(ends).items() if times != 2 - (edge[0] == edge[1])]:
         raise _error(
-            file, place, f"the edge {alone[0][0]} - {alone[0][1]} does not stand in the lines of both its ends, once"
+            file, place, f"the edge {alone[0][0]} - {alone[0][1]} is not listed once in the lines of both its ends"
         )
     return _Graph(target, np.array(tags, dtype=np.int64), np.array(sorted(set(ends)), dtype=np.int64).reshape(-1, 2))
 

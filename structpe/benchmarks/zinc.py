@@ -68,7 +68,7 @@ def _molecules(file: Path, most: int | None = None) -> tuple[list[Structure], ND
 
 
 def _check(packed: Mapping[str, NDArray[Any]]) -> None:
-    """See to it that the arrays fit together.
+    """Check that the arrays fit together.
 
     Raises:
         ReadError: they do not, or a value is none that there is.

@@ -17,7 +17,7 @@ SECONDS = 10.0
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar or lines on the error stream, as a function to be told how many are done, and of how many."""
+    """A bar or lines on the error stream, as a function that takes how many are done, and of how many."""
     if not sys.stderr.isatty():
         yield Lines(what)
         return

@@ -52,7 +52,7 @@ class Wanted:
     options: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> Reading:
-        """All items; what was skipped is said on the error stream."""
+        """All items; what was skipped is reported on the error stream."""
         from structpe.readers import read
 
         reading = read(self.path, self.reader, self.on_error, **self.options)
@@ -76,10 +76,10 @@ def wanted(path: Path, given: Namespace) -> Wanted:
 
 
 def check_file(given: Namespace) -> None:
-    """What is said of reading, where a command takes a file or none.
+    """The options of reading, where a command takes a file or none.
 
     Raises:
-        UsageError: it is said, and there is no file.
+        UsageError: there are some, and there is no file.
         ReadError: there is no such file, reader or option.
     """
     if given.file is not None:

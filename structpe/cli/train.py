@@ -42,7 +42,7 @@ class Train(Command, name="train"):
 
 
 def _of_data(given: Namespace) -> list[str]:
-    """What is said of reading, as overrides of the configuration."""
+    """The options of reading, as overrides of the configuration."""
     parse_options(given.options)  # refuses what is not KEY=VALUE
     pairs = [option.partition("=") for option in given.options]
     named = {"reader": given.reader, "on_error": given.on_error}

@@ -27,7 +27,7 @@ __all__ = ["MOST_FILES", "unpack", "unpack_gz"]
 PIECE = 1 << 18
 MOST_FILES = 1_000_000
 HEADERS = 1 << 20
-"""Bytes that describe one file in a tar: its name, and whatever else is said of it."""
+"""Bytes that describe one file in a tar: its name, and everything else about it."""
 DIRECTORY = 1 << 27
 """Bytes at the end of a zip that describe all its files."""
 LONGEST = 4096

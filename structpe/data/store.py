@@ -122,7 +122,7 @@ def write(
         structures: in this order they will be found again.
         encodings: already fitted, where they must be.
         progress: called after each shard with the number of structures that are done.
-        say: told that another process is waited for, or that the store is there already.
+        say: called when another process is waited for, or that the store is there already.
 
     Raises:
         StoreError: the folder exists and is something else, there is no structure or no encoding.
@@ -214,7 +214,7 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
 def _encode(
     path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], progress: Callable[[int], object]
 ) -> None:
-    """Fill the folder beside. Its index names the shards that are complete, whatever happens to the next ones."""
+    """Fill the hidden folder. Its index names the shards that are complete, whatever happens to the next ones."""
     growing, names, shards = _growing(path), [], []
     index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
     before = _left(growing, index)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from structpe.structure import Ids
 
@@ -62,6 +62,8 @@ def expander(nodes: int, degree: int, algorithm: Algorithm, seed: int, attempts:
     generator = np.random.default_rng(seed)
     degree = min(degree, nodes - 1)
     enough = max(0.0, 2 * degree - 2 * math.sqrt(2 * degree - 1) - 0.1)
+    if enough == 0:  # no gap is smaller, and that of a few long rings takes very long to find
+        return GENERATORS[algorithm](nodes, degree, generator)
     best, largest = np.zeros((0, 2), dtype=np.int64), -1.0
     for _ in range(attempts):
         edges = GENERATORS[algorithm](nodes, degree, generator)
@@ -74,16 +76,27 @@ def expander(nodes: int, degree: int, algorithm: Algorithm, seed: int, attempts:
 
 def gap(edges: Ids, nodes: int) -> float:
     """Second lowest eigenvalue of D - A without the diagonal of A; D counts loops too, twice each, as the code does."""
-    both = np.concatenate([edges, edges[:, ::-1]])
-    adjacency = csr_array((np.ones(len(both)), both.T), shape=(nodes, nodes))
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    adjacency.setdiag(0)
+    degree = np.bincount(edges.ravel(), minlength=nodes)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    # Whole numbers below 2^24 are exact in float32, which halves what a large graph takes.
+    precision = np.float32 if nodes > _LARGE else np.float64
+    ends = np.concatenate([edges, edges[:, ::-1]]).T.astype(np.int32)
+    adjacency = csr_array((np.ones(ends.shape[1], dtype=precision), ends), shape=(nodes, nodes))
     if nodes <= _DENSE:
         values: NDArray[np.float64] = np.linalg.eigvalsh(np.diag(degree) - adjacency.toarray())
         return float(values[1])
-    most = 2 * float(degree.max())  # no eigenvalue is larger, so that the lowest become the largest
-    start = np.random.default_rng(0).standard_normal(nodes)
-    mirrored = csr_array((most - degree, (np.arange(nodes), np.arange(nodes))), shape=(nodes, nodes)) + adjacency
+    most = 2 * int(degree.max())  # no eigenvalue is larger, so that the lowest become the largest
+    mirrored = _plus_diagonal(adjacency, (most - degree).astype(precision))
+    start = np.random.default_rng(0).standard_normal(nodes).astype(precision)
     tolerance = 1e-3 if nodes > _LARGE else 0.0
     found = eigsh(mirrored, 2, which="LA", v0=start, return_eigenvectors=False, tol=tolerance)
     return most - float(found.min())
+
+
+def _plus_diagonal(adjacency: csr_array, diagonal: NDArray[np.floating[Any]]) -> LinearOperator:
+    def times(vector: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        product: NDArray[np.floating[Any]] = adjacency @ vector
+        product += diagonal * vector
+        return product
+
+    return LinearOperator(adjacency.shape, matvec=times, dtype=adjacency.dtype)

@@ -1,4 +1,4 @@
-"""Slips in an encoding that somebody writes, said in its words: what was given, what is needed, what to do.
+"""Slips in an encoding that somebody writes, as errors about it: what was given, what is needed, what to do.
 
 ``one`` and ``many`` of a class are wrapped once, when the class is made. Of each structure the kinds and shapes are
 looked at, which costs microseconds; that every index names a value is looked at where ``one`` alone is the definition.

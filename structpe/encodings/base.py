@@ -10,6 +10,7 @@ Values that are offsets are signed integers. What an offset cannot say has code 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -194,7 +195,7 @@ def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
-    """See to it that a limit, of lengths say, is none, or 1 or more.
+    """Check that a limit, of lengths say, is none, or 1 or more.
 
     Raises:
         EncodingError: it is less.
@@ -204,7 +205,7 @@ def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") 
 
 
 def check_sizes(encoding: Encoding, **sizes: int) -> None:
-    """See to it that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
+    """Check that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
 
     Args:
         encoding: whose they are.
@@ -220,35 +221,38 @@ def check_sizes(encoding: Encoding, **sizes: int) -> None:
             raise EncodingError(f"encoding {encoding.name!r}: {name} is {size}; give {MOST} at most")
 
 
-def check_matrices(encoding: Encoding, nodes: int) -> None:
-    """See to it that matrices with a number for each pair of nodes do not fill the memory.
+def check_matrices(encoding: Encoding, nodes: int, numbers: int = 1) -> None:
+    """Check that matrices with one or more numbers for each pair of nodes do not fill the memory.
 
     Args:
         encoding: who makes them.
         nodes: how many there are.
+        numbers: how many numbers each pair has.
 
     Raises:
-        EncodingError: more than 20,000.
+        EncodingError: more nodes than 20,000 / sqrt(numbers), of which the numbers take 3 GiB.
     """
-    if nodes > MOST_NODES:
+    most = math.isqrt(MOST_NODES**2 // numbers)
+    if nodes > most:
+        each = "a number" if numbers == 1 else f"{numbers} numbers"
         raise EncodingError(
-            f"encoding {encoding.name!r} takes a matrix with a number for each pair of nodes, for {nodes} nodes "
-            f"{nodes**2 / 2**27:.0f} GiB of doubles; {MOST_NODES} nodes at most. Encode parts of the graph, or choose "
-            f"an encoding that is linear in its size, such as 'degree' or 'neighbours'"
+            f"encoding {encoding.name!r} takes a matrix with {each} for each pair of nodes, for {nodes} nodes "
+            f"{nodes**2 * numbers / 2**27:.0f} GiB of doubles; {most} nodes at most. Encode parts of the graph, or "
+            f"choose an encoding that is linear in its size, such as 'degree' or 'neighbours'"
         )
 
 
-def check_all_pairs(encoding: Encoding, structures: Sequence[Structure]) -> None:
-    """The same for an encoding that has a number for each pair of units.
+def check_all_pairs(encoding: Encoding, structures: Sequence[Structure], numbers: int = 1) -> None:
+    """The same for an encoding that has one or more numbers for each pair of nodes and for each pair of units.
 
     Raises:
-        EncodingError: a structure has more than 20,000 units.
+        EncodingError: a structure has too many nodes or units.
     """
-    check_matrices(encoding, max((structure.unit_count for structure in structures), default=0))
+    check_matrices(encoding, max((max(each.size, each.unit_count) for each in structures), default=0), numbers)
 
 
 def check_key(encoding: Encoding, key: str) -> None:
-    """See to it that a feature is one of nodes.
+    """Check that a feature is one of nodes.
 
     Raises:
         EncodingError: its name says that it is of edges.

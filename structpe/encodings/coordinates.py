@@ -74,7 +74,7 @@ class GridOffset(Encoding, name="grid-offset"):
         _check_axes(self, self.axes)
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
+        check_all_pairs(self, [structure], self.axes)
         places = places_in_grid(self, structure, self.axes)
         outside = places[:, 0] < 0
         reach = places.max(axis=0, initial=0)

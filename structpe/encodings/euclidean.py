@@ -23,7 +23,7 @@ class Euclidean(Encoding, name="euclidean"):
 
     x is what a feature of the structure says of a node, any number of coordinates; a structure without it is a line, x
     the place of a node in reading order. Labels are numbers: 0 is one that is not in ``labels``, 1 + i is
-    ``labels[i]``. All units of a node stand where it stands.
+    ``labels[i]``. All units of a node are where it is.
     Distances have 11 significant digits, so that those alike are one value. (For Graphormer-3D, Shi et al. 2022.)
 
     Args:
@@ -50,8 +50,9 @@ class Euclidean(Encoding, name="euclidean"):
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
+        check_all_pairs(self, [structure])  # before coordinates are counted, which may be none
         places = self._places(structure)
+        check_all_pairs(self, [structure], max(3, places.shape[1]))
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
         labels = np.array([numbers.get(label, 0) for label in structure.nodes])
         if (farthest := np.abs(places).max(initial=0)) > _FAR:

@@ -89,11 +89,8 @@ class Expander(Encoding, name="expander"):
 
     def one(self, structure: Structure) -> Encoded:
         virtual = flags(self, structure, "virtual")
-        n = structure.size
         typed = np.concatenate([self._virtual(virtual), self._edges(structure), self._random(structure, virtual)])
-        # The first of each pair is kept: what comes first above.
-        _, first = np.unique(typed[:, 0] * n + typed[:, 1], return_index=True)
-        return self._of_units(structure, typed[first])
+        return self._of_units(structure, _first_of_each_pair(typed, structure.size, self.size))
 
     def _virtual(self, virtual: NDArray[np.bool_]) -> Ids:
         """(e, 3) query, key, type."""
@@ -109,9 +106,7 @@ class Expander(Encoding, name="expander"):
         types = _FIRST + 2 * np.array(known, dtype=np.int64)
         here = np.column_stack([structure.edges, types])
         back = np.column_stack([structure.edges[:, ::-1], types + structure.directed])
-        both = np.concatenate([here, back[structure.edges[:, 0] != structure.edges[:, 1]]])
-        result: Ids = both[np.argsort(both[:, 2], kind="stable")]
-        return result
+        return np.concatenate([here, back[structure.edges[:, 0] != structure.edges[:, 1]]])
 
     def _random(self, structure: Structure, virtual: NDArray[np.bool_]) -> Ids:
         real = np.flatnonzero(~virtual)
@@ -134,3 +129,13 @@ class Expander(Encoding, name="expander"):
             np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]),
             structure.unit_count,
         )
+
+
+def _first_of_each_pair(typed: Ids, nodes: int, types: int) -> Ids:
+    """The rows (e, 3) of query, key and type, each pair once, with its smallest type; 0, a random edge, comes last."""
+    # Sorting one number per row is several times faster than sorting rows.
+    numbers = (typed[:, 0] * nodes + typed[:, 1]) * types + (typed[:, 2] - 1) % types
+    numbers.sort()
+    pairs, kinds = np.divmod(numbers, types)
+    first = np.diff(pairs, prepend=-1) > 0
+    return np.column_stack([*np.divmod(pairs[first], nodes), (kinds[first] + 1) % types])

@@ -73,7 +73,7 @@ class LabelPath(Encoding, name="label-path"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        check_all_pairs(self, structures)
+        check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
         walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
@@ -130,6 +130,7 @@ class PathToken(Encoding, name="path-token"):
         return 3 + len(self.tokens)
 
     def fit(self, structures: Sequence[Structure]) -> PathToken:
+        check_all_pairs(self, structures)
         times: Counter[str] = Counter()
         for structure in structures:
             rows, words = _in_words([structure], self.limit)

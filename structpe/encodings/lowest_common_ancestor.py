@@ -41,7 +41,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        check_all_pairs(self, structures)
+        check_all_pairs(self, structures, 2)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
         above = forest.ancestors(depth)

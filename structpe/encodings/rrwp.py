@@ -29,6 +29,9 @@ class RRWP(Encoding, name="rrwp"):
 
     Args:
         steps: K, number of powers, the identity among them: 8 in the code, 17 to 24 in its configurations.
+
+    Raises:
+        EncodingError: more than 20,000 / sqrt(steps) nodes: 7,071 with 8 steps.
     """
 
     arity = 2
@@ -41,7 +44,7 @@ class RRWP(Encoding, name="rrwp"):
         check_sizes(self, steps=self.steps)
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
+        check_all_pairs(self, [structure], self.steps)
         powers = self._powers(structure)
         n, owner = structure.size, structure.unit_owner
         rows = np.ascontiguousarray(powers.reshape(n * n, self.steps))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings._nearby import neighbours, ranks
 from structpe.encodings._rounding import significant
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes, narrow
+from structpe.encodings.base import MOST_NODES, Encoded, Encoding, check_all_pairs, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -54,6 +54,12 @@ class WalkKernel(Encoding, name="walk-kernel"):
 
     def one(self, structure: Structure) -> Encoded:
         check_all_pairs(self, [structure])
+        if (visits := structure.size * self.walks * self.length) > MOST_NODES**2:
+            raise self.error(
+                structure,
+                f"the walks visit {visits} nodes, which take {visits / 2**27:.0f} GiB; {MOST_NODES**2} at most. "
+                f"Take fewer or shorter walks, or encode parts of the graph",
+            )
         kernel = significant(kernel_of(self._draw(structure)))
         owner = structure.unit_owner
         values, index = np.unique(kernel, return_inverse=True)

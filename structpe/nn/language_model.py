@@ -92,7 +92,7 @@ class LanguageModel(nn.Module):
         return positions.step(before, before + units.shape[1]) if before else positions
 
     def _check(self, units: Tensor) -> None:
-        """See to it that ids are (b, n), whole numbers, and of the vocabulary."""
+        """Check that ids are (b, n), whole numbers, and of the vocabulary."""
         if torch.compiler.is_compiling():
             return
         if units.ndim != 2 or units.is_floating_point() or units.numel() == 0:

@@ -1,6 +1,6 @@
 """A tree as arcs over its words in reading order, as parses are drawn: each arc from a head to its dependent.
 
-All lengths are inches: words stand below 0, arcs above it.
+All lengths are inches: words are below 0, arcs above it.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ class Walk:
 
 
 def leads_down(structure: Structure, most_leaves: int) -> bool:
-    """Whether a directed graph is drawn below its root: with so many leaves at most, and few edges beside a tree's.
+    """Whether a directed graph is drawn below its root: with so many leaves at most, and few edges besides a tree's.
 
-    A root that is given may have up to twice as many edges below it, and parts beside it, as few graphs of a corpus of
+    A root that is given may have up to twice as many edges below it, and parts next to it, as few graphs of a corpus of
     trees do; a root that is found, as the only node without an edge to it, must lead to all, by nearly a tree. Edges
     may lead upwards, as the inverse relations of AMR do.
     """

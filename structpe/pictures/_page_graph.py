@@ -1,6 +1,6 @@
 """A structure as plotly draws it on a page: edges, their labels, nodes, and a ring around the node pointed at.
 
-All stands where the plan of the picture has it. Letters are those of the reader's screen, which are narrower than those
+Everything is where the plan of the picture has it. Letters are those of the reader's screen, narrower than those
 that the plan has measured.
 """
 
@@ -124,7 +124,7 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
 
 
 def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
-    """What is told of an edge whose middle is pointed at."""
+    """What is shown about an edge whose middle is pointed at."""
     nodes, edges = drawn.structure.nodes, drawn.structure.edges
     told = [
         html.escape(f"{nodes[edges[edge, 0]]} {drawn.structure.relation(edge) or 'and'} {nodes[edges[edge, 1]]}")

@@ -1,4 +1,4 @@
-"""Where nodes, edges and their labels stand, in inches from the lower left, so that no two texts meet."""
+"""Where nodes, edges and their labels are, in inches from the lower left, so that no two texts meet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST = 22
 LAYER = 0.75
 """Between the layers of a hierarchy."""
 ABOVE = 0.25
-"""How far above its node the label of an edge in a hierarchy stands."""
+"""How far above its node the label of an edge in a hierarchy is."""
 PAD = 0.06
 """Around the text in a box."""
 BESIDE = 0.14
@@ -54,10 +54,10 @@ class Laid:
         places: (n, 2) of nodes.
         texts: (n, 2) of the middles of their names.
         points: size of their letters.
-        dots: whether nodes are dots, with the names beside or in them; otherwise their names are boxed.
+        dots: whether nodes are dots, with the names next to or in them; otherwise their names are boxed.
         lines: edges.
         relations: labels of edges.
-        below: lines of text that stand below: labels that have no room at their edges.
+        below: lines of text below the drawing: labels that have no room at their edges.
         size: width and height.
     """
 
@@ -177,7 +177,7 @@ class _Edges:
                 self.across.append((edge, relations[edge], ways))
 
     def _down(self, edge: int, ends: tuple[Box, Box], down: bool, relation: str) -> None:
-        """From below the parent to above the child, where its label stands, and straight on through that."""
+        """From below the parent to above the child, where its label is, and straight on through that."""
         upper, lower = ends
         x = (lower[0] + lower[2]) / 2
         middle = (lower[1] + lower[3]) / 2

@@ -1,6 +1,6 @@
 """Draw a structure: a line of words, a grid, a molecule, a tree as arcs, a hierarchy, or a graph laid out.
 
-A plan says where everything stands, in inches, by the widths of the very letters, so that no two texts meet; what is
+A plan says where everything is, in inches, by the widths of the very letters, so that no two texts meet; what is
 drawn of it, by matplotlib here or on a page, adds colours.
 """
 

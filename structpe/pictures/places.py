@@ -13,7 +13,7 @@ graph       all others                                   those of stress (Kamada
 ==========  ===========================================  ==============================================
 
 All structures of a corpus are to have one form. A parse and a meaning graph that is a tree look alike, for both have an
-order and a root; what tells words of a text is said at :func:`has_words`.
+order and a root; how words of a text are recognized is described at :func:`has_words`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEPENDENCIES = """
     acomp agent attr auxpass csubjpass dative dobj intj meta neg npadvmod nsubjpass oprd pcomp pobj poss preconj predet
     prep prt quantmod relcl
 """
-"""Relations of Universal Dependencies, and those that spaCy's English models have beside them."""
+"""Relations of Universal Dependencies, and those that spaCy's English models have besides them."""
 DEPENDS = frozenset(DEPENDENCIES.split())
 
 
@@ -73,7 +73,7 @@ def form_of(structure: Structure) -> Form:
 def has_words(structure: Structure) -> bool:
     """Whether the nodes are words of a text, with arcs above them: a parse, in any of three ways.
 
-    A reader has said where they stand in the text, or which of them are empty nodes of an enhanced parse; or the
+    A reader has given their places in the text, or which of them are empty nodes of an enhanced parse; or the
     relations are dependencies; or the graph is a tree that is not read from its root on, as meaning graphs, facts and
     phrases are.
     """

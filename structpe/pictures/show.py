@@ -38,7 +38,7 @@ ROW = 15.0
 TITLE = 0.45
 """Inches that the title of the picture takes, or that of a part."""
 SIDE = 0.3
-"""Inches beside the structure."""
+"""Inches next to the structure."""
 MOST_TITLE = 150
 """Letters of a title."""
 

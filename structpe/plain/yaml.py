@@ -18,7 +18,7 @@ __all__ = ["DEEPEST", "LONGEST", "MOST", "from_yaml"]
 LONGEST = 1 << 20
 """Characters of a YAML text."""
 MOST = 100_000
-"""Values of a YAML text, those counted again that an alias stands for."""
+"""Values of a YAML text; those of an alias count again."""
 DEEPEST = 100
 """Lists and mappings within one another."""
 LONGEST_NUMBER = 400
@@ -38,7 +38,7 @@ def from_yaml(text: str, what: str = "the text") -> Any:
         what: it is, for errors.
 
     Raises:
-        ConfigError: it is no YAML, a key stands twice or is no text, a value is no plain data, or a bound is exceeded;
+        ConfigError: it is not YAML, a key is given twice or is not text, a value is not plain, or a bound is exceeded;
             with line and column.
     """
     import yaml
@@ -145,7 +145,7 @@ class _Building:
         if any(event.anchor == each.anchor for each in self._open):
             raise self._wrong(event, f"the alias {event.anchor!r} is a part of itself; write it out")
         if event.anchor not in self._named:
-            raise self._wrong(event, f"the alias {event.anchor!r} stands for nothing; write it out")
+            raise self._wrong(event, f"the alias {event.anchor!r} has no anchor; write it out")
         return self._named[event.anchor]
 
     def _put(self, event: Event, value: Any, size: int, anchor: str | None = None) -> None:
@@ -172,7 +172,7 @@ class _Building:
             shown = "" if isinstance(key, (dict, list)) else f" {key!r}"
             raise self._wrong(event, f"the key{shown} is no text; put it in quotes")
         if key in known:
-            raise self._wrong(event, f"the key {key!r} stands twice; keep one of them")
+            raise self._wrong(event, f"the key {key!r} is given twice; keep one of them")
         return key
 
     def _entry(self, event: Event, into: _Open, key: str, value: Any) -> None:

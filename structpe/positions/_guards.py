@@ -1,4 +1,4 @@
-"""Slips in a position model that somebody writes, said in its words: what was given, what is needed, what to do.
+"""Slips in a position model that somebody writes, as errors about it: what was given, what is needed, what to do.
 
 Each method that a class defines is wrapped once, when the class is made. What it gives is looked at by its type, and by
 its shape where that is free; why it failed is asked only after it failed. That costs less than a microsecond a call.
@@ -112,7 +112,7 @@ def _asked(
 
 
 def _why(model: Any, site: str, prepared: Any, error: Exception, plain: bool) -> str:
-    """Why a site failed, if that can be told."""
+    """Why a site failed, if that is known."""
     name = model.name
     if not plain and isinstance(prepared, Positions):
         return _unprepared(model, site)

@@ -354,7 +354,7 @@ class Sum(PositionModel):
 
 
 def _check_built(name: str, dims: Any, encodings: Any) -> None:
-    """See to it that a model is built with sizes and a list of encodings."""
+    """Check that a model is built with sizes and a list of encodings."""
     if not isinstance(dims, Dims):
         raise PositionError(f"{name} is built for sizes, Dims(width, heads, layers); given is {dims!r}")
     if isinstance(encodings, Encoding | str | type) or any(not isinstance(each, Encoding) for each in encodings):

@@ -16,9 +16,7 @@ __all__ = ["rows"]
 def _check_header(names: list[str]) -> None:
     """A column of a name that another has could not be asked for, and would be lost."""
     if twice := [name for name, times in Counter(names).items() if times > 1 and name.strip()]:
-        raise ReadError(f"{listed(map(shown, twice))} stands more than once in the header; rename the columns").at(
-            "line 1"
-        )
+        raise ReadError(f"{listed(map(shown, twice))} is more than once in the header; rename the columns").at("line 1")
 
 
 def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:

@@ -71,7 +71,7 @@ def check_text(head: bytes, xml: bool = False) -> None:
 
     Args:
         head: the first bytes, :data:`HEAD` of them or all there are.
-        xml: whether the file is XML, which may be in UTF-16, and is told from HTML by its parser.
+        xml: whether the file is XML, which may be in UTF-16, and which its parser distinguishes from HTML.
 
     Raises:
         ReadError: it is an archive, an image, a program or the like, in UTF-16, or has too many bytes that are 0.

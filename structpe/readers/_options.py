@@ -15,7 +15,7 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def names_of(items: Function) -> tuple[str, ...]:
-    """Names of what a reader takes beside the path."""
+    """Names of what a reader takes besides the path."""
     return tuple(inspect.signature(items).parameters)[1:]
 
 

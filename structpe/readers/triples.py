@@ -65,7 +65,7 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
 
     Args:
         path: a file.
-        columns: the order in which head (h, the subject), relation (r) and tail (t, the object) stand; None is
+        columns: the order in which head (h, the subject), relation (r) and tail (t, the object) come; None is
             ``hrt``, and with ``numbered`` ``htr``, the order of OpenKE.
         numbered: whether the first line is the number of facts, and the others are three whole numbers apart by
             blanks, as OpenKE has it. Where ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each
@@ -128,7 +128,7 @@ Names = dict[int, str]
 
 
 def _known(path: Path, names: str | None, kind: str) -> Names | None:
-    """The names of all numbers of a kind; None where the file has none beside it, and none are asked for."""
+    """The names of all numbers of a kind; None where there is none next to the file, and none are asked for."""
     file = path.parent / (names or ".") / f"{kind}2id.txt"
     return _names(file) if names is not None or file.is_file() else None
 

@@ -70,7 +70,7 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def check_folder(key: str, given: str) -> None:
-    """See to it that a folder has a name: the empty one is the current folder, which nobody means.
+    """Check that a folder has a name: the empty one is the current folder, which nobody means.
 
     Raises:
         ConfigError: it is empty.

@@ -208,6 +208,6 @@ def _comments(item: Item) -> Iterator[str]:
     for key, value in said.items():
         if not KEY.fullmatch(key) or "::" in f"{key} {value}" or "\n" in value or "\r" in value:
             raise WriteError(
-                f"{key!r}: {shown(str(value))} cannot stand in a comment of PENMAN; take it out of the metadata"
+                f"{key!r}: {shown(str(value))} cannot be written in a comment of PENMAN; take it out of the metadata"
             )
         yield f"# ::{key} {value}".rstrip(" ")

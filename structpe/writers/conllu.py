@@ -148,7 +148,7 @@ def _comments(item: Item) -> Iterator[str]:
         lines += [f"# text = {text}"] if isinstance(text, str) and text else []
     for line in lines:
         if "\n" in line or "\r" in line:
-            raise WriteError(f"{shown(line)} cannot stand in a comment of CoNLL-U; give a text of one line")
+            raise WriteError(f"{shown(line)} cannot be written in a comment of CoNLL-U; give a text of one line")
         yield line
 
 

@@ -26,5 +26,5 @@ def triples(item: Item) -> str:
 
 def _part(text: str) -> str:
     if not text.strip() or text != text.strip() or any(letter in text for letter in "\t\n\r"):
-        raise WriteError(f"{shown(text)} cannot stand in a line of triples; give a text without tabs and ends of lines")
+        raise WriteError(f"{shown(text)} cannot be written in a line of triples; leave out tabs and ends of lines")
     return text

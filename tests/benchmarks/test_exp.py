@@ -62,7 +62,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
         ({"edge_index": np.full((2, 600), 3)}, "edge 0 is [3, 3] in graph 0, whose nodes are 0..2"),
         (
             {"edge_index": np.stack([np.zeros(600, int), np.ones(600, int)])},
-            "an edge does not stand both ways, or leads to",
+            "an edge is not listed both ways, or leads to",
         ),
         ({"y": np.array([1, 1] * 100)}, "the 200 classes are not those of 10 or more pairs, one graph of each class"),
         ({"y": np.array([1, 2] * 100)}, "y[1] is 2; 0..1 is needed"),

@@ -68,8 +68,8 @@ def of_floats(arrays):
             "n_edges has shape (11,) and type int64; integers are needed, a number for",
         ),
         (of_floats, "type float64; integers are needed, as many as n_nodes has together, "),
-        (one_way, "a bond does not stand both ways with the same type, or leads to its own atom"),
-        (another_type, "a bond does not stand both ways with the same type, or leads to its own atom"),
+        (one_way, "a bond is not listed both ways with the same type, or leads to its own atom"),
+        (another_type, "a bond is not listed both ways with the same type, or leads to its own atom"),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(folder, change, message):

@@ -106,6 +106,30 @@ def test_mistakes_are_explained(config: Path, run: Path, tmp_path: Path) -> None
     assert complaint("evaluate", run, FILE, "--beam", "0").startswith("beam and longest must be 1 or more")
 
 
+@pytest.mark.parametrize("command", ["generate", "evaluate"])
+@pytest.mark.parametrize(
+    ("beam", "message"),
+    [
+        ("0", "beam and longest must be 1 or more"),
+        ("-1", "beam and longest must be 1 or more"),
+        ("1000000000", "search.beam is 1000000000; at most 4096 is allowed, give a smaller number"),
+        ("9" * 30, "search.beam is a number of more than 20 digits; at most 4096 is allowed"),
+        ("x", "argument --beam: invalid int value: 'x'"),
+        ("1.5", "argument --beam: invalid int value: '1.5'"),
+    ],
+)
+def test_beams_that_cannot_be(command: str, beam: str, message: str, run: Path) -> None:
+    assert message in complaint(command, run, FILE, f"--beam={beam}")
+
+
+@pytest.mark.parametrize("command", ["generate", "evaluate"])
+def test_a_beam_wider_than_the_vocabulary_is_searched(command: str, run: Path, tmp_path: Path) -> None:
+    """There are 300 units, and the first step has one text to go on with."""
+    file = tmp_path / "one.txt"
+    file.write_text("# ::id a\n# ::snt a lamp\n(l / lamp)\n", encoding="utf-8")
+    assert output(command, run, file, "--beam", "400", "--longest", "2")
+
+
 @pytest.mark.parametrize(
     ("words", "overrides"),
     [

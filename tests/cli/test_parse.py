@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from structpe.cli.main import main
+from structpe.cli.parse import _write
+from structpe.files import Busy
 from structpe.parsing import load_parser
 from structpe.readers import read
 from tests.cli.running import complaint, structpe
@@ -165,6 +168,31 @@ def test_bad_texts_and_tokenizers(parser: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.tsv"
     complaint("parse", "--file", bad, *model, "--out", out, "--format", "tsv", code=1)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bad.txt"]
+
+
+def test_an_output_is_whole_or_absent_and_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out.tsv"
+
+    def stopped() -> Iterator[str]:
+        yield "half a line"
+        raise KeyboardInterrupt
+
+    def two() -> Iterator[str]:
+        yield "a whole "
+        monkeypatch.setattr("structpe.files.PATIENCE", 0.0)
+        with pytest.raises(Busy, match="another writer is at work there"):
+            _write(out, ["of another"])
+        yield "line\n"
+
+    with pytest.raises(KeyboardInterrupt):
+        _write(out, stopped())
+    assert list(tmp_path.iterdir()) == []
+    with redirect_stdout(StringIO()):
+        _write(out, two())
+    with pytest.raises(KeyboardInterrupt):
+        _write(out, stopped())
+    assert [each.name for each in tmp_path.iterdir()] == ["out.tsv"]
+    assert out.read_text(encoding="utf-8") == "a whole line\n"
 
 
 def test_losses_are_told(parser: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
+from scipy.sparse.linalg import eigsh
 
 from structpe.data import store
 from structpe.data.encode import encode
-from structpe.encodings import ENCODINGS, ChildPath, Window, _spectra
+from structpe.encodings import ENCODINGS, ChildPath, Window, _expanders, _spectra
 from structpe.encodings.base import MOST_NODES, Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.distance import Distance
@@ -42,8 +45,59 @@ PAIRS = sorted(name for name, kind in ENCODINGS.items() if kind.arity == 2 and n
 def test_encodings_of_all_pairs_refuse_it_themselves(name: str) -> None:
     encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])
     for asked in (lambda: encoding.one(PATH), lambda: encoding.many([path("ab"), PATH])):
-        with pytest.raises(EncodingError, match=rf"'{name}' takes a matrix with a number for each pair.*20001 nodes"):
+        with pytest.raises(
+            EncodingError, match=rf"'{name}' takes a matrix with (a|\d+) numbers? for each pair.*20001 nodes"
+        ):
             asked()
+
+
+SEVERAL = {  # encodings with several numbers for each pair, and how many nodes they take at most
+    "rrwp": (ENCODINGS["rrwp"](), 8, 7071),
+    "label-path": (ENCODINGS["label-path"](labels=("",), paths=4), 4, 10_000),
+    "grid-offset": (ENCODINGS["grid-offset"](axes=9), 9, 6666),
+    "euclidean": (ENCODINGS["euclidean"](), 3, 11_547),
+    "lowest-common-ancestor": (ENCODINGS["lowest-common-ancestor"](), 2, 14_142),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SEVERAL))
+def test_what_has_several_numbers_for_each_pair_counts_them(name: str) -> None:
+    """At 20,000 nodes the 8 steps of rrwp passed, which take 24 GiB."""
+    encoding, numbers, most = SEVERAL[name]
+    n = MOST_NODES
+    line = Structure(
+        ("",) * n, np.column_stack([np.arange(n - 1), np.arange(1, n)]), relations=("",) * (n - 1), root=0,
+        order=np.arange(n),
+    )  # fmt: skip
+    message = rf"'{name}' takes a matrix with {numbers} numbers for each pair.*; {most} nodes at most"
+    with pytest.raises(EncodingError, match=message):
+        encoding.one(line)
+
+
+def test_walks_that_would_fill_the_memory_are_refused() -> None:
+    kernel = ENCODINGS["walk-kernel"](walks=60_000, length=60_000)
+    with pytest.raises(EncodingError, match=r"the walks visit 7200000000 nodes, which take 54 GiB; 400000000 at most"):
+        kernel.one(path("ab"))
+
+
+def test_coordinates_count_too() -> None:
+    n = 3000
+    cloud = Structure(("",) * n, np.zeros((0, 2), dtype=int), features={"coordinates": np.zeros((n, 99))})
+    with pytest.raises(EncodingError, match=r"99 numbers for each pair of nodes, for 3000 nodes 7 GiB"):
+        ENCODINGS["euclidean"]().one(cloud)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_few_units_of_many_nodes_are_refused_too(name: str) -> None:
+    """Only units were counted, and matrices of nodes are made."""
+    encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])
+    with pytest.raises(EncodingError, match=rf"'{name}' takes a matrix with .*20001 nodes"):
+        encoding.one(replace(PATH, units=("x",), owner=np.zeros(1, dtype=int)))
+
+
+def test_words_of_paths_are_not_collected_from_what_is_too_large() -> None:
+    with pytest.raises(EncodingError, match=r"'path-token' takes a matrix with a number for each pair.*20001 nodes"):
+        ENCODINGS["path-token"]().fit([path("ab"), PATH])
 
 
 def test_windows_too_wide_for_memory_are_refused() -> None:
@@ -142,3 +196,31 @@ def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch
     monkeypatch.setattr(_spectra, "_MOST_ENTRIES", n)
     with pytest.raises(EncodingError, match=r"ring: encoding 'laplacian': the lowest eigenvalues are too near.*GiB"):
         Laplacian(k=2).one(ring)
+
+
+def test_the_gap_of_a_large_graph_is_found_in_half_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In double precision, and with a matrix made three times, a million nodes took more than 20 seconds."""
+    seen: list[np.dtype[Any]] = []
+
+    def watched(matrix: Any, *given: Any, **options: Any) -> Any:
+        seen.append(matrix.dtype)
+        return eigsh(matrix, *given, **options)
+
+    monkeypatch.setattr(_expanders, "eigsh", watched)
+    generator = np.random.default_rng(0)
+    for nodes, tolerance in ((2000, 1e-9), (20_001, 0.02)):
+        edges = _expanders.GENERATORS["permutations"](nodes, 5, generator)
+        both = np.concatenate([edges, edges[:, ::-1]])
+        matrix = coo_array((-np.ones(len(both)), both.T), shape=(nodes, nodes)).tocsr()
+        matrix.setdiag(10)  # each node has ten ends of edges, those of loops too
+        exact = eigsh(matrix, 2, which="SA", return_eigenvectors=False)
+        assert _expanders.gap(edges, nodes) == pytest.approx(exact.max(), abs=tolerance)
+    assert seen == [np.float64, np.float32]
+
+
+@pytest.mark.parametrize("algorithm", ["permutations", "permutation", "cycles"])
+def test_rings_are_not_searched_for_a_gap(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one ring any gap is large enough, and that of a long one took minutes: its eigenvalues are so near."""
+    monkeypatch.setattr(_expanders, "gap", None)
+    edges = _expanders.expander(5000, 1, algorithm, 0, 100)  # type: ignore[arg-type]
+    assert np.bincount(edges.ravel(), minlength=5000).tolist() == [2] * 5000

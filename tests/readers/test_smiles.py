@@ -106,7 +106,7 @@ def test_a_valence_that_rdkit_does_not_permit_may_be_kept():
 
 
 def test_two_columns_of_one_name_are_refused(write):
-    with pytest.raises(ReadError, match=r"a.csv: line 1: 'x' stands more than once in the header; rename the columns"):
+    with pytest.raises(ReadError, match=r"a.csv: line 1: 'x' is more than once in the header; rename the columns"):
         read(write("a.csv", "smiles,x,x\nC,1,2\n"))
     assert read(write("a.csv", "smiles,,\nC,1,2\n"))[0].structure.size == 1
 

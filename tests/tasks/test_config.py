@@ -110,7 +110,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         load_config(tmp_path)
     (tmp_path / "twice.yaml").write_text("data: {train: a}\ntraining:\n  seed: 1\n  steps: 2\n  seed: 3\n")
     with pytest.raises(
-        ConfigError, match=r"twice.yaml: line 5, column 3: the key 'seed' stands twice; keep one of them$"
+        ConfigError, match=r"twice.yaml: line 5, column 3: the key 'seed' is given twice; keep one of them$"
     ):
         load_config(tmp_path / "twice.yaml")
     (tmp_path / "wrong.yaml").write_text("data: {train: a}\ntraining: {steps: many}")

@@ -145,8 +145,11 @@ def test_what_penman_cannot_hold_is_named() -> None:
             "node 0 ('a') is a constant by 'is_attribute', which has one edge and is not the root; it has 1",
         ),
         (structpe.path([f"n{i}" for i in range(400)]), "the graph is nested more than 300 deep; no reader of PENMAN"),
-        (Item(pair, metadata={"note": "a ::id b"}), "'note': 'a ::id b' cannot stand in a comment of PENMAN; take it"),
-        (Item(pair, metadata={"my note": "a"}), "'my note': 'a' cannot stand in a comment"),
+        (
+            Item(pair, metadata={"note": "a ::id b"}),
+            "'note': 'a ::id b' cannot be written in a comment of PENMAN",
+        ),
+        (Item(pair, metadata={"my note": "a"}), "'my note': 'a' cannot be written in a comment"),
     ]:
         with pytest.raises(WriteError) as caught:
             as_text(thing, "amr")

@@ -25,7 +25,7 @@ def test_there_and_back(tmp_path: Path) -> None:
 def test_a_bad_item_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "facts.tsv"
     file.write_text("old")
-    with pytest.raises(StructPEError, match=r"^item 2: '' cannot stand in a line of triples"):
+    with pytest.raises(StructPEError, match=r"^item 2: '' cannot be written in a line of triples"):
         structpe.write([FACTS, structpe.path(["a", "b"])], file)
     with pytest.raises(StructPEError, match="there is no item to write to"):
         structpe.write([], file)

@@ -131,7 +131,7 @@ def test_what_cannot_be_said_is_named() -> None:
         (pair, {"graph": "tree"}, "there is no graph 'tree' in CoNLL-U; give 'basic' or 'enhanced'"),
         (Item(pair, metadata={"upos": ("X",)}), {}, "metadata 'upos' has 1 values for 2 nodes; give one per node"),
         (Item(pair, metadata={"ranges": (("3-4",) * 10,)}), {}, "metadata 'ranges' has '3-4', but there is no word 3"),
-        (Item(pair, metadata={"text": "a\nb"}), {}, "'# text = a\\nb' cannot stand in a comment of CoNLL-U"),
+        (Item(pair, metadata={"text": "a\nb"}), {}, "'# text = a\\nb' cannot be written in a comment of CoNLL-U"),
         (structpe.path(["\ud800"]), {}, "a text holds half a character ('\\ud800'), which no file can hold"),
     ]:
         with pytest.raises(WriteError) as caught:

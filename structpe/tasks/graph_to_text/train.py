@@ -116,7 +116,7 @@ def _with_texts(items: list[Item]) -> list[Item]:
 
 
 def _content(task: GraphToText, examples: Sequence[Example], positions: Mapping[str, Any]) -> dict[str, str]:
-    """Digests of all that a run follows from beside its configuration."""
+    """Digests of all that a run follows from besides its configuration."""
     preparer = task.preparer
     found = {
         "vocabulary": digest([preparer.tokenizer.to_str()]),

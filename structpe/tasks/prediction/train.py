@@ -256,7 +256,7 @@ def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: G
 
 
 def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
-    """Digests of all that a run follows from beside its configuration."""
+    """Digests of all that a run follows from besides its configuration."""
     parts = {f"{part} split": digest([numbers]) for part, numbers in zip(Split._fields, split, strict=True)}
     features = [repr(benchmark.nodes), repr(benchmark.edges), repr(benchmark.objective)]
     return {

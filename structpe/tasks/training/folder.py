@@ -48,7 +48,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[str]) -> None:
-    """See to it that the run in the folder is one of this configuration.
+    """Check that the run in the folder is one of this configuration.
 
     Args:
         folder: of the run.
@@ -71,7 +71,7 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
 
 
 def unbroken(folder: Path, names: Sequence[str]) -> None:
-    """See to it that the files of a run that never change are as they were written, where a run is.
+    """Check that the files of a run that never change are as they were written, where a run is.
 
     Raises:
         StoreError: one is missing, or another now.
@@ -94,7 +94,7 @@ def clear(folder: Path, files: Sequence[str]) -> None:
 
 
 def check_devices(training: TrainingConfig) -> None:
-    """See to it that there are as many GPUs as are asked for.
+    """Check that there are as many GPUs as are asked for.
 
     Raises:
         ConfigError: there are fewer.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,6 +45,17 @@ def test_the_loss_falls(config: GraphToTextConfig) -> None:
     assert losses["dev_loss"][-1] < losses["dev_loss"][0]
     assert len(losses["loss"]) == 100
     assert any((Path(config.out) / "tensorboard").glob("events.*"))
+
+
+def test_a_line_comes_every_few_steps(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """They came at 10, 30 and 50: a line was left out where the one before was not a while ago."""
+    config = tiny(tmp_path, steps=50, log_every=10, validate_every=50, checkpoint_every=50)
+    train(changed(config, data=replace(config.data, dev=None)))
+    told = re.findall(r"^step (\d+) of 50  loss \d", capfd.readouterr().err, re.MULTILINE)
+    assert told == ["10", "20", "30", "40", "50"]
+    with (tmp_path / "run" / "metrics.csv").open() as file:
+        logged = [row["step"] for row in csv.DictReader(file) if row["metric"] == "loss"]
+    assert logged == told
 
 
 def test_texts_come_in_the_order_of_the_items(config: GraphToTextConfig) -> None:
