@@ -58,6 +58,7 @@ class Expander(Encoding, name="expander"):
 
     arity = 2
     sparse = True
+    version = 2
 
     labels: tuple[str, ...] = ()
     degree: int = 5

@@ -25,7 +25,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file without their ends, numbered from 1. Only a line feed ends a line, as in an editor.
 
     Raises:
-        ReadError: the file is none of text, or a line is not UTF-8 or longer than 64 MiB.
+        ReadError: the file is not a text, or a line is not UTF-8 or longer than 64 MiB.
     """
     with path.open("rb") as file:
         check_text(file.peek(HEAD)[:HEAD])

@@ -225,9 +225,9 @@ def test_encode_takes_a_list_of_structures(given: Any) -> None:
 
 def test_encode_takes_structures_and_encodings() -> None:
     items = structpe.read(SAMPLES / "amr_sample" / "test.txt")
-    with pytest.raises(EncodingError, match=r"and Item is none; .* item.structure is that of an item that was read"):
+    with pytest.raises(EncodingError, match=r"and Item is not one; .* item.structure is that of an item that was read"):
         structpe.encode(items, [Base()])  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match=r"encode takes a list of encodings, .* and None is none"):
+    with pytest.raises(EncodingError, match=r"encode takes a list of encodings, .* and None is not one"):
         structpe.encode([GRAPH], None)  # type: ignore[arg-type]
 
 

@@ -100,10 +100,8 @@ def drop_after(folder: Path, step: int) -> None:
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest checkpoints, and what a killed process left half written."""
+    """Remove all but the newest checkpoints."""
     for path in _all(folder)[:-keep]:
-        shutil.rmtree(path)
-    for path in folder.glob(".step-*.tmp"):
         shutil.rmtree(path)
 
 
