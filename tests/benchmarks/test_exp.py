@@ -75,7 +75,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
             "n_nodes has shape (200,) and type int16; integers are needed, a number for each of",
         ),
         ({"n_nodes": np.full(200, -3)}, "n_nodes[0] is -3; 1..65535 is needed"),
-        ({"n_edges": np.array([3, 3] * 100)}, "an edge does not stand both"),
+        ({"n_edges": np.array([3, 3] * 100)}, "an edge is not listed both ways"),
     ],
 )
 def test_damage_is_named(tmp_path, changed, message):

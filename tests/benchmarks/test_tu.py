@@ -70,11 +70,11 @@ def test_a_fold_selects_by_what_the_next_one_tests(folder):
         (TEXT.replace("4 2 0 2", "4 2 0 3", 1), "TOY.txt: line 4: neighbours [0, 3] are not all nodes 0..2"),
         (
             TEXT.replace("4 2 0 2", "4 1 0", 1),
-            "TOY.txt: line 5: the edge 1 - 2 does not stand in the lines of both its ends",
+            "TOY.txt: line 5: the edge 1 - 2 is not listed once in the lines of both its ends",
         ),
         (
             TEXT.replace("7 1 1", "7 2 1 1", 1),
-            "TOY.txt: line 5: the edge 0 - 1 does not stand in the lines of both its ends",
+            "TOY.txt: line 5: the edge 0 - 1 is not listed once in the lines of both its ends",
         ),
         (
             TEXT.replace("3 -1", f"{10**15} -1", 1),

@@ -227,7 +227,7 @@ def test_encode_takes_structures_and_encodings() -> None:
     items = structpe.read(SAMPLES / "amr_sample" / "test.txt")
     with pytest.raises(EncodingError, match=r"and Item is not one; .* item.structure is that of an item that was read"):
         structpe.encode(items, [Base()])  # type: ignore[arg-type]
-    with pytest.raises(EncodingError, match=r"encode takes a list of encodings, .* and None is not one"):
+    with pytest.raises(EncodingError, match=r"encode takes a list of encodings, .*; given is None"):
         structpe.encode([GRAPH], None)  # type: ignore[arg-type]
 
 
