@@ -251,7 +251,7 @@ def mount(folder: Path) -> bool:
 
 
 def damage(command: Command, folder: Path, numbers: random.Random) -> str:
-    """Flip a bit in, or cut, a file that the command has made; where there is none, nothing is damaged."""
+    """Flip a bit in a file that the command has made, or cut it. Without such a file nothing is damaged."""
     files = sorted({path for each in command.guarded for path in folder.glob(each) if path.is_file()})
     files = [path for path in files if path.stat().st_size]
     kind = numbers.choice(DAMAGES)

@@ -85,7 +85,7 @@ def take(content: bytes, folder: Path) -> None:
 
 
 class Terminal(io.StringIO):
-    """A stream that escapes what it is given, as if a person looked on; rich is told that there is none."""
+    """A stream that escapes what it is given, as on a terminal. To rich it is not a terminal."""
 
     def isatty(self) -> bool:
         return False

@@ -101,7 +101,7 @@ def opened(bias: Tensor | None, allowed: Tensor | None, like: Tensor) -> tuple[T
         like: of the dtype and device of scores.
 
     Returns:
-        What to add, and (b or 1, h or 1, n or 1, 1) True for a row that attends nowhere; None where there is none.
+        What to add, and (b or 1, h or 1, n or 1, 1) True for a row that attends nowhere; None if no row does.
     """
     added = like.new_zeros(()) if bias is None else bias
     if bias is not None and may_forbid(bias):

@@ -41,7 +41,7 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
 
 
 def _weights(scores: Tensor, terms: Terms, forbidding: Sequence[Tensor]) -> Tensor:
-    """(b, h, n, m) the softmax of scores and biases over the pairs that attend; zeros where there is none."""
+    """(b, h, n, m) the softmax of scores and biases over the pairs that attend; zeros for a query without any."""
     bias, allowed = total([gather_scalars(bias) for bias in terms.bias]), disallow(None, forbidding)
     if bias is None and allowed is None:
         return torch.softmax(scores, dim=-1)
