@@ -1,0 +1,141 @@
+"""Where the units of a flat batch lie for attention: structures of like size, padded together in buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """N units of g structures, one structure after the other, and the padded buckets in which attention reads them.
+
+    A bucket holds structures that follow one another, padded to the largest of them. Buckets have P places together.
+
+    Attributes:
+        shapes: (b, n) of each bucket: its structures, and the places that each has.
+        present: (b, n) of each bucket, which places hold a unit; None where all do.
+        places: (P,) the unit at each place, 0 where it is padding; None where no structure is padded, so that the units
+            lie in their places already.
+        where: (N,) the place of each unit; None likewise.
+        cache: what a kernel computes from the layout alone, kept for the next layer and the next step.
+    """
+
+    shapes: tuple[tuple[int, int], ...]
+    present: tuple[Bool[Tensor, "b n"] | None, ...]
+    places: Int[Tensor, "P"] | None = None
+    where: Int[Tensor, "N"] | None = None
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], ends: Sequence[int] | None = None) -> Layout:
+        """The layout of structures of these sizes.
+
+        Args:
+            sizes: units of each structure, 1 or more.
+            ends: where each bucket ends, the last one at g; None for one bucket.
+        """
+        each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
+        shapes = tuple((len(bucket), max(bucket)) for bucket in each)
+        return cls._with(
+            shapes,
+            tuple(
+                None if min(bucket) == n else torch.arange(n)[None] < torch.tensor(bucket)[:, None]
+                for bucket, (_, n) in zip(each, shapes, strict=True)
+            ),
+        )
+
+    @classmethod
+    def full(cls, b: int, n: int) -> Layout:
+        """The layout of b structures of n units each, none of them padded."""
+        return cls(((b, n),), (None,))
+
+    @classmethod
+    def _with(cls, shapes: tuple[tuple[int, int], ...], present: tuple[Tensor | None, ...]) -> Layout:
+        if all(p is None for p in present):
+            return cls(shapes, present)
+        there = [torch.ones(s, dtype=torch.bool) if p is None else p for s, p in zip(shapes, present, strict=True)]
+        where = torch.cat([p.flatten() for p in there]).nonzero().squeeze(1)
+        places = where.new_zeros(sum(p.numel() for p in there))
+        places[where] = torch.arange(len(where), device=where.device)
+        return cls(shapes, present, places, where)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    @property
+    def units(self) -> int:
+        """N."""
+        return sum(b * n for b, n in self.shapes) if self.where is None else len(self.where)
+
+    def mask(self, number: int) -> tuple[Bool[Tensor, "b 1 1 n"], ...]:
+        """What hides the padding of a bucket from attention; empty where it has no padding."""
+        present = self.present[number]
+        return () if present is None else (present[:, None, None, :],)
+
+    def part(self, first: int, end: int) -> Layout:
+        """The layout of the buckets first..end - 1 alone; made once."""
+        if (first, end) == (0, len(self)):
+            return self
+        if (first, end) not in self.cache:
+            self.cache[first, end] = Layout._with(self.shapes[first:end], self.present[first:end])
+        found: Layout = self.cache[first, end]
+        return found
+
+    def counts(self) -> list[int]:
+        """Units of each bucket."""
+        if "counts" not in self.cache:
+            each = zip(self.shapes, self.present, strict=True)
+            self.cache["counts"] = [b * n if p is None else int(p.sum()) for (b, n), p in each]
+        found: list[int] = self.cache["counts"]
+        return found
+
+    def padded(self, x: Float[Tensor, "N ..."]) -> list[Float[Tensor, "b n ..."]]:
+        """The rows of each bucket. What padding holds has no meaning, and no gradient."""
+        if self.places is not None and self.where is not None:
+            x = _moved(x, self.places, self.where)
+        parts = torch.split(x, [b * n for b, n in self.shapes])
+        return [part.view(*shape, *x.shape[1:]) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def flat(self, rows: Sequence[Float[Tensor, "b n ..."]]) -> Float[Tensor, "N ..."]:
+        """The rows of all units; the inverse of :meth:`padded`."""
+        parts = [part.flatten(0, 1) for part in rows]
+        x = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return x if self.places is None or self.where is None else _moved(x, self.where, self.places)
+
+    def to(self, device: torch.device) -> Layout:
+        """The same on another device; itself where it is there already."""
+        if self.where is None or self.places is None or self.where.device == device:
+            return self
+        present = tuple(None if p is None else p.to(device) for p in self.present)
+        return Layout(self.shapes, present, self.places.to(device), self.where.to(device))
+
+
+
+def _moved(x: Tensor, to: Tensor, back: Tensor) -> Tensor:
+    moved: Tensor = _Moved.apply(x, to, back)  # type: ignore[no-untyped-call]
+    return moved
+
+
+class _Moved(torch.autograd.Function):
+    """x[to], whose gradient is grad[back]: a choice again, where indexing would add up."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, to: Tensor, back: Tensor) -> Tensor:
+        ctx.moves = (to, back, len(x))
+        return x.index_select(0, to)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        to, back, count = ctx.moves
+        if len(to) < count:  # the choice left out places, which are padding: nothing of them is used
+            return grad.new_zeros(count, *grad.shape[1:]).index_copy_(0, to, grad), None, None
+        return grad.index_select(0, back), None, None
