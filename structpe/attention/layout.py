@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 __all__ = ["Layout"]
@@ -81,6 +81,11 @@ class Layout:
         present = self.present[number]
         return () if present is None else (present[:, None, None, :],)
 
+    def real(self, number: int, device: torch.device) -> Bool[Tensor, "b n"]:
+        """Which places of a bucket hold a unit."""
+        present = self.present[number]
+        return torch.ones(self.shapes[number], dtype=torch.bool, device=device) if present is None else present
+
     def part(self, first: int, end: int) -> Layout:
         """The layout of the buckets first..end - 1 alone; made once."""
         if (first, end) == (0, len(self)):
@@ -98,14 +103,14 @@ class Layout:
         found: list[int] = self.cache["counts"]
         return found
 
-    def padded(self, x: Float[Tensor, "N ..."]) -> list[Float[Tensor, "b n ..."]]:
+    def padded(self, x: Shaped[Tensor, "N ..."]) -> list[Shaped[Tensor, "b n ..."]]:
         """The rows of each bucket. What padding holds has no meaning, and no gradient."""
         if self.places is not None and self.where is not None:
             x = _moved(x, self.places, self.where)
         parts = torch.split(x, [b * n for b, n in self.shapes])
         return [part.view(*shape, *x.shape[1:]) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def flat(self, rows: Sequence[Float[Tensor, "b n ..."]]) -> Float[Tensor, "N ..."]:
+    def flat(self, rows: Sequence[Shaped[Tensor, "b n ..."]]) -> Shaped[Tensor, "N ..."]:
         """The rows of all units; the inverse of :meth:`padded`."""
         parts = [part.flatten(0, 1) for part in rows]
         x = parts[0] if len(parts) == 1 else torch.cat(parts)

@@ -1,43 +1,190 @@
-"""A batch: units, positions and edges of several structures, padded to the largest, and what is to be written."""
+"""A batch: units of several structures one after the other, their adjacency, their positions, and what is asked of them.
+
+Text and prediction share it. Padding is no kind of batch but a layout, which attention asks for (design, section 8).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Int
+from numpy.typing import NDArray
 from torch import Tensor
 
-from structpe.data.edges import Edges
+from structpe.attention import Layout
+from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.data.buckets import cut
+from structpe.data.encode import join
+from structpe.encodings.base import Encoded, Encoding
 from structpe.positions.base import Positions
+from structpe.structure import Structure
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "Example", "Grouping", "collate", "pad"]
+
+Grouping: TypeAlias = Literal["buckets", "separate", "together"]
+"""How a model reads positions: with each bucket; for all structures together, while attention has buckets; in one
+bucket for all, for attention too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A structure made ready for batches, once for a whole training.
+
+    Attributes:
+        x: (n, k) features of units, or (n,) their ids; None where there are none.
+        edges: the messages along its edges.
+        edge_x: (E, k) features of each message's edge; None where there are none.
+        encoded: the values of the encodings.
+        target: of the structure, or of each of its units; the ids (m,) of a text. None where nothing is asked.
+        size: n, the number of units.
+        target_mask: (n,) units whose target is used; None where a structure has one target.
+        root: unit that reads out the structure, where one is asked to.
+    """
+
+    x: NDArray[Any] | None
+    edges: EdgeIndex
+    edge_x: NDArray[Any] | None
+    encoded: Mapping[Encoding, Encoded]
+    target: NDArray[Any] | None
+    size: int
+    target_mask: NDArray[np.bool_] | None = None
+    root: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        structure: Structure,
+        encoded: Mapping[Encoding, Encoded],
+        target: NDArray[Any] | None = None,
+        target_mask: NDArray[np.bool_] | None = None,
+    ) -> Example:
+        """A graph whose units are its nodes. Its features are those named ``x`` and ``edge_x``."""
+        x, edge_x = structure.features.get("x"), structure.features.get("edge_x")
+        edges = EdgeIndex.of(structure)
+        edge_x = None if edge_x is None else edge_x[edges.edge]
+        return cls(x, edges, edge_x, encoded, target, structure.size, target_mask, structure.root or 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """b structures of up to n units, and texts of up to m units.
+    """g structures of N units in all, smallest first, and what is to be predicted or written.
 
     Attributes:
-        units: (b, n) ids of the units; ``present`` says which are real.
-        present: (b, n).
-        positions: what the encodings say.
-        edges: for message passing; None where no model asks.
-        target: (b, m) ids of the text, beginning with <s> and ending with </s>, padded; None when there is none.
+        x: (N, k) features of units, or (N,) their ids; None where there are none.
+        adjacency: the messages of all structures.
+        edge_x: (E, k) features of each message's edge; None where there are none.
+        reverse: (E,) messages against their edge's direction; None where no structure is directed.
+        graph: (N,) number of the structure that a unit belongs to.
+        sizes: (g,) numbers of units.
+        roots: (g,) unit that reads out each structure, where one is asked to.
+        layout: how attention pads the units.
+        position_layout: how position models read them; the same, or all structures padded together.
+        positions: per bucket of ``position_layout``.
+        target: of each structure, or of each unit of ``target_mask``; texts (g, m), padded. None where nothing is asked.
+        target_mask: (c,) units whose target is used; None where structures have one.
+        order: (g,) place of each structure in the list that the batch was made from.
     """
 
-    units: Int[Tensor, "b n"]
-    present: Bool[Tensor, "b n"]
-    positions: Positions
-    edges: Edges | None = None
-    target: Int[Tensor, "b m"] | None = None
+    x: Tensor | None
+    adjacency: CSRAdjacency
+    edge_x: Tensor | None
+    reverse: Tensor | None
+    graph: Int[Tensor, "N"]
+    sizes: Int[Tensor, "g"]
+    roots: Int[Tensor, "g"]
+    layout: Layout
+    position_layout: Layout
+    positions: tuple[Positions, ...]
+    target: Tensor | None
+    target_mask: Int[Tensor, "c"] | None
+    order: Int[Tensor, "g"]
+
+    @cached_property
+    def one_bucket(self) -> Layout:
+        """The layout of all structures padded together, for what reads them row by row, a decoder say."""
+        return self.layout if len(self.layout) == 1 else Layout.of(self.sizes.tolist()).to(self.sizes.device)
 
     def to(self, device: torch.device) -> Batch:
         """The same on another device."""
-        return Batch(
-            self.units.to(device),
-            self.present.to(device),
-            self.positions.to(device),
-            None if self.edges is None else self.edges.to(device),
-            None if self.target is None else self.target.to(device),
-        )
+        moved = {field.name: _to(getattr(self, field.name), device) for field in fields(self)}
+        if self.position_layout is self.layout:
+            moved["position_layout"] = moved["layout"]
+        return Batch(**moved)
+
+    def pin_memory(self) -> Batch:
+        """Itself: the batch is small compared with what is computed from it."""
+        return self
+
+
+def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding: int | None = None) -> Batch:
+    """A batch of examples.
+
+    Args:
+        examples: in any order.
+        grouping: ``separate`` for position models that have no terms in attention, ``together`` for those that have,
+            and must see all structures of a batch at once; ``buckets`` for all others.
+        padding: id that fills up the texts of targets; None where targets are no texts.
+    """
+    order = sorted(range(len(examples)), key=lambda i: examples[i].size)
+    each = [examples[i] for i in order]
+    sizes = [example.size for example in each]
+    starts = np.cumsum([0, *sizes])[:-1]
+    layout = Layout.of(sizes, [len(sizes)] if grouping == "together" else cut(sizes))
+    asked = Layout.of(sizes) if grouping == "separate" and each[0].encoded else layout
+    ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
+    encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
+    directed = any(example.edges.reverse.any() for example in each)
+    masks = [example.target_mask for example in each if example.target_mask is not None]
+    return Batch(
+        x=_concatenated([example.x for example in each]),
+        adjacency=CSRAdjacency.join([example.edges for example in each], sizes),
+        edge_x=_concatenated([example.edge_x for example in each]),
+        reverse=_concatenated([example.edges.reverse for example in each]) if directed else None,
+        graph=torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
+        sizes=torch.tensor(sizes),
+        roots=torch.from_numpy(starts + [example.root for example in each]),
+        layout=layout,
+        position_layout=asked,
+        positions=tuple(join({e: v[a:b] for e, v in encoded.items()}) for a, b in pairwise([0, *ends])),
+        target=_targets(each, padding),
+        target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
+        order=torch.tensor(order),
+    )
+
+
+def pad(rows: Sequence[NDArray[np.integer[Any]]], padding: int) -> Int[Tensor, "b m"]:
+    """Rows of ids as one tensor, filled up with ``padding`` at the end."""
+    padded = np.full((len(rows), max(len(row) for row in rows)), padding, dtype=np.int64)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return torch.from_numpy(padded)
+
+
+def _targets(each: Sequence[Example], padding: int | None) -> Tensor | None:
+    targets = [example.target for example in each if example.target is not None]
+    if len(targets) < len(each):
+        return None
+    if padding is not None:
+        return pad(targets, padding)
+    if each[0].target_mask is None:
+        return torch.from_numpy(np.stack(targets))
+    return torch.from_numpy(
+        np.concatenate([target[example.target_mask] for target, example in zip(targets, each, strict=True)])
+    )
+
+
+def _concatenated(arrays: Sequence[NDArray[Any] | None]) -> Tensor | None:
+    given = [array for array in arrays if array is not None]
+    return torch.from_numpy(np.concatenate(given)) if given else None
+
+
+def _to(value: Any, device: torch.device) -> Any:
+    if isinstance(value, tuple):
+        return tuple(each.to(device) for each in value)
+    return None if value is None else value.to(device)

@@ -77,16 +77,15 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
     """The positions of a batch from what was encoded, structure by structure."""
     whole = {encoding: _joined(encoding, each) for encoding, each in encoded.items()}
-    return Positions(whole, graphs=_graphs(encoded))
+    return Positions(whole, present=_present(encoded))
 
 
-def _graphs(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
-    """(b, m) 0 where a unit is, -1 where a row is padded; None where nothing was encoded."""
-    each = next(iter(encoded.values()), None)
-    if each is None:
+def _present(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
+    """(b, m) which places hold a unit; None where all do, or nothing was encoded."""
+    counts = [e.count for e in next(iter(encoded.values()), [])]
+    if not counts or min(counts) == max(counts):
         return None
-    counts = torch.tensor([e.count for e in each])
-    return (torch.arange(int(counts.max()))[None] < counts[:, None]).long() - 1
+    return torch.arange(max(counts))[None] < torch.tensor(counts)[:, None]
 
 
 def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | Listed:

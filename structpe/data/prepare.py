@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from structpe.data.batch import Batch
-from structpe.data.edges import EdgeTypes
-from structpe.data.encode import join
+from structpe.data.batch import Batch, Grouping, collate
+from structpe.data.batch import Example as GraphExample
+from structpe.data.edge_types import EdgeTypes
 from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
@@ -73,19 +72,21 @@ class Example:
 
     Attributes:
         structure: with its units.
-        units: (u,) ids of the units.
-        encoded: what each encoding says of it.
-        target: (m,) ids of the text from <s> to </s>; None where there is no text.
+        graph: the same made ready for batches: ids of units, messages among them, encodings, and the ids of the text
+            from <s> to </s> as the target; None where there is no text.
         texts: all reference texts.
         id: the item's own.
     """
 
     structure: Structure
-    units: NDArray[np.int64]
-    encoded: dict[Encoding, Encoded]
-    target: NDArray[np.int64] | None
+    graph: GraphExample
     texts: tuple[str, ...]
     id: str
+
+    @property
+    def cost(self) -> int:
+        """Units to read and to write."""
+        return self.graph.size + (0 if self.graph.target is None else len(self.graph.target))
 
 
 class Preparer:
@@ -145,11 +146,13 @@ class Preparer:
                 mine[encoding] = result
         examples = []
         for done, ((item, structure, units), mine) in enumerate(zip(split_items, encoded, strict=True), start=1):
+            edges, types = self.edge_types.messages(structure)
             for text in (item.texts if every_text else item.texts[:1]) or (None,):
                 target = None if text is None else self.target(text)
                 if every_text and target is not None and len(target) > self.config.longest_target:
                     continue
-                examples.append(Example(structure, units, mine, target, item.texts, item.id))
+                graph = GraphExample(units, edges, types, mine, target, len(units))
+                examples.append(Example(structure, graph, item.texts, item.id))
             if progress is not None:
                 progress(done)
         return examples
@@ -162,18 +165,9 @@ class Preparer:
         """The text that units spell."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        """A batch: everything padded to its largest."""
-        units = _pad([e.units for e in examples], self.padding)
-        sizes = torch.tensor([len(e.units) for e in examples])
-        targets = [e.target for e in examples if e.target is not None]
-        return Batch(
-            units=units,
-            present=torch.arange(units.shape[1])[None] < sizes[:, None],
-            positions=join({e: [x.encoded[e] for x in examples] for e in examples[0].encoded}),
-            edges=self.edge_types.join([e.structure for e in examples], units.shape[1]),
-            target=_pad(targets, self.padding) if len(targets) == len(examples) else None,
-        )
+    def collate(self, examples: Sequence[Example], grouping: Grouping = "buckets") -> Batch:
+        """A batch; see :func:`structpe.data.batch.collate`."""
+        return collate([example.graph for example in examples], grouping, self.padding)
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and ``prepare.json``."""
@@ -216,10 +210,3 @@ def _form(structure: Structure, config: PrepareConfig) -> Structure:
     if config.graph == "plain":
         return structure
     return levi(structure) if config.graph == "levi" else linearise(structure)
-
-
-def _pad(rows: Sequence[NDArray[np.int64]], padding: int) -> torch.Tensor:
-    padded = np.full((len(rows), max(len(row) for row in rows)), padding, dtype=np.int64)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    return torch.from_numpy(padded)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.data.neighbours import Directions
+from structpe.data.adjacency import EdgeIndex
 from structpe.structure import Ids
 
 __all__ = ["Sample", "Sampler"]
@@ -34,7 +34,7 @@ class Sampler:
         size: n, the number of its nodes.
     """
 
-    def __init__(self, directions: Directions, size: int) -> None:
+    def __init__(self, directions: EdgeIndex, size: int) -> None:
         self.directions, self.size = directions, size
         self.starts = np.searchsorted(directions.target, np.arange(size + 1))
 
@@ -74,7 +74,7 @@ class Sampler:
         messages = _ranges(self.starts[nodes], self.starts[nodes + 1])
         return Sample(nodes, messages[kept[self.directions.source[messages]]])
 
-    def cut_out(self, sample: Sample, drawn: bool = False) -> tuple[Directions, Ids]:
+    def cut_out(self, sample: Sample, drawn: bool = False) -> tuple[EdgeIndex, Ids]:
         """The messages of a sample, its nodes and edges numbered from 0.
 
         Args:
@@ -89,7 +89,7 @@ class Sampler:
         edges, edge = np.unique(whole.edge[messages], return_inverse=True)
         by_source = np.argsort(source, kind="stable")
         degrees = self.starts[nodes + 1] - self.starts[nodes] if drawn else None
-        return Directions(source, target, edge, whole.against[messages], by_source, degrees), edges
+        return EdgeIndex(source, target, edge, whole.reverse[messages], by_source, degrees), edges
 
     def _draw(self, nodes: Ids, fanout: int, generator: np.random.Generator) -> Ids:
         """Numbers of the messages that are drawn of those to each node."""

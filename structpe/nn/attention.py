@@ -1,61 +1,71 @@
-"""Multi-head attention around a kernel, with a cache of keys and values for decoding."""
+"""Multi-head attention around the kernels: among the units of each structure, and from a decoder to what it reads."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.attention import attend
-from structpe.positions.base import Dims
+from structpe.attention import attend, attend_ragged
+from structpe.errors import PositionError
+from structpe.nn.context import Context
+from structpe.positions.base import Dims, Site, Sources
 from structpe.terms import Terms
 
-__all__ = ["Attention", "Memory"]
-
-
-@dataclass
-class Memory:
-    """Keys and values seen so far by one attention, (b, h, m, d_h) each; grows as a decoder goes on.
-
-    They are kept as projected, before ``Terms.maps``: a map may depend on how many units there are.
-    """
-
-    keys: Tensor | None = None
-    values: Tensor | None = None
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the newest and return all."""
-        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], dim=2)
-        self.values = values if self.values is None else torch.cat([self.values, values], dim=2)
-        return self.keys, self.values
-
-    def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order: what a beam search does after each step."""
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = self.keys[rows], self.values[rows]
+__all__ = ["Attention", "OwnAttention"]
 
 
 class Attention(nn.Module):
-    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; whatever else happens is in the terms.
+    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; everything else is in the terms.
 
     Args:
         dims: sizes of the Transformer.
         kernel: name of the attention kernel, or ``auto``.
         dropout: probability with which an attention weight is dropped in training.
+        feature_map: replaces the exponential of a score, so that attention is linear; None for the exponential.
     """
 
-    def __init__(self, dims: Dims, kernel: str = "auto", dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        dims: Dims,
+        kernel: str = "auto",
+        dropout: float = 0.0,
+        feature_map: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         super().__init__()
-        self.heads, self.kernel, self.dropout = dims.heads, kernel, dropout
+        self.heads, self.kernel, self.dropout, self.feature_map = dims.heads, kernel, dropout, feature_map
         self.query = nn.Linear(dims.width, dims.width)
         self.key_value = nn.Linear(dims.width, 2 * dims.width)
         self.out = nn.Linear(dims.width, dims.width)
         for projection in (self.query, self.key_value, self.out):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
+
+    def forward(
+        self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Float[Tensor, "b c d"] | None = None
+    ) -> Float[Tensor, "N d"]:
+        """Each unit attends to the units of its structure, and to those before them.
+
+        Args:
+            x: the units.
+            context: of the pass; its cache, if any, holds keys and values of the units before.
+            site: which layer this is.
+            earlier: hidden vectors of the units before, of one bucket; None where there are none.
+        """
+        terms = [each + Terms(feature_map=self.feature_map) for each in context.terms(site)]
+        if "sources" in context.position.sites or context.caches or earlier is not None:
+            rows = enumerate(context.layout.padded(x))
+            mixed = context.layout.flat([self._bucket(part, i, terms[i], context, site, earlier) for i, part in rows])
+        else:
+            weight = torch.cat([self.query.weight, self.key_value.weight])
+            projected = functional.linear(x, weight, torch.cat([self.query.bias, self.key_value.bias]))
+            q, k, v = projected.view(len(x), 3, self.heads, -1).unbind(1)
+            mixed = attend_ragged(q, k, v, context.layout, terms, self.kernel, self._dropped()).flatten(1)
+        out: Tensor = self.out(mixed)
+        return out
 
     def project(self, key: Float[Tensor, "b m d"], value: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
         """Keys and values (b, h, m, d_h) of the units attended to; one product where both are made of the same."""
@@ -68,17 +78,45 @@ class Attention(nn.Module):
             values = functional.linear(value, of_values, for_values)
         return self._split(keys), self._split(values)
 
-    def projected(self, x: Float[Tensor, "N d"]) -> Float[Tensor, "N e"]:
-        """Queries, keys and values (N, 3 d) of units that attend to one another; one product."""
-        weight = torch.cat([self.query.weight, self.key_value.weight])
-        return functional.linear(x, weight, torch.cat([self.query.bias, self.key_value.bias]))
-
-    def forward(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:
+    def read(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:
         """Attend from the units ``x`` to projected ``keys`` and ``values``."""
-        dropout = self.dropout if self.training else 0.0
-        out = attend(self._split(self.query(x)), keys, values, terms, self.kernel, dropout)
-        mixed: Tensor = self.out(out.transpose(1, 2).flatten(2))
-        return mixed
+        out: Tensor = self.out(self._mixed(x, keys, values, terms))
+        return out
+
+    def _bucket(
+        self, x: Tensor, number: int, terms: Terms, context: Context, site: Site, earlier: Tensor | None
+    ) -> Tensor:
+        """One padded bucket (b, n, d), whose keys may be of more units than its queries."""
+        keys_of = x if earlier is None else torch.cat([earlier, x], dim=1)
+        sources = context.position.sources(Sources(x, keys_of, keys_of), context.prepared[number], site)
+        keys, values = self.project(sources.key, sources.value)
+        if context.caches:
+            keys, values = context.caches[site.layer].append(keys, values)
+        return self._mixed(sources.query, keys, values, terms + Terms(mask=context.layout.mask(number)))
+
+    def _mixed(self, x: Tensor, keys: Tensor, values: Tensor, terms: Terms) -> Tensor:
+        mixed = attend(self._split(self.query(x)), keys, values, terms, self.kernel, self._dropped())
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _dropped(self) -> float:
+        return self.dropout if self.training else 0.0
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
+
+
+class OwnAttention(nn.Module):
+    """The attention that a position model brings, bucket by bucket. It has no parameters of its own."""
+
+    def forward(
+        self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
+    ) -> Float[Tensor, "N d"]:
+        """Each unit attends to the units of its structure; the model prepares what its next layer reads."""
+        if context.caches or earlier is not None:
+            raise PositionError("a position model with an attention of its own has no memory of earlier segments")
+        terms, parts = context.terms(site), []
+        for i, part in enumerate(context.layout.padded(x)):
+            masked = terms[i] + Terms(mask=context.layout.mask(i))
+            attended, context.prepared[i] = context.position.attend(part, context.prepared[i], site, masked)
+            parts.append(attended)
+        return context.layout.flat(parts)

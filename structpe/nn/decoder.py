@@ -1,23 +1,27 @@
-"""A stack of decoder layers over the path graph of what it has written, with a cache."""
+"""A decoder: a stack over the path graph of the units written so far. It reads an encoder, or nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from structpe.attention import Layout
 from structpe.data.encode import encode
 from structpe.errors import PositionError
-from structpe.nn.attention import Attention, Memory
+from structpe.nn.attention import Attention
+from structpe.nn.context import Context, KVCache
 from structpe.nn.copying import Source
-from structpe.nn.layers import Asked, DecoderLayer, LayerConfig
-from structpe.positions.base import PositionModel, Positions, Site, Sum
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
+from structpe.positions.base import PositionModel, Positions, Sum
 from structpe.structure import path
 from structpe.terms import Terms
 
-__all__ = ["Decoder", "State"]
+__all__ = ["Decoder", "State", "check_causal"]
 
 
 @dataclass
@@ -25,16 +29,16 @@ class State:
     """What a decoder remembers between steps.
 
     Attributes:
-        source: per layer, keys and values of the encoder's output.
-        present: (b, m) which of the encoder's units are real.
-        written: per layer, keys and values of the units written so far.
+        caches: per layer, keys and values of the units written so far.
+        source: per layer, keys and values of the encoder's output; empty where nothing is read.
+        present: (b, m) which of the encoder's units are real; (b, 0) where nothing is read.
         length: how many units were written.
         copied: what can be copied, for a model that copies.
     """
 
+    caches: list[KVCache]
     source: list[tuple[Tensor, Tensor]]
     present: Tensor
-    written: list[Memory] = field(default_factory=list)
     length: int = 0
     copied: Source | None = None
 
@@ -42,8 +46,8 @@ class State:
         """Keep these rows of the batch, in this order."""
         self.source = [(keys[rows], values[rows]) for keys, values in self.source]
         self.present = self.present[rows]
-        for memory in self.written:
-            memory.select(rows)
+        for cache in self.caches:
+            cache.select(rows)
         if self.copied is not None:
             self.copied = self.copied.select(rows)
 
@@ -51,50 +55,67 @@ class State:
 class Decoder(nn.Module):
     """Units written so far (b, n, d) to hidden vectors (b, n, d); each sees itself and those before it.
 
-    What it writes is a path graph, so any position model whose encodings are causal there can serve.
+    The text is a path graph, so any position model whose encodings are causal there can write with a cache.
 
     Args:
-        config: what the layers have in common.
+        config: sizes and options.
         position: the position model, or a sum of them.
-
-    Raises:
-        PositionError: the position model is not causal: it would need units that are not yet written.
+        reads: whether it reads what an encoder gave.
     """
 
-    def __init__(self, config: LayerConfig, position: PositionModel) -> None:
+    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = True) -> None:
         super().__init__()
-        if not position.causal:
-            raise PositionError(
-                f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written; "
-                f"choose a position model whose encodings a sequence has from its start on, 'sinusoidal' or 't5' say"
-            )
-        self.position = position
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.dims.layers))
-        self.norm = nn.LayerNorm(config.dims.width)
-        self.dropout = nn.Dropout(config.dropout)
+        self.stack = Stack(config, position, reads=reads)
         self._positions: tuple[int, torch.device | None, Positions] = (0, None, Positions({}))
 
-    def start(self, memory: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
-        """Read the encoder's output, once per batch."""
-        crosses = [layer.cross for layer in self.layers]
-        source = [cross.project(memory, memory) for cross in crosses if isinstance(cross, Attention)]
-        return State(source, present, [Memory() for _ in self.layers])
+    @property
+    def position(self) -> PositionModel:
+        """The position model."""
+        return self.stack.position
+
+    def start(self, hidden: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
+        """Read the encoder's output, once per batch; (b, 0, d) and (b, 0) where there is no encoder.
+
+        Raises:
+            PositionError: the position model is not causal: it would need units that are not yet written.
+        """
+        check_causal(self.position)
+        crosses = [layer.cross for layer in self.stack.layers]
+        source = [cross.project(hidden, hidden) for cross in crosses if isinstance(cross, Attention)]
+        return State([KVCache() for _ in crosses], source, present)
 
     def forward(self, y: Float[Tensor, "b n d"], state: State) -> Float[Tensor, "b n d"]:
-        """Go on by n units: all of a text in training, one in a decoding step. ``state`` is brought up to date."""
+        """Go on by n units: all of a text in training, one in a decoding step. ``state`` moves on."""
         first, last = state.length, state.length + y.shape[1]
-        prepared = self.position.prepare(self._path(last, y.device).step(first, last))
-        causal = Terms(mask=(_before(first, last, y.device),))
-        read = Terms(mask=(state.present[:, None, None, :],))
-        y = self.dropout(self.position.inputs(y, prepared))
-        for number, layer in enumerate(self.layers):
-            site = Site(number, self.training)
-            y = self.position.layer(y, prepared, site)
-            asked = Asked(self.position, prepared, site, causal)
-            y = layer(y, asked, state.written[number], state.source[number], read)
+        positions = self._path(last, y.device).step(first, last)
+        context = Context(
+            self.position,
+            Layout.full(*y.shape[:2]),
+            [positions],
+            extra=Terms(mask=(_causal(first, last, y.device),)),
+            caches=state.caches,
+            source=(state.source, Terms(mask=(state.present[:, None, None, :],))),
+        )
         state.length = last
-        out: Tensor = self.norm(y)
-        return out
+        return self.stack.run(y.flatten(0, 1), context)[0].view_as(y)
+
+    def segment(
+        self, x: Float[Tensor, "b n d"], positions: Positions, memory: Sequence[Float[Tensor, "b c d"]] = ()
+    ) -> tuple[Float[Tensor, "b n d"], list[Float[Tensor, "b n d"]]]:
+        """Hidden vectors of a segment that also sees the one before it (Dai et al. 2019, section 3.2).
+
+        Args:
+            x: embedded units, all of them real or padded at the end.
+            positions: of the c + n units of both segments; only the last n are queries (:meth:`Positions.step`).
+            memory: what this method gave for the segment before; empty for the first.
+
+        Returns:
+            The hidden vectors, and the memory for the next segment: what each layer was given, without gradient.
+        """
+        layout = Layout.full(*x.shape[:2])
+        context = Context(self.position, layout, [positions], extra=Terms(causal=True), memory=memory)
+        hidden, given = self.stack.run(x.flatten(0, 1), context)
+        return hidden.view_as(x), [each.view_as(x) for each in given]
 
     def _path(self, length: int, device: torch.device) -> Positions:
         """Positions of a path of at least this length; made for the next power of two and kept for the device."""
@@ -106,6 +127,19 @@ class Decoder(nn.Module):
         return positions
 
 
+def check_causal(position: PositionModel) -> None:
+    """Check that a decoder with a cache can use a position model.
+
+    Raises:
+        PositionError: it is not causal: it would need units that are not yet written.
+    """
+    if not position.causal:
+        raise PositionError(
+            f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written; "
+            f"choose a position model whose encodings a sequence has from its start on, 'sinusoidal' or 't5' say"
+        )
+
+
 def _not_causal(position: PositionModel) -> str:
     """The encodings that need the future; where none does, the models themselves, which ask keys about queries."""
     encodings = [repr(e.name) for e in position.encodings if not e.causal]
@@ -114,7 +148,7 @@ def _not_causal(position: PositionModel) -> str:
     return f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
 
 
-def _before(first: int, last: int, device: torch.device) -> Tensor:
+def _causal(first: int, last: int, device: torch.device) -> Tensor:
     """(1, 1, n, m) bool: the queries first..last-1 see the keys up to themselves."""
     places = torch.arange(last, device=device)
     return (places[None, :] <= places[first:, None])[None, None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -12,12 +13,13 @@ from torch.nn import functional
 
 from structpe.attention.base import KERNELS
 from structpe.data.batch import Batch
+from structpe.data.features import Categories
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.copying import Copy, mix, precise
-from structpe.nn.decoder import Decoder, State
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.decoder import Decoder, State, check_causal
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions.base import Dims, PositionModel
 from structpe.registry import unknown
@@ -30,7 +32,7 @@ _NO_TARGET = "this batch has no target texts; collate it with texts to train or 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Sizes and options of an encoder-decoder.
+    """Sizes and options of an encoder-decoder. The defaults are those of a Transformer whose parts normalise first.
 
     Args:
         width: d, of the hidden vectors.
@@ -39,9 +41,16 @@ class TransformerConfig:
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
         dropout: probability with which activations and attention weights are dropped in training.
-        message_passing: convolution beside the encoder's attention: gcn, gin, gine, gatedgcn, sage, gatv2, or null.
+        message_passing: convolution next to the encoder's attention, a name of ``CONVOLUTIONS``; null for none.
+        norm: of the encoder, ``layer``, ``batch`` or ``none``; the decoder has layer normalisation.
+        norm_first: whether parts normalise what they read (pre-norm) or what they give (post-norm).
+        virtual_node: whether a node linked to all units of the structure carries messages between encoder layers.
+        feature_map: ``none``, or ``elu`` or ``random`` for linear attention in the encoder; see :class:`StackConfig`.
         copy_units: whether the decoder may copy source units, for names and other rare words.
-        kernel: attention kernel: dense, sdpa, tables, or auto.
+        kernel: attention kernel, a name of ``KERNELS``, or auto.
+
+    Raises:
+        ConfigError: a size or probability out of range, an unknown convolution or kernel.
     """
 
     width: int = 256
@@ -51,6 +60,10 @@ class TransformerConfig:
     feedforward: int = 1024
     dropout: float = 0.1
     message_passing: str | None = None
+    norm: Literal["batch", "layer", "none"] = "layer"
+    norm_first: bool = True
+    virtual_node: bool = False
+    feature_map: Literal["none", "elu", "random"] = "none"
     copy_units: bool = False
     kernel: str = "auto"
 
@@ -69,6 +82,25 @@ class TransformerConfig:
         if self.kernel != "auto" and self.kernel not in KERNELS:
             raise ConfigError(f"model.kernel: {unknown('attention kernel', self.kernel, ['auto', *KERNELS])}")
 
+    def stack(self, side: str) -> StackConfig:
+        """The layers of the ``encoder`` or the ``decoder``."""
+        encodes = side == "encoder"
+        return StackConfig(
+            width=self.width,
+            layers=self.encoder_layers if encodes else self.decoder_layers,
+            heads=self.heads,
+            message_passing=self.message_passing if encodes else None,
+            feedforward=self.feedforward,
+            norm=self.norm if encodes else "layer",
+            norm_first=self.norm_first,
+            dropout=self.dropout,
+            attention_dropout=self.dropout,
+            input_dropout=self.dropout,
+            virtual_node=self.virtual_node and encodes,
+            kernel=self.kernel,
+            feature_map=self.feature_map if encodes else "none",
+        )
+
     def dims(self, side: str) -> Dims:
         """Sizes of the ``encoder`` or the ``decoder``, for its position model."""
         return Dims(self.width, self.heads, self.encoder_layers if side == "encoder" else self.decoder_layers)
@@ -82,6 +114,9 @@ class EncoderDecoder(nn.Module):
         vocabulary: number of units.
         encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``.
         edge_types: number of edge labels, for message passing.
+
+    Raises:
+        PositionError: the decoder's position model is not causal.
     """
 
     def __init__(
@@ -96,23 +131,25 @@ class EncoderDecoder(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(vocabulary, config.width)
         nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
-        self.encoder = Encoder(self._layers("encoder", config.message_passing, edge_types), encoder_position)
-        self.decoder = Decoder(self._layers("decoder", None, edge_types), decoder_position)
+        check_causal(decoder_position)
+        self.encoder = Stack(config.stack("encoder"), encoder_position, Categories((edge_types,)))
+        self.decoder = Decoder(config.stack("decoder"), decoder_position)
         self.copy = Copy(config.width) if config.copy_units else None
 
-    def encode(self, batch: Batch) -> Float[Tensor, "b n d"]:
+    def encode(self, batch: Batch) -> Float[Tensor, "N d"]:
         """Hidden vectors of the units of the structures."""
-        if self.config.message_passing is not None and batch.edges is None:
-            raise ConfigError("the model passes messages along edges, but the batch has none; collate it with edges")
-        hidden: Tensor = self.encoder(self._embed(batch.units), batch.present, batch.positions, batch.edges)
+        assert batch.x is not None
+        hidden: Tensor = self.encoder(self._embed(batch.x), batch)
         return hidden
 
     def start(self, batch: Batch) -> State:
-        """Encode a batch and make ready for decoding."""
-        memory = self.encode(batch)
-        state = self.decoder.start(memory, batch.present)
+        """Encode a batch and make ready for decoding, in the order of the batch."""
+        assert batch.x is not None
+        layout = batch.one_bucket
+        (hidden,) = layout.padded(self.encode(batch))
+        state = self.decoder.start(hidden, layout.real(0, hidden.device))
         if self.copy is not None:
-            state.copied = self.copy.start(memory, batch.units)
+            state.copied = self.copy.start(hidden, layout.padded(batch.x)[0])
         return state
 
     def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
@@ -162,7 +199,3 @@ class EncoderDecoder(nn.Module):
     def _embed(self, units: Tensor) -> Tensor:
         embedded: Tensor = self.embedding(units) * math.sqrt(self.config.width)
         return embedded
-
-    def _layers(self, side: str, convolution: str | None, edge_types: int) -> LayerConfig:
-        c = self.config
-        return LayerConfig(c.dims(side), c.feedforward, c.dropout, c.kernel, convolution, edge_types)

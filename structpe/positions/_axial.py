@@ -36,7 +36,7 @@ def axial_turns(
         PositionError: units differ on an axis that has no channels, or have another number of coordinates.
     """
     of_keys = coordinates(model, encoding, positions[encoding], len(pairs))
-    real = torch.ones_like(of_keys[..., 0], dtype=torch.bool) if positions.graphs is None else positions.graphs >= 0
+    real = torch.ones_like(of_keys[..., 0], dtype=torch.bool) if positions.present is None else positions.present
     for axis, count in pairs:
         if not count and holds((real & (of_keys[..., axis] > 0)).any()):
             raise PositionError(

@@ -26,17 +26,17 @@ class Positions(Mapping[Encoding, Any]):
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
         rows: which units are the queries; all by default. A decoding step has one.
-        graphs: (b, m) number within its row of the structure that a unit belongs to, -1 where padded. For models that
-            look at all units of a structure before attention does; None where every row is one structure, unpadded.
+        present: (b, m) which places of the keys hold a unit, for models that look at all units of a structure before
+            attention does; None where no row is padded.
     """
 
     def __init__(
         self,
         encodings: Mapping[Encoding, Tensor | Lookup | Listed],
         rows: slice | None = None,
-        graphs: Tensor | None = None,
+        present: Tensor | None = None,
     ) -> None:
-        self._encodings, self._rows, self.graphs = dict(encodings), rows, graphs
+        self._encodings, self._rows, self.present = dict(encodings), rows, present
 
     def __getitem__(self, encoding: Encoding) -> Any:
         if encoding not in self._encodings:
@@ -66,12 +66,8 @@ class Positions(Mapping[Encoding, Any]):
         return Positions(
             {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},
             rows,
-            None if self.graphs is None else self.graphs[:, :stop],
+            None if self.present is None else self.present[:, :stop],
         )
-
-    def of(self, graphs: Tensor) -> Positions:
-        """The same, of units that belong to these structures."""
-        return Positions(self._encodings, self._rows, graphs)
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
@@ -81,5 +77,5 @@ class Positions(Mapping[Encoding, Any]):
                 return x.to(device, dtype if x.is_floating_point() else None)
             return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
 
-        graphs = None if self.graphs is None else self.graphs.to(device)
-        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, graphs)
+        present = None if self.present is None else self.present.to(device)
+        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, present)

@@ -35,9 +35,8 @@ class Nodes:
         """Those of a batch that was encoded by ``unit_count``."""
         counts: Tensor = positions[unit_count]
         shares = 1 / counts.clamp(min=1).to(dtype)
-        graphs = torch.zeros_like(counts) if positions.graphs is None else positions.graphs
-        present = graphs >= 0
-        together = (graphs[:, :, None] == graphs[:, None]) & present[:, None]
+        present = torch.ones_like(counts, dtype=torch.bool) if positions.present is None else positions.present
+        together = present[:, :, None] & present[:, None]
         return cls(present, torch.where(together, shares[:, None], 0))
 
     def sums(self, x: Tensor) -> Tensor:

@@ -28,21 +28,15 @@ class Bag(nn.Module):
         self.labels, self.weight, self.sinusoid = labels, weight, sinusoid
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, paths: Lookup, graphs: Tensor | None) -> Lookup:
-        """(R, w) vectors from the paths (R, c) of the pairs (query, key).
-
-        ``graphs`` are those of :class:`Positions`: places are counted within each structure of a row.
-        """
+    def forward(self, paths: Lookup) -> Lookup:
+        """(R, w) vectors from the paths (R, c) of the pairs (query, key)."""
         bags = paths.transpose().map(lambda labels: self.weight * self.dropout(self.labels(labels)).sum(1))
-        return self._at_places(bags, graphs) if self.sinusoid else bags
+        return self._at_places(bags) if self.sinusoid else bags
 
-    def _at_places(self, bags: Lookup, graphs: Tensor | None) -> Lookup:
+    def _at_places(self, bags: Lookup) -> Lookup:
         n = bags.index.shape[1]
         batch = torch.arange(len(bags.rows), device=bags.rows.device)[:, None, None]
-        place = torch.arange(n, device=bags.rows.device)[None]
-        if graphs is not None:
-            place = place - (graphs[:, :, None] == graphs[:, None]).to(torch.uint8).argmax(-1)
-        place = place[:, :, None]
+        place = torch.arange(n, device=bags.rows.device)[None, :, None]
         both, which = torch.unique(bags.rows[batch, bags.index] * n + place, return_inverse=True)
         sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
         table: Tensor = bags.table[both // n] + sinusoid[both % n]

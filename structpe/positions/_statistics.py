@@ -49,7 +49,7 @@ class BesideContent(PositionModel):
         statistics = positions.queries(self.encodings[0]).to(self.norm.weight.dtype)
         here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
         # Queries are the last units of all.
-        present = here if positions.graphs is None else positions.graphs[:, -here.shape[1] :] >= 0
+        present = here if positions.present is None else positions.present[:, -here.shape[1] :]
         embedded: Tensor = self.embed(self.norm(statistics, present))
         return embedded
 

@@ -104,7 +104,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
 def _together(positions: Positions, pairs: Lookup) -> Tensor:
     """(b, n, n) which units are of one structure."""
-    graphs = positions.graphs
-    if graphs is None:
+    present = positions.present
+    if present is None:
         return torch.ones_like(pairs.index)
-    return (graphs[:, :, None] == graphs[:, None]) & (graphs[:, None] >= 0)
+    return present[:, :, None] & present[:, None]

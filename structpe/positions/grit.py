@@ -203,11 +203,10 @@ _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch
 
 def _together(positions: Positions, pairs: Tensor) -> Tensor:
     """(b or 1, n, n) which pairs are of one structure."""
-    graphs = positions.graphs
-    if graphs is None:
+    present = positions.present
+    if present is None:
         return torch.ones(1, *pairs.shape[1:3], dtype=torch.bool, device=pairs.device)
-    same: Tensor = (graphs[:, :, None] == graphs[:, None]) & (graphs >= 0)[:, None]
-    return same
+    return present[:, :, None] & present[:, None]
 
 
 def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:

@@ -53,10 +53,8 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, d) what is added."""
         ends: Tensor = positions[self.encodings[0]]
-        graphs = ends.new_zeros(ends.shape[:2]) if positions.graphs is None else positions.graphs
-        rows = torch.arange(len(graphs), device=graphs.device)[:, None] * (int(graphs.max()) + 2)
-        found, which = torch.unique(rows + graphs + 1, return_inverse=True)  # padding, -1, is no other row's graph
-        last = ends.new_zeros(len(found)).scatter_reduce(0, which.reshape(-1), ends.amax(-1).reshape(-1), "amax")
+        last = ends.flatten(1).amax(1)  # padding has 0
+        which = torch.arange(len(ends), device=ends.device)[:, None].expand(ends.shape[:2])
         return self.added(self.draw([most + 1 for most in last.tolist()], ends.device), ends, which)
 
     def draw(self, counts: list[int], device: torch.device) -> list[Tensor]:

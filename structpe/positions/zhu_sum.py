@@ -30,7 +30,7 @@ class ZhuSum(PositionModel, name="zhu-sum"):
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
         sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
-            units of a row of the batch, so structures that share a row (packing) need False.
+            units of the structure.
 
     Raises:
         PositionError: the encoding has no limit, or several paths per pair.
@@ -58,7 +58,7 @@ class ZhuSum(PositionModel, name="zhu-sum"):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The vector of each distinct path, or of each distinct path and place."""
-        vectors: Lookup = self.paths(positions[self.encodings[0]], positions.graphs)
+        vectors: Lookup = self.paths(positions[self.encodings[0]])
         return vectors
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from structpe.data.neighbours import Directions, Neighbours
+from structpe.data.adjacency import EdgeIndex, CSRAdjacency
 from structpe.data.partition import partition
 from structpe.data.sampling import Sample, Sampler
 from structpe.errors import ConfigError, StructureError
@@ -34,7 +34,7 @@ def messages(structure: Structure) -> list[tuple[int, int]]:
 
 
 def sampler(structure: Structure) -> Sampler:
-    return Sampler(Directions.of(structure), structure.size)
+    return Sampler(EdgeIndex.of(structure), structure.size)
 
 
 def drawn(structure: Structure, seeds: list[int], fanouts: list[int], seed: int = 0) -> Sample:
@@ -109,7 +109,7 @@ def test_what_is_cut_out_is_what_lies_among_the_nodes(directed: bool) -> None:
         walked = np.where(against, ends[:, ::-1], ends)
         assert np.array_equal(walked, np.array(inside))
     assert len(edges) == sum(s in chosen and t in chosen for s, t in structure.edges.tolist())
-    again = Directions.of(subgraph(structure, sample.nodes, edges))
+    again = EdgeIndex.of(subgraph(structure, sample.nodes, edges))
     assert np.array_equal(np.sort(again.source), np.sort(cut.source))
 
 
@@ -118,12 +118,12 @@ def test_drawn_messages_stand_for_those_that_were_not() -> None:
     structure = graph(30, 200, directed=False)
     whole = sampler(structure)
     values = np.random.default_rng(1).standard_normal(30)
-    near = Neighbours.join([whole.directions], [30])
+    near = CSRAdjacency.join([whole.directions], [30])
     weighted = np.bincount(near.target, near.symmetric_weights.numpy() * values[near.source], 30)
     generator, total = np.random.default_rng(2), 0.0
     for _ in range(800):
         sample = whole.neighbourhood(np.array([7]), [4], generator)
-        part = Neighbours.join([whole.cut_out(sample, drawn=True)[0]], [len(sample.nodes)])
+        part = CSRAdjacency.join([whole.cut_out(sample, drawn=True)[0]], [len(sample.nodes)])
         of_part = values[sample.nodes]
         sums = np.bincount(part.target, part.symmetric_weights.numpy() * of_part[part.source], len(of_part))
         total += sums[np.flatnonzero(sample.nodes == 7)[0]] / 800

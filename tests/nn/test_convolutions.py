@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
 
-from structpe.data.neighbours import Directions, Neighbours
+from structpe.data.adjacency import EdgeIndex, CSRAdjacency
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import CONVOLUTIONS, Convolution
 from structpe.nn.convolutions.gatedgcn import GatedGCN
@@ -19,8 +19,8 @@ GRAPH = Structure(("",) * 7, [[0, 1], [1, 2], [2, 0], [3, 1], [4, 5], [5, 4], [0
 NAMES = sorted(CONVOLUTIONS)
 
 
-def near(structure: Structure = GRAPH) -> Neighbours:
-    return Neighbours.join([Directions.of(structure)], [structure.size])
+def adjacency(structure: Structure = GRAPH) -> CSRAdjacency:
+    return CSRAdjacency.join([EdgeIndex.of(structure)], [structure.size])
 
 
 def made(name: str) -> Convolution:
@@ -31,7 +31,7 @@ def made(name: str) -> Convolution:
     return convolution
 
 
-def vectors(there: Neighbours, seed: int = 0) -> tuple[Tensor, Tensor]:
+def vectors(there: CSRAdjacency, seed: int = 0) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(there.count, WIDTH, generator=generator, dtype=torch.float64)
     return x, torch.randn(len(there.source), WIDTH, generator=generator, dtype=torch.float64)
@@ -77,7 +77,7 @@ PEERS = {"gcn": gcn, "gin": gin, "gine": gine, "sage": sage, "gatv2": gatv2}
 
 @pytest.mark.parametrize("name", PEERS)
 def test_it_is_that_of_pytorch_geometric(name: str) -> None:
-    own, there = made(name), near()
+    own, there = made(name), adjacency()
     peer = PEERS[name](own).double()
     x, edges = (v.requires_grad_() for v in vectors(there))
     inputs = [x, edges] if own.reads_edges else [x]
@@ -92,7 +92,7 @@ def test_it_is_that_of_pytorch_geometric(name: str) -> None:
 
 
 def test_gated_graph_convolution_is_that_of_loops() -> None:
-    own, there = made("gatedgcn"), near()
+    own, there = made("gatedgcn"), adjacency()
     assert isinstance(own, GatedGCN)
     x, edges = vectors(there)
     out, updated = own(x, edges, there)
@@ -114,11 +114,11 @@ def test_gated_graph_convolution_is_that_of_loops() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbering_nodes_and_edges_otherwise_permutes_the_output(name: str) -> None:
-    own, there, directions = made(name), near(), Directions.of(GRAPH)
+    own, there, directions = made(name), adjacency(), EdgeIndex.of(GRAPH)
     x, edges = vectors(there)
     number, order = torch.randperm(GRAPH.size).numpy(), torch.randperm(len(GRAPH.edges)).numpy()
     moved = Structure(GRAPH.nodes, number[GRAPH.edges][order])
-    new = Directions.of(moved)
+    new = EdgeIndex.of(moved)
     was = {
         (e, a): k for k, (e, a) in enumerate(zip(directions.edge.tolist(), directions.against.tolist(), strict=True))
     }
@@ -126,7 +126,7 @@ def test_numbering_nodes_and_edges_otherwise_permutes_the_output(name: str) -> N
     other = torch.empty_like(x)
     other[number] = x
     out, of_edges = own(x, edges if own.reads_edges else None, there)
-    out_moved, of_edges_moved = own(other, edges[same] if own.reads_edges else None, near(moved))
+    out_moved, of_edges_moved = own(other, edges[same] if own.reads_edges else None, adjacency(moved))
     torch.testing.assert_close(out_moved[number], out, rtol=0, atol=1e-12)
     if of_edges is not None:
         torch.testing.assert_close(of_edges_moved, of_edges[same], rtol=0, atol=1e-12)
@@ -134,10 +134,10 @@ def test_numbering_nodes_and_edges_otherwise_permutes_the_output(name: str) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lone_node_has_a_vector_that_only_it_decides(name: str) -> None:
-    own, there = made(name), near()
+    own, there = made(name), adjacency()
     x, edges = vectors(there)
     out, _ = own(x, edges if own.reads_edges else None, there)
-    alone = near(Structure(("",), []))
+    alone = adjacency(Structure(("",), []))
     by_itself, _ = own(x[6:], edges[:0] if own.reads_edges else None, alone)
     assert by_itself.isfinite().all()
     torch.testing.assert_close(out[6:], by_itself, rtol=0, atol=1e-12)
@@ -145,7 +145,7 @@ def test_a_lone_node_has_a_vector_that_only_it_decides(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_learns_and_what_is_read_has_a_gradient(name: str) -> None:
-    own, there = made(name), near()
+    own, there = made(name), adjacency()
     x, edges = (v.requires_grad_() for v in vectors(there))
     out, updated = own(x, edges if own.reads_edges else None, there)
     assert (updated is not None and updated is not edges) == own.updates_edges
@@ -157,7 +157,7 @@ def test_every_parameter_learns_and_what_is_read_has_a_gradient(name: str) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_vectors_of_edges_matter_where_they_are_read(name: str) -> None:
-    own, there = made(name), near()
+    own, there = made(name), adjacency()
     x, edges = vectors(there)
     if own.reads_edges:
         assert not torch.allclose(own(x, edges, there)[0], own(x, edges.flip(0), there)[0])

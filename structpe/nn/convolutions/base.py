@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.errors import ConfigError
 from structpe.registry import Registry
 
@@ -42,12 +42,12 @@ class Convolution(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"] | None, near: Neighbours
+        self, x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"] | None, adjacency: CSRAdjacency
     ) -> tuple[Float[Tensor, "N d"], Float[Tensor, "E d"] | None]:
         """New vectors of nodes, and of edges.
 
         Args:
             x: of nodes.
             edges: of messages; None where the convolution does not read them.
-            near: the messages.
+            adjacency: the messages.
         """

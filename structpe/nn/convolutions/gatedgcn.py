@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import along, at_target, received
+from structpe.nn.propagation import gather, gather_target, scatter
 
 __all__ = ["GatedGCN"]
 
@@ -30,11 +30,11 @@ class GatedGCN(Convolution, name="gatedgcn"):
         self.own, self.edge, self.of_target = (nn.Linear(width, width) for _ in range(3))
         self.of_source = nn.Linear(width, 2 * width)  # B and E
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
         assert edges is not None
-        passed, of_source = along(self.of_source(x), near).chunk(2, dim=-1)
-        edges = self.edge(edges) + at_target(self.of_target(x), near) + of_source
+        passed, of_source = gather(self.of_source(x), adjacency).chunk(2, dim=-1)
+        edges = self.edge(edges) + gather_target(self.of_target(x), adjacency) + of_source
         gates = edges.sigmoid()
         # One sum for both: the gated vectors beside the gates.
-        summed, whole = received(torch.cat([gates * passed, gates], dim=-1), near).chunk(2, dim=-1)
+        summed, whole = scatter(torch.cat([gates * passed, gates], dim=-1), adjacency).chunk(2, dim=-1)
         return self.own(x) + summed / (whole + 1e-6), edges

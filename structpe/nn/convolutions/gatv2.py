@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
 
 __all__ = ["GATv2"]
@@ -29,5 +29,5 @@ class GATv2(Convolution, name="gatv2"):
 
         self.convolution = GATv2Conv(width, width, edge_dim=width)
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
-        return self.convolution(x, torch.stack([near.source, near.target]), edge_attr=edges), edges
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
+        return self.convolution(x, torch.stack([adjacency.source, adjacency.target]), edge_attr=edges), edges

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import spread
+from structpe.nn.propagation import propagate
 
 __all__ = ["GCN"]
 
@@ -26,6 +26,6 @@ class GCN(Convolution, name="gcn"):
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
-        own = near.inverse_degrees.to(x.dtype)[:, None]
-        return self.linear(spread(x, near, near.symmetric_weights) + own * x), edges
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
+        own = adjacency.inverse_degrees.to(x.dtype)[:, None]
+        return self.linear(propagate(x, adjacency, adjacency.symmetric_weights) + own * x), edges

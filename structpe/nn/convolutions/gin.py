@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import spread
+from structpe.nn.propagation import propagate
 
 __all__ = ["GIN"]
 
@@ -26,5 +26,5 @@ class GIN(Convolution, name="gin"):
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         self.own = nn.Parameter(torch.zeros(()))
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
-        return self.mlp((1 + self.own) * x + spread(x, near)), edges
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
+        return self.mlp((1 + self.own) * x + propagate(x, adjacency)), edges

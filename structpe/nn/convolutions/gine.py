@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import rectified
+from structpe.nn.propagation import propagate_rectified
 
 __all__ = ["GINE"]
 
@@ -29,6 +29,6 @@ class GINE(Convolution, name="gine"):
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
         self.own = nn.Parameter(torch.zeros(()))
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
         assert edges is not None
-        return self.mlp(torch.addcmul(rectified(x, edges, near), x, 1 + self.own)), edges
+        return self.mlp(torch.addcmul(propagate_rectified(x, edges, adjacency), x, 1 + self.own)), edges

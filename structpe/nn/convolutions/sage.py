@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from structpe.data.neighbours import Neighbours
+from structpe.data.adjacency import CSRAdjacency
 from structpe.nn.convolutions.base import Convolution
-from structpe.nn.messages import spread
+from structpe.nn.propagation import propagate
 
 __all__ = ["SAGE"]
 
@@ -24,6 +24,6 @@ class SAGE(Convolution, name="sage"):
         super().__init__(width)
         self.own, self.neighbours = nn.Linear(width, width), nn.Linear(width, width, bias=False)
 
-    def forward(self, x: Tensor, edges: Tensor | None, near: Neighbours) -> tuple[Tensor, Tensor | None]:
-        mean = spread(x, near) / near.degrees.clamp(min=1).to(x.dtype)[:, None]
+    def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
+        mean = propagate(x, adjacency) / adjacency.degrees.clamp(min=1).to(x.dtype)[:, None]
         return self.own(x) + self.neighbours(mean), edges

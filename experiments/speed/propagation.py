@@ -1,6 +1,6 @@
 """Sums over neighbours by ``embedding_bag`` beside a gather and ``index_add``: forward and backward, one thread.
 
-python experiments/speed/messages.py             # as many nodes and messages as tolokers, d = 64
+python experiments/speed/propagation.py             # as many nodes and messages as tolokers, d = 64
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structpe.data.neighbours import Directions, Neighbours
-from structpe.nn.messages import spread
+from structpe.data.adjacency import EdgeIndex, CSRAdjacency
+from structpe.nn.propagation import propagate
 from structpe.structure import Structure
 
 NODES, EDGES, WIDTH, ROUNDS = 11_758, 519_000, 64, 7
@@ -25,14 +25,14 @@ def main() -> None:
     torch.set_num_threads(1)
     ends = np.random.default_rng(0).integers(0, NODES, (EDGES, 2))
     graph = Structure(("x",) * NODES, ends, directed=False)
-    near = Neighbours.join([Directions.of(graph)], [NODES])
+    adjacency = CSRAdjacency.join([EdgeIndex.of(graph)], [NODES])
     x = torch.randn(NODES, WIDTH, requires_grad=True)
     ways: dict[str, Callable[[], Tensor]] = {
-        "embedding_bag": lambda: spread(x, near),
-        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(0, near.target, x.index_select(0, near.source)),
+        "embedding_bag": lambda: propagate(x, adjacency),
+        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(0, adjacency.target, x.index_select(0, adjacency.source)),
     }
     torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-4, atol=1e-4)
-    print(f"torch {torch.__version__}, {len(near.source):,} messages, d {WIDTH}")
+    print(f"torch {torch.__version__}, {len(adjacency.source):,} messages, d {WIDTH}")
     for name, way in ways.items():
         forward, both = times(way)
         print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")

@@ -1,4 +1,4 @@
-"""The edges of a structure among its units, for message passing."""
+"""Numbers for the labels of edges, and the edges among units, for message passing in models of text."""
 
 from __future__ import annotations
 
@@ -6,40 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from jaxtyping import Int
-from torch import Tensor
 
-from structpe.data.neighbours import Directions, Neighbours
+from structpe.data.adjacency import EdgeIndex
 from structpe.structure import Ids, Structure
 
-__all__ = ["EdgeTypes", "Edges"]
-
-
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """The edges of a batch, over its units.
-
-    Attributes:
-        near: the messages along them, among the places of the flattened (b * n) batch.
-        types: (E,) label of each message.
-    """
-
-    near: Neighbours
-    types: Int[Tensor, "E"]
-
-    @classmethod
-    def of(cls, index: Ids, types: Ids, places: int) -> Edges:
-        """From (2, E) source and target of messages in any order, their labels, and the number of places."""
-        order = np.lexsort(index)
-        (source, target), forward = index[:, order], np.zeros(len(order), dtype=np.bool_)
-        directions = Directions(source, target, order, forward, np.argsort(source, kind="stable"))
-        return cls(Neighbours.join([directions], [places]), torch.from_numpy(types[order]))
-
-    def to(self, device: torch.device) -> Edges:
-        """The same on another device."""
-        return Edges(self.near.to(device), self.types.to(device))
-
+__all__ = ["EdgeTypes"]
 
 @dataclass(frozen=True)
 class EdgeTypes:
@@ -49,7 +20,7 @@ class EdgeTypes:
     them come the link from a unit to the next of its node, and the link back.
 
     Args:
-        relations: the labels that are told apart.
+        relations: the labels that have a number of their own.
     """
 
     relations: tuple[str, ...] = ()
@@ -77,11 +48,14 @@ class EdgeTypes:
         within = np.full(len(inner), self.size - 2)
         return index, np.concatenate([along, along + 1, within, within + 1])
 
-    def join(self, structures: Sequence[Structure], most: int) -> Edges:
-        """The edges of a batch whose rows have room for ``most`` units."""
-        each = [self.of(structure) for structure in structures]
-        index = np.concatenate([edges + row * most for row, (edges, _) in enumerate(each)], axis=1)
-        return Edges.of(index, np.concatenate([types for _, types in each]), len(each) * most)
+    def messages(self, structure: Structure) -> tuple[EdgeIndex, Ids]:
+        """The messages among units, and (E, 1) their labels as features of edges."""
+        (source, target), types = self.of(structure)
+        order = np.lexsort((source, target))
+        source, target = source[order], target[order]
+        reverse = np.zeros(len(order), dtype=np.bool_)  # the label tells the direction
+        by_source = np.argsort(source, kind="stable")
+        return EdgeIndex(source, target, np.arange(len(order)), reverse, by_source), types[order][:, None]
 
 
 def _among_units(structure: Structure) -> tuple[Ids, Ids, Ids]:

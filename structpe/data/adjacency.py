@@ -14,18 +14,18 @@ from torch import Tensor
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["Directions", "Neighbours"]
+__all__ = ["EdgeIndex", "CSRAdjacency"]
 
 
 @dataclass(frozen=True, eq=False)
-class Directions:
+class EdgeIndex:
     """The edges of one structure, each walked both ways, grouped by target.
 
     Attributes:
         source: (E,) where a message comes from.
         target: (E,) where it goes, never decreasing.
         edge: (E,) number of the edge in the structure.
-        against: (E,) whether it goes against the edge's direction; never so in an undirected structure.
+        reverse: (E,) whether it goes against the edge's direction; never so in an undirected structure.
         by_source: (E,) the permutation that groups messages by source.
         degrees: (n,) of a sample: how many messages come to each node in the graph that it was drawn from.
     """
@@ -33,26 +33,26 @@ class Directions:
     source: Ids
     target: Ids
     edge: Ids
-    against: np.ndarray
+    reverse: np.ndarray
     by_source: Ids
     degrees: Ids | None = None
 
     @classmethod
-    def of(cls, structure: Structure) -> Directions:
+    def of(cls, structure: Structure) -> EdgeIndex:
         """A self-loop carries one message where the structure is undirected, and one each way otherwise."""
         edges, numbers = structure.edges, np.arange(len(structure.edges))
         back = numbers if structure.directed else numbers[edges[:, 0] != edges[:, 1]]
         source = np.concatenate([edges[:, 0], edges[back, 1]])
         target = np.concatenate([edges[:, 1], edges[back, 0]])
         edge = np.concatenate([numbers, back])
-        against = np.arange(len(edge)) >= (len(numbers) if structure.directed else len(edge))
+        reverse = np.arange(len(edge)) >= (len(numbers) if structure.directed else len(edge))
         order = np.lexsort((source, target))
         source, target = source[order], target[order]
-        return cls(source, target, edge[order], against[order], np.argsort(source, kind="stable"))
+        return cls(source, target, edge[order], reverse[order], np.argsort(source, kind="stable"))
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class CSRAdjacency:
     """The messages of a batch of N nodes, over all its graphs; grouped by target.
 
     Attributes:
@@ -75,7 +75,7 @@ class Neighbours:
     whole: Int[Tensor, "N"] | None = None
 
     @classmethod
-    def join(cls, each: Sequence[Directions], sizes: Sequence[int]) -> Neighbours:
+    def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
         """Those of several graphs, whose nodes follow one another."""
         nodes = np.cumsum([0, *sizes])
         messages = np.cumsum([0, *(len(d.source) for d in each)])
@@ -110,13 +110,13 @@ class Neighbours:
         received = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
         return root[self.source] * received[self.target]
 
-    def to(self, device: torch.device) -> Neighbours:
+    def to(self, device: torch.device) -> CSRAdjacency:
         """The same on another device; itself, with all that it has computed, where it is there already."""
         if self.source.device == device:
             return self
         values = (getattr(self, field.name) for field in fields(self))
         moved: list[Any] = [None if value is None else value.to(device) for value in values]
-        return Neighbours(*moved)
+        return CSRAdjacency(*moved)
 
 
 def _starts(nodes: Ids, count: int) -> Ids:

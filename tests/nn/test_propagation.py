@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from structpe.data.neighbours import Directions, Neighbours
-from structpe.nn.messages import along, at_target, received, rectified, spread
+from structpe.data.adjacency import EdgeIndex, CSRAdjacency
+from structpe.nn.propagation import gather, gather_target, scatter, propagate_rectified, propagate
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -19,8 +19,8 @@ LOOPS = Structure(("",) * 4, [[0, 0], [0, 1], [1, 0], [2, 0], [2, 0]])
 """A self-loop, an edge each way, two parallel ones, and a node without any."""
 
 
-def near(*each: Structure) -> Neighbours:
-    return Neighbours.join([Directions.of(s) for s in each], [s.size for s in each])
+def adjacency(*each: Structure) -> CSRAdjacency:
+    return CSRAdjacency.join([EdgeIndex.of(s) for s in each], [s.size for s in each])
 
 
 def walked(*each: Structure) -> list[tuple[int, int]]:
@@ -42,7 +42,7 @@ def rows(*shape: int) -> Tensor:
 @settings(max_examples=40)
 @given(structures(units=False), structures(units=False))
 def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structure, other: Structure) -> None:
-    both = near(one, other)
+    both = adjacency(one, other)
     messages = list(zip(both.source.tolist(), both.target.tolist(), strict=True))
     assert sorted(messages) == sorted(walked(one, other))
     assert both.count == one.size + other.size
@@ -58,7 +58,7 @@ def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structur
 @settings(max_examples=40)
 @given(structures(units=False))
 def test_sums_are_those_of_loops(structure: Structure) -> None:
-    there = near(structure)
+    there = adjacency(structure)
     messages = list(zip(there.source.tolist(), there.target.tolist(), strict=True))
     x, m, w = rows(structure.size, 3), rows(len(messages), 3), torch.rand(len(messages), dtype=torch.float64)
     plain, weighted, summed = torch.zeros(3, structure.size, 3, dtype=torch.float64)
@@ -66,56 +66,56 @@ def test_sums_are_those_of_loops(structure: Structure) -> None:
         plain[target] += x[source].detach()
         weighted[target] += w[k] * x[source].detach()
         summed[target] += m[k].detach()
-        assert torch.equal(along(x, there)[k], x[source])
-        assert torch.equal(at_target(x, there)[k], x[target])
-    torch.testing.assert_close(spread(x, there), plain)
-    torch.testing.assert_close(spread(x, there, w), weighted)
-    torch.testing.assert_close(received(m, there), summed)
+        assert torch.equal(gather(x, there)[k], x[source])
+        assert torch.equal(gather_target(x, there)[k], x[target])
+    torch.testing.assert_close(propagate(x, there), plain)
+    torch.testing.assert_close(propagate(x, there, w), weighted)
+    torch.testing.assert_close(scatter(m, there), summed)
 
 
-WAYS: dict[str, Callable[[Tensor, Neighbours], Tensor]] = {
-    "spread": spread,
-    "weighted": lambda x, there: spread(x, there, torch.linspace(0.5, 2, len(there.source), dtype=torch.float64)),
-    "along": along,
-    "at_target": at_target,
+WAYS: dict[str, Callable[[Tensor, CSRAdjacency], Tensor]] = {
+    "propagate": propagate,
+    "weighted": lambda x, there: propagate(x, there, torch.linspace(0.5, 2, len(there.source), dtype=torch.float64)),
+    "gather": along,
+    "gather_target": gather_target,
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
 def test_gradients_are_those_of_finite_differences(way: str, structure: Structure) -> None:
-    there = near(structure, structure)
+    there = adjacency(structure, structure)
     assert torch.autograd.gradcheck(lambda x: WAYS[way](x, there), rows(there.count, 2))
 
 
 @pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
 def test_gradients_of_messages_are_those_of_finite_differences(structure: Structure) -> None:
-    there = near(structure, structure)
-    assert torch.autograd.gradcheck(lambda m: received(m, there), rows(len(there.source), 2))
+    there = adjacency(structure, structure)
+    assert torch.autograd.gradcheck(lambda m: scatter(m, there), rows(len(there.source), 2))
 
 
 def test_a_gradient_that_is_no_block_of_memory_is_summed_too() -> None:
-    there = near(LOOPS)
+    there = adjacency(LOOPS)
     x = rows(4, 3)
-    spread(x, there).T.contiguous().T.sum().backward()
+    propagate(x, there).T.contiguous().T.sum().backward()
     assert torch.equal(x.grad, torch.tensor([3.0 + 1 + 2, 2.0, 2.0, 0.0], dtype=torch.float64)[:, None].expand(4, 3))
 
 
 def test_edges_are_numbered_and_their_direction_is_told() -> None:
-    directions = Directions.of(LOOPS)
+    directions = EdgeIndex.of(LOOPS)
     for source, target, edge, against in zip(
         directions.source, directions.target, directions.edge, directions.against, strict=True
     ):
         expected = LOOPS.edges[edge][::-1] if against else LOOPS.edges[edge]
         np.testing.assert_array_equal([source, target], expected)
     assert directions.against.sum() == len(LOOPS.edges)
-    undirected = Directions.of(Structure(("",) * 3, [[0, 0], [0, 1]], directed=False))
+    undirected = EdgeIndex.of(Structure(("",) * 3, [[0, 0], [0, 1]], directed=False))
     assert not undirected.against.any()
     assert undirected.edge.tolist() == [0, 1, 1]
 
 
 def test_weights_of_neighbours_count_messages_and_the_node_itself() -> None:
-    there = near(Structure(("",) * 3, [[0, 1], [1, 2]], directed=False))
+    there = adjacency(Structure(("",) * 3, [[0, 1], [1, 2]], directed=False))
     assert there.degrees.tolist() == [1, 2, 1]
     assert there.inverse_degrees.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
     assert there.symmetric_weights.tolist() == pytest.approx([6**-0.5] * 4)
@@ -123,8 +123,8 @@ def test_weights_of_neighbours_count_messages_and_the_node_itself() -> None:
 
 @pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
 def test_rectified_messages_are_those_of_its_parts(structure: Structure) -> None:
-    there = near(structure, structure)
+    there = adjacency(structure, structure)
     x, edges = rows(there.count, 2), rows(len(there.source), 2)
-    parts = received((along(x, there) + edges).relu(), there)
-    torch.testing.assert_close(rectified(x, edges, there), parts)
-    assert torch.autograd.gradcheck(lambda *given: rectified(*given, there), (x, edges))
+    parts = scatter((gather(x, there) + edges).relu(), there)
+    torch.testing.assert_close(propagate_rectified(x, edges, there), parts)
+    assert torch.autograd.gradcheck(lambda *given: propagate_rectified(*given, there), (x, edges))

@@ -1,0 +1,238 @@
+"""The layer of every model: attention, message passing, or both; for a decoder also what it reads; feed-forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from structpe.errors import ConfigError
+from structpe.feature_maps import PositiveFeatures, elu_plus_one
+from structpe.nn.attention import Attention, OwnAttention
+from structpe.nn.context import Context
+from structpe.nn.convolutions import CONVOLUTIONS
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
+from structpe.positions.base import Dims, PositionModel, Site
+
+__all__ = ["Layer", "StackConfig", "norm_of"]
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """Sizes and options of a stack of layers.
+
+    Attention and message passing together make the hybrid layer of GPS, attention alone a Transformer, message passing
+    alone a classic graph network. Normalisation, residual connections, dropout and feed-forward parts belong to all of
+    them: they are what a tuned baseline has (Luo et al. 2024).
+
+    Args:
+        width: d, of the hidden vectors.
+        layers: how many.
+        heads: of attention.
+        attention: whether each unit attends to all units of its structure.
+        message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
+        feedforward: hidden width of the feed-forward parts; 0 for none.
+        norm: ``batch``, ``layer`` or ``none``.
+        norm_first: whether a part reads normalised vectors and adds to those that are not (pre-norm), as Transformers
+            for text do; otherwise sums are normalised, as in GPS. For models with attention only.
+        residual: whether a layer of message passing alone adds to its input.
+        dropout: probability with which the output of a part is dropped in training.
+        attention_dropout: of attention weights.
+        input_dropout: of the input of the first layer.
+        virtual_node: whether a node linked to all of its graph carries messages between layers (Gilmer et al. 2017).
+        kernel: attention kernel, or auto.
+        feature_map: replaces the exponential of a score. ``none``: nothing does. ``elu``: elu + 1 (Katharopoulos
+            et al. 2020), ``random``: 256 random features, FAVOR+ (Choromanski et al. 2021), fixed from the beginning.
+            With either, attention takes time and memory linear in the number of units, and position models may not
+            change scores.
+
+    Raises:
+        ConfigError: a size or probability out of range, an unknown convolution, or neither attention nor messages.
+    """
+
+    width: int = 64
+    layers: int = 4
+    heads: int = 4
+    attention: bool = True
+    message_passing: str | None = "gine"
+    feedforward: int = 128
+    norm: Literal["batch", "layer", "none"] = "batch"
+    norm_first: bool = False
+    residual: bool = True
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    input_dropout: float = 0.0
+    virtual_node: bool = False
+    kernel: str = "auto"
+    feature_map: Literal["none", "elu", "random"] = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("width", "layers", "heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        if self.feedforward < 0:
+            raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
+        bounded(self, width=WIDTH, heads=HEADS, layers=LAYERS, feedforward=4 * WIDTH)
+        few_parameters(self.width, self.feedforward, self.layers)
+        for name in ("dropout", "attention_dropout", "input_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
+        if self.message_passing is not None:
+            CONVOLUTIONS[self.message_passing]  # raises for an unknown name
+        elif not self.attention:
+            raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
+
+    @property
+    def dims(self) -> Dims:
+        """Sizes, for a position model."""
+        return Dims(self.width, self.heads, self.layers)
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether message passing reads vectors of edges."""
+        return self.message_passing is not None and CONVOLUTIONS[self.message_passing].reads_edges
+
+
+class Layer(nn.Module):
+    """From vectors of units and of edges to new ones.
+
+    With attention, and the norm last (GPS, Rampasek et al. 2022)::
+
+        y = norm(x + messages(x)) + norm(x + attention(x)),  then norm(y + feedforward(y))
+
+    With the norm first, as in Transformers for text (Xiong et al. 2020)::
+
+        n = norm(x),  y = x + messages(n) + attention(n),  then y + feedforward(norm(y))
+
+    Without attention, a classic graph network (Luo et al. 2024)::
+
+        y = x + relu(norm(messages(x))),  then norm(y + feedforward(y))
+
+    A decoder that reads an encoder has one more part after attention, of the same form.
+
+    Args:
+        config: sizes and options.
+        position: the position model.
+        reads: whether the layer reads what an encoder gave.
+    """
+
+    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False) -> None:
+        super().__init__()
+        self.config, self.first = config, config.norm_first and config.attention
+        self.attention = _attention(config, position) if config.attention else None
+        self.attention_norm = norm_of(config) if config.attention else None
+        self.messages = None if config.message_passing is None else Messages(config)
+        self.messages_norm = None if self.messages is None or self.first else norm_of(config)
+        self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
+        self.cross_norm = norm_of(config) if reads else None
+        self.feedforward = _feedforward(config)
+        self.feedforward_norm = None if self.feedforward is None else norm_of(config)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
+        """(N, d) and (E, d) to the same.
+
+        Args:
+            x: of units.
+            edges: of messages; None where no convolution reads them.
+            context: what the layers of this pass share.
+            site: which layer this is.
+        """
+        if self.attention is not None and self.attention_norm is not None:
+            read, earlier = self._read(x, context, site)
+            y = x + self.dropout(self.attention(read, context, site, earlier))
+            y = y if self.first else self.attention_norm(y)
+        else:
+            read, y = x, x
+        if self.messages is not None:
+            passed, edges = self.messages(read, edges, context)
+            y = self._with_messages(x, y, passed)
+        if self.cross is not None and self.cross_norm is not None:
+            y = self._part(y, lambda rows: self._crossed(rows, context, site), self.cross_norm)
+        if self.feedforward is not None and self.feedforward_norm is not None:
+            y = self._part(y, self.feedforward, self.feedforward_norm)
+        return y, edges
+
+    def _read(self, x: Tensor, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
+        """What attention reads: the units, and those of a memory before them."""
+        earlier = context.memory[site.layer] if context.memory else None
+        if not self.first or self.attention_norm is None:
+            return x, earlier
+        return self.attention_norm(x), None if earlier is None else self.attention_norm(earlier)
+
+    def _with_messages(self, x: Tensor, y: Tensor, passed: Tensor) -> Tensor:
+        if self.attention is None:
+            assert self.messages_norm is not None
+            passed = self.dropout(self.messages_norm(passed).relu())
+            return x + passed if self.config.residual else passed
+        passed = self.dropout(passed)
+        return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
+
+    def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
+        assert self.cross is not None and context.source is not None
+        each, terms = context.source
+        (rows,) = context.layout.padded(y)
+        return context.layout.flat([self.cross.read(rows, *each[site.layer], terms)])
+
+    def _part(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        out: Tensor = x + self.dropout(part(norm(x))) if self.first else norm(x + self.dropout(part(x)))
+        return out
+
+
+class Messages(nn.Module):
+    """A convolution; the vectors of edges that it updates are normalised, rectified and added to the old ones.
+
+    Args:
+        config: sizes and options, with ``message_passing``.
+    """
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        assert config.message_passing is not None
+        self.convolution = CONVOLUTIONS[config.message_passing](config.width)
+        self.norm = norm_of(config) if self.convolution.updates_edges else None
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor, edges: Tensor | None, context: Context) -> tuple[Tensor, Tensor | None]:
+        """The messages to the units (N, d), and the new vectors of edges."""
+        assert context.adjacency is not None
+        passed, updated = self.convolution(x, edges, context.adjacency)
+        if self.norm is None or edges is None:
+            return passed, edges
+        return passed, edges + self.dropout(self.norm(updated).relu())
+
+
+def norm_of(config: StackConfig) -> nn.Module:
+    """Over all units of the batch, over the channels of each unit, or none."""
+    if config.norm == "batch":
+        return nn.BatchNorm1d(config.width)
+    return nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
+
+
+def _attention(config: StackConfig, position: PositionModel) -> nn.Module:
+    """The layer's attention, or that of the position model.
+
+    Raises:
+        ConfigError: the position model brings an attention of its own, which has no use for a feature map.
+    """
+    if not position.own_attention:
+        feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
+        if config.feature_map == "random":
+            feature_map = PositiveFeatures(config.dims.head)
+        return Attention(config.dims, config.kernel, config.attention_dropout, feature_map)
+    if config.feature_map != "none":
+        raise ConfigError(
+            f"feature_map is {config.feature_map!r}, but the position model brings an attention of its own, which has "
+            f"no use for it; set feature_map to none, or choose another position model"
+        )
+    return OwnAttention()
+
+
+def _feedforward(config: StackConfig) -> nn.Module | None:
+    """Linear, rectifier, linear; None where its width is 0."""
+    if not config.feedforward:
+        return None
+    width, hidden = config.width, config.feedforward
+    return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(hidden, width))

@@ -1,0 +1,133 @@
+"""Sums over neighbours, with their gradients: what all message passing is made of.
+
+PyTorch's ``embedding_bag`` adds up rows in groups without making the rows first. Here both the sums and their gradients
+are such: x_i' = sum_j w_ji x_j over 1,038,000 messages takes 4 ms for d = 64, where a gather and an ``index_add`` take
+185 (one thread; ``experiments/speed/propagation.py``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from structpe.data.adjacency import CSRAdjacency
+
+__all__ = ["gather", "gather_target", "scatter", "propagate_rectified", "propagate"]
+
+
+def propagate(
+    x: Float[Tensor, "N d"], adjacency: CSRAdjacency, weights: Float[Tensor, "E"] | None = None
+) -> Float[Tensor, "N d"]:
+    """x_i' = sum over the messages j -> i of w_ji x_j.
+
+    Args:
+        x: a vector per node.
+        adjacency: the messages.
+        weights: of each message, without gradient; None for 1.
+    """
+    result: Tensor = _Propagate.apply(x, adjacency, weights)  # type: ignore[no-untyped-call]
+    return result
+
+
+def gather(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor, "E d"]:
+    """x_j for each message j -> i."""
+    result: Tensor = _Gather.apply(x, adjacency)  # type: ignore[no-untyped-call]
+    return result
+
+
+def gather_target(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor, "E d"]:
+    """x_i for each message j -> i."""
+    result: Tensor = _GatherTarget.apply(x, adjacency)  # type: ignore[no-untyped-call]
+    return result
+
+
+def scatter(messages: Float[Tensor, "E d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
+    """The sum of the messages to each node."""
+    result: Tensor = _Scatter.apply(messages, adjacency)  # type: ignore[no-untyped-call]
+    return result
+
+
+def propagate_rectified(x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
+    """x_i' = sum over the messages j -> i of max(0, x_j + e_ji); one vector per message is kept for the gradient."""
+    result: Tensor = _PropagateRectified.apply(x, edges, adjacency)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Propagate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, adjacency: CSRAdjacency, weights: Tensor | None) -> Tensor:
+        ctx.adjacency, ctx.weights = adjacency, weights
+        return _sums(x, adjacency.source, adjacency.starts, weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        adjacency, weights = ctx.adjacency, ctx.weights
+        back = None if weights is None else weights[adjacency.by_source]
+        return _sums(grad, adjacency.target_by_source, adjacency.source_starts, back), None, None
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        ctx.adjacency = adjacency
+        return x.index_select(0, adjacency.source)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _sums(grad, ctx.adjacency.by_source, ctx.adjacency.source_starts, None), None
+
+
+class _Scatter(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        ctx.adjacency = adjacency
+        return _all(messages, adjacency)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return grad.index_select(0, ctx.adjacency.target), None
+
+
+class _PropagateRectified(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, edges: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        messages = x.index_select(0, adjacency.source).add_(edges).relu_()
+        ctx.adjacency = adjacency
+        ctx.save_for_backward(messages)
+        return _all(messages, adjacency)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (messages,), adjacency = ctx.saved_tensors, ctx.adjacency
+        of_messages = torch.ops.aten.threshold_backward(grad.index_select(0, adjacency.target), messages, 0)
+        return _sums(of_messages, adjacency.by_source, adjacency.source_starts, None), of_messages, None
+
+
+class _GatherTarget(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        ctx.adjacency = adjacency
+        return x.index_select(0, adjacency.target)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _all(grad, ctx.adjacency), None
+
+
+def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
+    """The sum of the messages to each node."""
+    return _sums(messages, torch.arange(len(messages), device=messages.device), adjacency.starts, None)
+
+
+def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None) -> Tensor:
+    """sum_k w_k rows[which_k] over each group of k."""
+    if not len(which):  # embedding_bag refuses to look at a table of no row
+        return rows.new_zeros(len(starts) - 1, rows.shape[1])
+    weights = None if weights is None else weights.to(rows.dtype)
+    return embedding_bag(
+        which, rows.contiguous(), starts, mode="sum", per_sample_weights=weights, include_last_offset=True
+    )

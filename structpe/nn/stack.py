@@ -1,0 +1,117 @@
+"""A stack of layers whose position model is asked at every site: the encoder of text models, the body of all others."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from structpe.data.batch import Batch, Grouping
+from structpe.data.features import Features
+from structpe.errors import ConfigError
+from structpe.nn.context import Context
+from structpe.nn.features import FeatureEmbedding
+from structpe.nn.layer import Layer, StackConfig
+from structpe.positions.base import PositionModel, Site
+
+__all__ = ["Stack"]
+
+
+class Stack(nn.Module):
+    """Units (N, d) to hidden vectors (N, d).
+
+    Args:
+        config: sizes and options.
+        position: built for ``config.dims``; a model, or a sum of them.
+        edges: features of edges, for convolutions that read them.
+        reads: whether the layers read what an encoder gave, as those of a decoder do.
+
+    Raises:
+        ConfigError: nothing would ask the position model, or its attention has no use for the feature map.
+    """
+
+    def __init__(
+        self, config: StackConfig, position: PositionModel, edges: Features = None, reads: bool = False
+    ) -> None:
+        super().__init__()
+        if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
+            raise ConfigError(
+                "the position model acts on attention only, and this model has none; choose one that acts on the "
+                "input, or set attention to true"
+            )
+        self.config, self.position = config, position
+        self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
+        self.reverse = None if self.edges is None else nn.Parameter(torch.zeros(config.width))
+        self.dropout = nn.Dropout(config.input_dropout)
+        self.layers = nn.ModuleList(Layer(config, position, reads) for _ in range(config.layers))
+        self.virtual = VirtualNodes(config) if config.virtual_node else None
+        self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
+
+    @property
+    def grouping(self) -> Grouping:
+        """How batches must be made for it."""
+        if self.config.attention and self.position.own_attention:
+            return "together"
+        if not self.config.attention or not {"terms", "sources"} & self.position.sites:
+            return "separate"
+        normalises = any("BatchNorm" in type(m).__name__ for m in self.position.modules())
+        return "together" if normalises else "buckets"
+
+    def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "N d"]:
+        """Hidden vectors of the units of a batch that was made with ``grouping``."""
+        return self.run(x, Context.of(self.position, batch), self._edges(batch))[0]
+
+    def run(self, x: Tensor, context: Context, edges: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Hidden vectors after the last layer, and (N, d) what each layer was given, without gradient."""
+        x = self.dropout(context.inputs(x))
+        virtual = None if self.virtual is None else self.virtual.start(context)
+        given = []
+        for number, layer in enumerate(self.layers):
+            site = Site(number, self.training)
+            x = context.before(x, site)
+            if self.virtual is not None and virtual is not None:
+                x, virtual = self.virtual(x, virtual, context, number)
+            given.append(x.detach())
+            x, edges = layer(x, edges, context, site)
+        out: Tensor = self.norm(x)
+        return out, given
+
+    def _edges(self, batch: Batch) -> Tensor | None:
+        if self.edges is None or self.reverse is None:
+            return None
+        edges: Tensor = self.edges(batch.edge_x, len(batch.adjacency.source))
+        return edges if batch.reverse is None else edges + batch.reverse[:, None].to(edges.dtype) * self.reverse
+
+
+class VirtualNodes(nn.Module):
+    """Before each layer: x_i <- x_i + v, v' = v + MLP(v + sum_i x_i), of each graph.
+
+    Gilmer et al. 2017, section 5.2; in the order of the code of OGB (Hu et al. 2020). Its MLP has two linear maps with
+    batch normalisation; here it has one with layer normalisation, so that a batch of one graph can be trained on.
+
+    Args:
+        config: sizes and options.
+    """
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.first = nn.Parameter(torch.zeros(width))
+        self.updates = nn.ModuleList(
+            nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(config.dropout))
+            for _ in range(config.layers - 1)
+        )
+
+    def start(self, context: Context) -> Float[Tensor, "g d"]:
+        """The virtual nodes before the first layer."""
+        assert context.graph is not None
+        return self.first.expand(context.graph[1], -1)
+
+    def forward(self, x: Tensor, virtual: Tensor, context: Context, number: int) -> tuple[Tensor, Tensor]:
+        """The nodes after the virtual ones were added, and the virtual ones for the next layer."""
+        assert context.graph is not None
+        graph = context.graph[0]
+        x = x + virtual.index_select(0, graph)
+        if number == len(self.updates):
+            return x, virtual
+        return x, virtual + self.updates[number](virtual.index_add(0, graph, x))
