@@ -59,6 +59,11 @@ class Layout:
         return cls(((b, n),), (None,))
 
     @classmethod
+    def masked(cls, present: Bool[Tensor, "b n"]) -> Layout:
+        """The layout of one bucket, from which places hold a unit."""
+        return cls._with((tuple(present.shape),), (None if bool(present.all()) else present,))
+
+    @classmethod
     def _with(cls, shapes: tuple[tuple[int, int], ...], present: tuple[Tensor | None, ...]) -> Layout:
         if all(p is None for p in present):
             return cls(shapes, present)

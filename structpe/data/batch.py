@@ -20,6 +20,7 @@ from torch import Tensor
 from structpe.attention import Layout
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut
+from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import join
 from structpe.encodings.base import Encoded, Encoding
 from structpe.positions.base import Positions
@@ -63,12 +64,26 @@ class Example:
         encoded: Mapping[Encoding, Encoded],
         target: NDArray[Any] | None = None,
         target_mask: NDArray[np.bool_] | None = None,
+        edge_types: EdgeTypes | None = None,
     ) -> Example:
-        """A graph whose units are its nodes. Its features are those named ``x`` and ``edge_x``."""
+        """From a structure. Its features are those named ``x`` and ``edge_x``; a node may be split into units.
+
+        Args:
+            structure: the graph.
+            encoded: the values of the encodings.
+            target, target_mask: what is asked.
+            edge_types: numbers of edge labels, which are then the features of edges; every unit of a node has the
+                node's edges. None for ``edge_x``, where units are nodes.
+        """
         x, edge_x = structure.features.get("x"), structure.features.get("edge_x")
-        edges = EdgeIndex.of(structure)
-        edge_x = None if edge_x is None else edge_x[edges.edge]
-        return cls(x, edges, edge_x, encoded, target, structure.size, target_mask, structure.root or 0)
+        if edge_types is not None:
+            edges, edge_x = edge_types.messages(structure)
+        elif structure.owner is not None:
+            edges, edge_x = EdgeTypes().messages(structure)[0], None
+        else:
+            edges = EdgeIndex.of(structure)
+            edge_x = None if edge_x is None else edge_x[edges.edge]
+        return cls(x, edges, edge_x, encoded, target, structure.unit_count, target_mask, structure.root or 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +119,28 @@ class Batch:
     target: Tensor | None
     target_mask: Int[Tensor, "c"] | None
     order: Int[Tensor, "g"]
+
+    @classmethod
+    def of(
+        cls,
+        structures: Sequence[Structure],
+        encodings: Sequence[Encoding] = (),
+        edge_types: EdgeTypes | None = None,
+        grouping: Grouping = "buckets",
+    ) -> Batch:
+        """A batch of structures that have no targets; its units are sorted by the size of their structure.
+
+        Args:
+            structures: one or more.
+            encodings: those of the position model that reads the batch.
+            edge_types: numbers of edge labels, the features of edges; None for the structures' own ``edge_x``.
+            grouping: as the model needs it (:attr:`structpe.nn.stack.Stack.grouping`).
+        """
+        values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
+        each = ({encoding: v[i] for encoding, v in values.items()} for i in range(len(structures)))
+        return collate(
+            [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping
+        )
 
     @cached_property
     def one_bucket(self) -> Layout:

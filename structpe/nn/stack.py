@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from structpe.attention import Layout
 from structpe.data.batch import Batch, Grouping
 from structpe.data.features import Features
 from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import Layer, StackConfig
-from structpe.positions.base import PositionModel, Site
+from structpe.positions.base import PositionModel, Positions, Site
 
 __all__ = ["Stack"]
 
@@ -60,6 +61,20 @@ class Stack(nn.Module):
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "N d"]:
         """Hidden vectors of the units of a batch that was made with ``grouping``."""
         return self.run(x, Context.of(self.position, batch), self._edges(batch))[0]
+
+    def padded(
+        self, x: Float[Tensor, "b n d"], positions: Positions, present: Bool[Tensor, "b n"] | None = None
+    ) -> Float[Tensor, "b n d"]:
+        """Hidden vectors of padded rows, for those who have no :class:`Batch`; without message passing.
+
+        Args:
+            x: embedded units.
+            positions: the values of the encodings, from :func:`structpe.encode`.
+            present: which places hold a unit; None where all do. What is given for the others has no meaning.
+        """
+        layout = Layout.full(*x.shape[:2]) if present is None else Layout.masked(present)
+        hidden = self.run(layout.flat([x]), Context(self.position, layout, [positions]))[0]
+        return layout.padded(hidden)[0]
 
     def run(self, x: Tensor, context: Context, edges: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
         """Hidden vectors after the last layer, and (N, d) what each layer was given, without gradient."""
