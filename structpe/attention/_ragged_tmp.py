@@ -1,5 +1,7 @@
 from structpe.attention.base import attend
 from structpe.terms import Terms
+
+
 def attend_ragged(q, k, v, layout, terms, kernel="auto", dropout=0.0):
     out = []
     for i, (a, b, c) in enumerate(zip(*(layout.padded(x.contiguous()) for x in (q, k, v)))):

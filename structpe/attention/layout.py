@@ -129,7 +129,6 @@ class Layout:
         return Layout(self.shapes, present, self.places.to(device), self.where.to(device))
 
 
-
 def _moved(x: Tensor, to: Tensor, back: Tensor) -> Tensor:
     moved: Tensor = _Moved.apply(x, to, back)  # type: ignore[no-untyped-call]
     return moved

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["EdgeIndex", "CSRAdjacency"]
+__all__ = ["CSRAdjacency", "EdgeIndex"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,6 +83,7 @@ class Example:
         else:
             edges = EdgeIndex.of(structure)
             edge_x = None if edge_x is None else edge_x[edges.edge]
+        x = x if x is None or structure.owner is None else x[structure.owner]
         return cls(x, edges, edge_x, encoded, target, structure.unit_count, target_mask, structure.root or 0)
 
 

@@ -12,6 +12,7 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["EdgeTypes"]
 
+
 @dataclass(frozen=True)
 class EdgeTypes:
     """Numbers for edge labels: each relation along its edge and against it, and the link between units of one node.

@@ -16,7 +16,7 @@ from torch.nn.functional import embedding_bag
 
 from structpe.data.adjacency import CSRAdjacency
 
-__all__ = ["gather", "gather_target", "scatter", "propagate_rectified", "propagate"]
+__all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "scatter"]
 
 
 def propagate(
@@ -51,7 +51,9 @@ def scatter(messages: Float[Tensor, "E d"], adjacency: CSRAdjacency) -> Float[Te
     return result
 
 
-def propagate_rectified(x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
+def propagate_rectified(
+    x: Float[Tensor, "N d"], edges: Float[Tensor, "E d"], adjacency: CSRAdjacency
+) -> Float[Tensor, "N d"]:
     """x_i' = sum over the messages j -> i of max(0, x_j + e_ji); one vector per message is kept for the gradient."""
     result: Tensor = _PropagateRectified.apply(x, edges, adjacency)  # type: ignore[no-untyped-call]
     return result

@@ -19,9 +19,8 @@ from torch.nn import functional
 from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.nn.attention import Attention
-from structpe.nn.encoder import Encoder
-from structpe.nn.graph_attention import GraphAttention
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import Layer, StackConfig
+from structpe.nn.stack import Stack
 from structpe.pictures._plot import PictureError
 from structpe.positions.base import Dims, PositionModel, Sources, Sum
 from structpe.positions.build import Config, build
@@ -138,12 +137,20 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
     dims, was = position.dims, next((p.dtype for p in position.parameters()), torch.float32)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        encoder = Encoder(LayerConfig(dims, 2 * dims.width, 0.0, "dense"), position).double().eval()
+        config = StackConfig(
+            *(dims.width, dims.layers, dims.heads),
+            message_passing=None,
+            feedforward=2 * dims.width,
+            norm="layer",
+            norm_first=True,
+            kernel="dense",
+        )
+        encoder = Stack(config, position).double().eval()
         x = torch.randn(dims.width, dtype=torch.float64).expand(1, structure.unit_count, -1)
     positions = encode([structure], position.encodings).to(torch.device("cpu"), torch.float64)
     try:
         with listening(encoder) as heard:
-            encoder(x, torch.ones(1, structure.unit_count, dtype=torch.bool), positions)
+            encoder.padded(x, positions)
     finally:
         position.to(was)
     return gathered(heard, position)
@@ -169,27 +176,17 @@ def listening(model: nn.Module) -> Iterator[list[Patterns]]:
     """Note what each attention of the encoder side of a model does while it runs on one structure, layer by layer."""
     heard: list[Patterns] = []
 
-    def of_text(module: nn.Module, given: tuple[Any, ...]) -> None:
+    def note(module: nn.Module, given: tuple[Any, ...]) -> None:
         assert isinstance(module, Attention)
-        x, keys, _, terms = given
-        heard.append(_noted(_split(module.query(x), module.heads), keys, terms))
+        x, site, context = given[0], given[2], given[1]
+        (rows,), prepared = context.layout.padded(x), context.prepared[0]
+        terms = context.terms(site)[0] + Terms(feature_map=module.feature_map)
+        sources = context.position.sources(Sources(rows, rows, rows), prepared, site)
+        keys, _ = module.project(sources.key, sources.value)
+        heard.append(_noted(_split(module.query(sources.query), module.heads), keys, terms))
 
-    def of_graph(module: nn.Module, given: tuple[Any, ...]) -> None:
-        assert isinstance(module, GraphAttention)
-        x, asking, site = given
-        if (own := module.attention) is None:
-            return
-        rows, prepared = asking.buckets.rows(x)[0], asking.prepared[0]
-        terms = asking.terms(0, site) + Terms(feature_map=module.feature_map)
-        sources = asking.position.sources(Sources(rows, rows, rows), prepared, site) if module.apart else None
-        sources = sources or Sources(rows, rows, rows)
-        keys, _ = own.project(sources.key, sources.value)
-        heard.append(_noted(_split(own.query(sources.query), own.heads), keys, terms))
-
-    graphs = [each for each in model.modules() if isinstance(each, GraphAttention)]
-    texts = [] if graphs else [each for each in model.modules() if isinstance(each, Attention)]
-    hooks = [each.register_forward_pre_hook(of_graph) for each in graphs]
-    hooks += [each.register_forward_pre_hook(of_text) for each in texts]
+    layers = [each.attention for each in model.modules() if isinstance(each, Layer)]
+    hooks = [each.register_forward_pre_hook(note) for each in layers if isinstance(each, Attention)]
     try:
         yield heard
     finally:

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from structpe.data.batch import Batch
-from structpe.data.graphs import GraphExample, collate
+from structpe.data.batch import Batch, Example, collate
 from structpe.errors import StoreError, undamaged
 from structpe.nn.graph_model import GraphModel
 from structpe.nn.seq2seq import EncoderDecoder
@@ -91,8 +90,9 @@ def _graph_to_text(folder: Path, item: Item, content: Content) -> Trained:
     (example,) = preparer.examples([replace(item, texts=())], position.encodings)
     if position.own_attention:
         return Trained(example.structure, position, None, str(folder), WORDS[content])
-    batch = preparer.collate([example])
-    batch = replace(batch, positions=batch.positions.to(torch.device("cpu"), torch.float64))
+    batch = preparer.collate([example], "together")
+    precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
+    batch = replace(batch, positions=precise)
     with listening(model.encoder) as heard:
         _encode(model, batch, content)
     return Trained(example.structure, position, gathered(heard, position), str(folder), WORDS[content])
@@ -103,7 +103,7 @@ def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
 
     def mean(module: nn.Module, given: object, vectors: Tensor) -> Tensor:
         del module, given
-        return vectors.mean(dim=1, keepdim=True).expand_as(vectors)
+        return vectors.mean(dim=0, keepdim=True).expand_as(vectors)
 
     hook = model.embedding.register_forward_hook(mean) if content == "same" else None
     try:
@@ -140,7 +140,7 @@ def _prediction(folder: Path, item: Item, content: Content) -> Trained:
     kept = {name: value for name, value in structure.features.items() if name not in ("x", "edge_x")}
     bare = replace(structure, features=kept)
     with listening(model) as heard:
-        model(collate([GraphExample.of(bare, encoded, np.zeros(1))], model.layout))
+        model(collate([Example.of(bare, encoded, np.zeros(1))], model.grouping))
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), WORDS[content])
 
 
@@ -151,7 +151,7 @@ def _filled(model: GraphModel, folder: Path) -> GraphModel:
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
     with undamaged(file, REMEDY):
         weights = load_weights(file, REMEDY)
-        for part in ("nodes", "edges"):
+        for part in ("nodes", "stack.edges"):
             table, line = weights.pop(f"{part}.table.weight", None), weights.pop(f"{part}.linear.weight", None)
             constant = weights.pop(f"{part}.linear.bias", None)
             del line

@@ -34,6 +34,10 @@ class GraphToText(Task):
         self.model: EncoderDecoder = model
         self.preparer, self.dev, self.config = preparer, dev, config
 
+    def collate(self, examples: Sequence[Example]) -> Batch:
+        """A batch as the encoder needs it."""
+        return self.preparer.collate(examples, self.model.encoder.grouping)
+
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self._loss(batch, self.config.training.smoothing)
 
@@ -43,7 +47,7 @@ class GraphToText(Task):
         mine = range(share, len(self.dev), shares)
         total, count = 0.0, 0
         for numbers in by_size(self.dev, mine, self.config.training.batch_size):
-            batch = self.preparer.collate([self.dev[i] for i in numbers]).to(device)
+            batch = self.collate([self.dev[i] for i in numbers]).to(device)
             loss, units = self._loss(batch, 0.0)
             total, count = total + float(loss), count + int(units)
         found = gather((total, count, self._texts(device, mine)))

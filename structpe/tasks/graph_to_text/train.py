@@ -87,10 +87,10 @@ def _fit(
         from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
     except ModuleNotFoundError as missing:
         raise MissingExtra(str(missing.name), "train") from missing
-    sizes = np.array([[len(e.units), 0 if e.target is None else len(e.target)] for e in examples])
-    plan = Plan(sizes.sum(axis=1), training.batch_size, training.seed, training.devices, content)
+    sizes = np.array([example.cost for example in examples])
+    plan = Plan(sizes, training.batch_size, training.seed, training.devices, content)
     count = training.steps * training.accumulate
-    return fit(task, Batches(examples, plan, task.preparer.collate, count, workers=training.workers), training, folder)
+    return fit(task, Batches(examples, plan, task.collate, count, workers=training.workers), training, folder)
 
 
 def _try(model: EncoderDecoder, preparer: Preparer, examples: Sequence[Example]) -> None:
@@ -99,12 +99,12 @@ def _try(model: EncoderDecoder, preparer: Preparer, examples: Sequence[Example])
     Raises:
         PositionError: a text or graph is larger than a table of positions, say.
     """
-    graph = max(examples, key=lambda e: len(e.units))
-    text = max(examples, key=lambda e: 0 if e.target is None else len(e.target))
+    graph = max(examples, key=lambda e: e.graph.size)
+    text = max(examples, key=lambda e: 0 if e.graph.target is None else len(e.graph.target))
     model.eval()
     with torch.no_grad():
         for example in (graph, text):
-            model(preparer.collate([example]))
+            model(preparer.collate([example], model.encoder.grouping))
     model.train()
 
 
@@ -126,8 +126,8 @@ def _content(task: GraphToText, examples: Sequence[Example], positions: Mapping[
     }
     for what, each in (("training", examples), ("validation", task.dev)):
         found |= structures(f"{what} graphs", [example.structure for example in each])
-        found[f"ids of units of the {what} graphs"] = digest(example.units for example in each)
-        found[f"{what} texts"] = digest((example.texts, example.target) for example in each)
+        found[f"ids of units of the {what} graphs"] = digest(example.graph.x for example in each)
+        found[f"{what} texts"] = digest((example.texts, example.graph.target) for example in each)
     return found
 
 

@@ -15,7 +15,7 @@ __all__ = ["by_size", "write"]
 
 def by_size(examples: Sequence[Example], numbers: Sequence[int], batch_size: int) -> list[list[int]]:
     """Batches of examples of like size, the largest first: should memory not suffice, it is known at once."""
-    order = sorted(numbers, key=lambda i: -len(examples[i].units))
+    order = sorted(numbers, key=lambda i: -examples[i].graph.size)
     return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
 
 
@@ -38,8 +38,8 @@ def write(
         device: where the model is.
     """
     for numbers in batches:
-        batch = preparer.collate([examples[i] for i in numbers]).to(device)
+        batch = preparer.collate([examples[i] for i in numbers], model.encoder.grouping).to(device)
         with torch.no_grad():
             state = model.start(batch)
             found = search(model.step, state, preparer.first, preparer.last, config)
-        yield from zip(numbers, map(preparer.text, found), strict=True)
+        yield from zip([numbers[i] for i in batch.order.tolist()], map(preparer.text, found), strict=True)

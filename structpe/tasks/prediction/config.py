@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from structpe.errors import ConfigError
-from structpe.nn.graph_layers import GraphModelConfig
+from structpe.nn.graph_model import GraphModelConfig
 from structpe.plain.bounds import OPTION, bounded
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig

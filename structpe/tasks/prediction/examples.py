@@ -12,7 +12,7 @@ import numpy as np
 
 from structpe.benchmarks import Benchmark
 from structpe.data import store
-from structpe.data.graphs import GraphExample
+from structpe.data.batch import Example
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import sweep, whole_file
@@ -86,6 +86,6 @@ def _seconds(clock: Path) -> float:
         return float(json.loads(clock.read_text(encoding="utf-8")))
 
 
-def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[GraphExample]:
+def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[Example]:
     """The graphs of these numbers, ready for batches."""
-    return [GraphExample.of(benchmark.graphs[i], encodings.of(i), np.asarray(benchmark.targets[i])) for i in numbers]
+    return [Example.of(benchmark.graphs[i], encodings.of(i), np.asarray(benchmark.targets[i])) for i in numbers]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from structpe.benchmarks import Benchmark, Split
-from structpe.data.graphs import GraphBatch, GraphExample, Layout, collate
+from structpe.data.batch import Batch, Example, Grouping, collate
 from structpe.data.partition import partition
 from structpe.data.sampling import Sample, Sampler
 from structpe.encodings.base import Encoded, Encoding
@@ -44,9 +44,9 @@ class Data:
 
     train: Sequence[Any]
     sizes: Ids
-    collate: Callable[[Sequence[Any]], GraphBatch]
-    valid: list[GraphExample]
-    test: list[GraphExample]
+    collate: Callable[[Sequence[Any]], Batch]
+    valid: list[Example]
+    test: list[Example]
     encoding_seconds: float
 
 
@@ -69,13 +69,13 @@ def node_data(config: PredictionConfig, benchmark: Benchmark, split: Split, mode
     kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
     encodings = model.position.encodings
     computed = encode(benchmark.graphs, [e for e in encodings if e.arity == 1 or not by_parts], folder)
-    whole = GraphExample.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
+    whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
     valid, test = (_whole(whole, part) for part in (split.valid, split.test))
     if kind == "full":
         seen = _whole(whole, split.train)
-        return Data(seen, np.array([whole.size]), Collate(model.layout), valid, test, computed.seconds)
+        return Data(seen, np.array([whole.size]), Collate(model.grouping), valid, test, computed.seconds)
     seeds = _known(benchmark, split.train)
-    cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.layout)
+    cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.grouping)
     if kind == "neighbours":
         most = MOST if quadratic(model) else whole.size
         draw = Neighbourhoods(cutter, config.sampling.fanouts, config.training.seed, most)
@@ -95,14 +95,14 @@ class Cutter:
         structure: the graph.
         whole: the same made ready.
         pairs: encodings of pairs.
-        layout: of batches.
+        grouping: of batches.
     """
 
-    def __init__(self, structure: Structure, whole: GraphExample, pairs: Sequence[Encoding], layout: Layout) -> None:
-        self.structure, self.whole, self.pairs, self.layout = structure, whole, pairs, layout
-        self.sampler = Sampler(whole.directions, whole.size)
+    def __init__(self, structure: Structure, whole: Example, pairs: Sequence[Encoding], grouping: Grouping) -> None:
+        self.structure, self.whole, self.pairs, self.grouping = structure, whole, pairs, grouping
+        self.sampler = Sampler(whole.edges, whole.size)
 
-    def example(self, sample: Sample, counted: Ids, drawn: bool = False) -> GraphExample:
+    def example(self, sample: Sample, counted: Ids, drawn: bool = False) -> Example:
         """A sample made ready.
 
         Args:
@@ -116,7 +116,7 @@ class Cutter:
         if self.pairs:
             cut = subgraph(self.structure, nodes, edges)
             encoded |= {encoding: encoding.many([cut])[0] for encoding in self.pairs}
-        return GraphExample(
+        return Example(
             None if whole.x is None else whole.x[nodes],
             directions,
             None if whole.edge_x is None else whole.edge_x[sample.messages],
@@ -126,7 +126,7 @@ class Cutter:
             np.isin(nodes, counted),
         )
 
-    def pieces(self, parts: Sequence[Ids], together: int, counted: Ids) -> list[GraphExample]:
+    def pieces(self, parts: Sequence[Ids], together: int, counted: Ids) -> list[Example]:
         """The whole graph in pieces of some parts each, those with near numbers together, as far as a node counts."""
         groups = [np.concatenate(parts[i : i + together]) for i in range(0, len(parts), together)]
         groups = [nodes for nodes in groups if np.isin(nodes, counted).any()]
@@ -149,7 +149,7 @@ class Neighbourhoods:
     def __init__(self, cutter: Cutter, fanouts: Sequence[int], seed: int, most: int) -> None:
         self.cutter, self.fanouts, self.seed, self.most = cutter, fanouts, seed, most
 
-    def __call__(self, numbers: Sequence[int]) -> GraphBatch:
+    def __call__(self, numbers: Sequence[int]) -> Batch:
         seeds = np.asarray(numbers, dtype=np.int64)
         drawn = hashlib.sha256(seeds.tobytes()).digest()
         generator = np.random.default_rng([self.seed, int.from_bytes(drawn, "little")])
@@ -159,7 +159,7 @@ class Neighbourhoods:
                 f"{len(seeds)} nodes and those drawn around them are {len(sample.nodes)}, and the model looks at all "
                 f"pairs of them, {self.most} nodes at most; lower training.batch_size or sampling.fanouts"
             )
-        return collate([self.cutter.example(sample, seeds, drawn=True)], self.cutter.layout)
+        return collate([self.cutter.example(sample, seeds, drawn=True)], self.cutter.grouping)
 
 
 class Parts:
@@ -174,9 +174,9 @@ class Parts:
     def __init__(self, cutter: Cutter, parts: Sequence[Ids], seeds: Ids) -> None:
         self.cutter, self.parts, self.seeds = cutter, parts, seeds
 
-    def __call__(self, numbers: Sequence[int]) -> GraphBatch:
+    def __call__(self, numbers: Sequence[int]) -> Batch:
         nodes = np.concatenate([self.parts[i] for i in numbers])
-        return collate([self.cutter.example(self.cutter.sampler.among(nodes), self.seeds)], self.cutter.layout)
+        return collate([self.cutter.example(self.cutter.sampler.among(nodes), self.seeds)], self.cutter.grouping)
 
 
 def quadratic(model: GraphModel) -> bool:
@@ -224,6 +224,6 @@ def _known(benchmark: Benchmark, numbers: Ids) -> Ids:
     return seeds
 
 
-def _whole(example: GraphExample, numbers: Ids) -> list[GraphExample]:
+def _whole(example: Example, numbers: Ids) -> list[Example]:
     """The whole graph with the nodes that count; nothing where none does."""
-    return [replace(example, counted=np.isin(np.arange(example.size), numbers))] if len(numbers) else []
+    return [replace(example, target_mask=np.isin(np.arange(example.size), numbers))] if len(numbers) else []

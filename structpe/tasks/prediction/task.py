@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.benchmarks import Objective
-from structpe.data.graphs import GraphBatch, GraphExample, Layout, collate
+from structpe.data.batch import Batch, Example, Grouping, collate
 from structpe.errors import StructPEError
 from structpe.nn.graph_model import GraphModel
 from structpe.tasks.training.task import Gather, Task
@@ -28,18 +28,18 @@ class Collate:
     """Makes batches; of the same single graph once, as it may be large and come in every step.
 
     Args:
-        layout: what the model needs.
+        grouping: what the model needs.
     """
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self._last: tuple[GraphExample, GraphBatch] | None = None
+    def __init__(self, grouping: Grouping) -> None:
+        self.grouping = grouping
+        self._last: tuple[Example, Batch] | None = None
 
-    def __call__(self, examples: Sequence[GraphExample]) -> GraphBatch:
+    def __call__(self, examples: Sequence[Example]) -> Batch:
         if len(examples) > 1:
-            return collate(examples, self.layout)
+            return collate(examples, self.grouping)
         if self._last is None or self._last[0] is not examples[0]:
-            self._last = examples[0], collate(examples, self.layout)
+            self._last = examples[0], collate(examples, self.grouping)
         return self._last[1]
 
 
@@ -66,20 +66,20 @@ class Prediction(Task):
 
     uses_all = False  # such as what the last layer makes of edges, or of directions where no graph has any
 
-    def __init__(self, model: GraphModel, objective: Objective, dev: Sequence[GraphExample], collate: Collate) -> None:
+    def __init__(self, model: GraphModel, objective: Objective, dev: Sequence[Example], collate: Collate) -> None:
         self.model: GraphModel = model
         self.objective, self.dev, self.collate = objective, dev, collate
         if objective.measure.less_is_better:
             self.less_is_better = self.less_is_better | {objective.metric}
 
-    def loss(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return loss(self.model(batch), batch.target, self.objective)
 
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
         return self.scores(self.dev, device, share, shares, gather)
 
     def scores(
-        self, examples: Sequence[GraphExample], device: torch.device, share: int, shares: int, gather: Gather
+        self, examples: Sequence[Example], device: torch.device, share: int, shares: int, gather: Gather
     ) -> dict[str, float]:
         """Loss and official metric of a split; see :meth:`Task.validate`."""
         if not len(examples):
@@ -97,7 +97,7 @@ class Prediction(Task):
             raise StructPEError("no target of a split is known, so that there is nothing to score; use another split")
         return {"loss": total / count, self.objective.metric: self.objective.measure.of(predictions, targets)}
 
-    def _score(self, examples: Sequence[GraphExample], mine: Sequence[int], device: torch.device) -> Scored:
+    def _score(self, examples: Sequence[Example], mine: Sequence[int], device: torch.device) -> Scored:
         scored = Scored([], [], [], 0.0, 0)
         for numbers in by_room([examples[i].size for i in mine]):
             batch = self.collate([examples[mine[k]] for k in numbers]).to(device)
@@ -148,14 +148,14 @@ def by_room(sizes: Sequence[int]) -> list[list[int]]:
     return batches
 
 
-def _in_order(batch: GraphBatch, numbers: Sequence[int]) -> list[int]:
+def _in_order(batch: Batch, numbers: Sequence[int]) -> list[int]:
     return [numbers[i] for i in batch.order.tolist()]
 
 
-def _each(values: Tensor, batch: GraphBatch) -> list[NDArray[Any]]:
+def _each(values: Tensor, batch: Batch) -> list[NDArray[Any]]:
     """Per graph, an array with a row for each of its targets."""
     array = values.detach().float().cpu().numpy() if values.is_floating_point() else values.cpu().numpy()
-    if batch.counted is None:
+    if batch.target_mask is None:
         return [array[i : i + 1] for i in range(len(array))]
-    counts = torch.bincount(batch.graph[batch.counted], minlength=len(batch.sizes))
+    counts = torch.bincount(batch.graph[batch.target_mask], minlength=len(batch.sizes))
     return np.split(array, counts.cumsum(0)[:-1].tolist())

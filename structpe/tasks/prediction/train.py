@@ -189,7 +189,7 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
     torch.manual_seed(config.training.seed)
     model = _model(config, benchmark, position)
     data = _data(config, benchmark, split, model, cache)
-    task = Prediction(model, benchmark.objective, data.valid, Collate(model.layout))
+    task = Prediction(model, benchmark.objective, data.valid, Collate(model.grouping))
     if fresh:
         _begin(folder, config, position)
     _tell(benchmark, data, model)
@@ -252,7 +252,7 @@ def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: G
     encodings = encode(benchmark.graphs, model.position.encodings, cache)
     train, valid, test = (examples(benchmark, numbers.tolist(), encodings) for numbers in split)
     sizes = np.array([example.size for example in train])
-    return Data(train, sizes, Collate(model.layout), valid, test, encodings.seconds)
+    return Data(train, sizes, Collate(model.grouping), valid, test, encodings.seconds)
 
 
 def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from structpe.errors import StoreError, undamaged
 from structpe.files import whole_file
-from structpe.tasks.training.progress import say
 
 __all__ = ["WEIGHTS", "load_weights", "save_weights"]
 
@@ -24,6 +23,8 @@ WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
 KEY = "sha256"
 """Under which the metadata hold the digest."""
+VERSION = "2"
+"""Raised when weights of before no longer fit the models, as their layers have other names."""
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
 
 
@@ -32,7 +33,7 @@ def save_weights(model: nn.Module, path: Path) -> None:
     from safetensors.torch import save_file
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: digest(tensors)}))
+    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: digest(tensors), "version": VERSION}))
 
 
 def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
@@ -43,7 +44,7 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
         remedy: what to do where it is damaged.
 
     Raises:
-        StoreError: the file is missing or damaged.
+        StoreError: the file is missing, damaged, or of another version.
     """
     from safetensors import safe_open
 
@@ -51,9 +52,12 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
         raise StoreError(f"there is no such file; {remedy}").at(str(path))
     with undamaged(path, remedy), safe_open(path, "pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if metadata is None:
-        say(f"{path}: it has no checksum, as it was written by an older structpe; whether it is whole is not known")
-    elif metadata.get(KEY) != digest(tensors):
+    if metadata is None or metadata.get("version") != VERSION:
+        raise StoreError(
+            f"the weights have version {(metadata or {}).get('version', '1')}, this structpe reads version {VERSION}, as "
+            f"the layers of its models have other names; use the structpe that wrote them, or train afresh"
+        ).at(str(path))
+    if metadata.get(KEY) != digest(tensors):
         raise StoreError(f"{DAMAGED}; {remedy}").at(str(path))
     return tensors
 
