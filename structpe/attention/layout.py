@@ -61,7 +61,7 @@ class Layout:
     @classmethod
     def masked(cls, present: Bool[Tensor, "b n"]) -> Layout:
         """The layout of one bucket, from which places hold a unit."""
-        return cls._with((tuple(present.shape),), (None if bool(present.all()) else present,))
+        return cls._with(((present.shape[0], present.shape[1]),), (None if bool(present.all()) else present,))
 
     @classmethod
     def _with(cls, shapes: tuple[tuple[int, int], ...], present: tuple[Tensor | None, ...]) -> Layout:

@@ -1,4 +1,4 @@
-"""A batch: units of several structures one after the other, their adjacency, their positions, and what is asked of them.
+"""A batch: units of several structures one after the other, their adjacency, their positions, and targets.
 
 Text and prediction share it. Padding is no kind of batch but a layout, which attention asks for (design, section 8).
 """
@@ -102,7 +102,7 @@ class Batch:
         layout: how attention pads the units.
         position_layout: how position models read them; the same, or all structures padded together.
         positions: per bucket of ``position_layout``.
-        target: of each structure, or of each unit of ``target_mask``; texts (g, m), padded. None where nothing is asked.
+        target: of each structure, or of each unit of ``target_mask``; texts (g, m), padded. None without targets.
         target_mask: (c,) units whose target is used; None where structures have one.
         order: (g,) place of each structure in the list that the batch was made from.
     """

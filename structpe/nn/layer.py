@@ -171,7 +171,8 @@ class Layer(nn.Module):
         return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
 
     def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
-        assert self.cross is not None and context.source is not None
+        assert self.cross is not None
+        assert context.source is not None
         each, terms = context.source
         (rows,) = context.layout.padded(y)
         return context.layout.flat([self.cross.read(rows, *each[site.layer], terms)])
