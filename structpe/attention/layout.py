@@ -108,14 +108,14 @@ class Layout:
         found: list[int] = self.cache["counts"]
         return found
 
-    def padded(self, x: Shaped[Tensor, "N ..."]) -> list[Shaped[Tensor, "b n ..."]]:
+    def padded(self, x: Shaped[Tensor, "N ..."]) -> list[Shaped[Tensor, "_ _ ..."]]:
         """The rows of each bucket. What padding holds has no meaning, and no gradient."""
         if self.places is not None and self.where is not None:
             x = _moved(x, self.places, self.where)
         parts = torch.split(x, [b * n for b, n in self.shapes])
         return [part.view(*shape, *x.shape[1:]) for part, shape in zip(parts, self.shapes, strict=True)]
 
-    def flat(self, rows: Sequence[Shaped[Tensor, "b n ..."]]) -> Shaped[Tensor, "N ..."]:
+    def flat(self, rows: Sequence[Shaped[Tensor, "_ _ ..."]]) -> Shaped[Tensor, "N ..."]:
         """The rows of all units; the inverse of :meth:`padded`."""
         parts = [part.flatten(0, 1) for part in rows]
         x = parts[0] if len(parts) == 1 else torch.cat(parts)

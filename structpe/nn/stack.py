@@ -73,7 +73,7 @@ class Stack(nn.Module):
             present: which places hold a unit; None where all do. What is given for the others has no meaning.
         """
         layout = Layout.full(*x.shape[:2]) if present is None else Layout.masked(present)
-        hidden = self.run(layout.flat([x]), Context(self.position, layout, [positions]))[0]
+        hidden = self.run(layout.flat([x]), Context(self.position, layout, [positions.of(present)]))[0]
         return layout.padded(hidden)[0]
 
     def run(self, x: Tensor, context: Context, edges: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:

@@ -69,6 +69,10 @@ class Positions(Mapping[Encoding, Any]):
             None if self.present is None else self.present[:, :stop],
         )
 
+    def of(self, present: Tensor | None) -> Positions:
+        """The same, with units in these places of the keys."""
+        return Positions(self._encodings, self._rows, present)
+
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
 

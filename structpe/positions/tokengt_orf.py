@@ -53,7 +53,9 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     def prepare(self, positions: Positions) -> Tensor:
         """(b, n, d) what is added."""
         ends: Tensor = positions[self.encodings[0]]
-        last = ends.flatten(1).amax(1)  # padding has 0
+        if positions.present is not None:
+            ends = ends * positions.present[..., None]
+        last = ends.flatten(1).amax(1)
         which = torch.arange(len(ends), device=ends.device)[:, None].expand(ends.shape[:2])
         return self.added(self.draw([most + 1 for most in last.tolist()], ends.device), ends, which)
 

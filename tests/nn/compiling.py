@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-
 from structpe.data.graphs import GraphBatch, GraphExample, collate
 from structpe.nn.graph_layers import GraphModelConfig
+from torch import Tensor
+
 from structpe.nn.graph_model import GraphModel
 from structpe.positions import build
 from structpe.structure import Structure

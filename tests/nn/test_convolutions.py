@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
 
-from structpe.data.adjacency import EdgeIndex, CSRAdjacency
+from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.errors import ConfigError
 from structpe.nn.convolutions import CONVOLUTIONS, Convolution
 from structpe.nn.convolutions.gatedgcn import GatedGCN

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from structpe.data.graphs import GraphBatch, GraphExample, collate
+from structpe.nn.graph_attention import Asking
+from structpe.nn.graph_layers import GraphModelConfig, HybridLayer, MessageLayer
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv, GPSConv
 
 from structpe.data import graphs
 from structpe.data.features import Categories, Numbers
-from structpe.data.graphs import GraphBatch, GraphExample, collate
 from structpe.errors import ConfigError
-from structpe.nn.graph_attention import Asking
-from structpe.nn.graph_layers import GraphModelConfig, HybridLayer, MessageLayer
 from structpe.nn.graph_model import GraphModel
 from structpe.positions import build
 from structpe.positions.base import Site

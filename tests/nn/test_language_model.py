@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from structpe.nn.layers import LayerConfig
 from torch import Tensor
 
 from structpe.data.encode import encode
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
 from structpe.structure import path
 from structpe.terms import Terms

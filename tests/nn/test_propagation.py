@@ -10,8 +10,8 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from structpe.data.adjacency import EdgeIndex, CSRAdjacency
-from structpe.nn.propagation import gather, gather_target, scatter, propagate_rectified, propagate
+from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.nn.propagation import gather, gather_target, propagate, propagate_rectified, scatter
 from structpe.structure import Structure
 from tests.strategies import structures
 

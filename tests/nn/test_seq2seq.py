@@ -7,9 +7,9 @@ import math
 
 import pytest
 import torch
+from structpe.data.edges import EdgeTypes
 
 from structpe.data.batch import Batch
-from structpe.data.edges import EdgeTypes
 from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset

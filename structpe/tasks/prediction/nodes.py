@@ -121,7 +121,7 @@ class Cutter:
             directions,
             None if whole.edge_x is None else whole.edge_x[sample.messages],
             encoded,
-            whole.target[nodes],
+            None if whole.target is None else whole.target[nodes],
             len(nodes),
             np.isin(nodes, counted),
         )

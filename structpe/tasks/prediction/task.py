@@ -73,7 +73,7 @@ class Prediction(Task):
             self.less_is_better = self.less_is_better | {objective.metric}
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return loss(self.model(batch), batch.target, self.objective)
+        return loss(self.model(batch), _targets(batch), self.objective)
 
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
         return self.scores(self.dev, device, share, shares, gather)
@@ -102,11 +102,11 @@ class Prediction(Task):
         for numbers in by_room([examples[i].size for i in mine]):
             batch = self.collate([examples[mine[k]] for k in numbers]).to(device)
             predicted = self.model(batch)
-            total, count = loss(predicted, batch.target, self.objective)
+            total, count = loss(predicted, _targets(batch), self.objective)
             scored = Scored(
                 [*scored.numbers, *_in_order(batch, [mine[k] for k in numbers])],
                 [*scored.predictions, *_each(answers(predicted, self.objective), batch)],
-                [*scored.targets, *_each(batch.target, batch)],
+                [*scored.targets, *_each(_targets(batch), batch)],
                 scored.loss + float(total),
                 scored.count + int(count),
             )
@@ -146,6 +146,11 @@ def by_room(sizes: Sequence[int]) -> list[list[int]]:
             batches.append([])
         batches[-1].append(i)
     return batches
+
+
+def _targets(batch: Batch) -> Tensor:
+    assert batch.target is not None
+    return batch.target
 
 
 def _in_order(batch: Batch, numbers: Sequence[int]) -> list[int]:

@@ -54,8 +54,8 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     if metadata is None or metadata.get("version") != VERSION:
         raise StoreError(
-            f"the weights have version {(metadata or {}).get('version', '1')}, this structpe reads version {VERSION}, as "
-            f"the layers of its models have other names; use the structpe that wrote them, or train afresh"
+            f"the weights have version {(metadata or {}).get('version', '1')}, this structpe reads version {VERSION}, "
+            f"as the layers of its models have other names; use the structpe that wrote them, or train afresh"
         ).at(str(path))
     if metadata.get(KEY) != digest(tensors):
         raise StoreError(f"{DAMAGED}; {remedy}").at(str(path))

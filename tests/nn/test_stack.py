@@ -1,10 +1,11 @@
-"""Every position model inside a whole encoder: what is padded, packed, stored or numbered otherwise changes nothing."""
+"""Every position model inside a whole stack: how a batch is laid out, stored or numbered changes nothing."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +13,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.edges import EdgeTypes
-from structpe.data.encode import encode, join
-from structpe.data.packing import graphs_of, pack
+from structpe.data import batch as batches
+from structpe.data.batch import Batch
+from structpe.data.edge_types import EdgeTypes
+from structpe.data.encode import encode
+from structpe.data.features import Categories
 from structpe.data.store import write
-from structpe.errors import UnsupportedTerm
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, PositionModel, Positions
 from structpe.structure import Structure
 from structpe.terms import Listed, Lookup, Pairs
@@ -49,34 +51,78 @@ COUNTS = [
 """Those that count units as they stand in the row of the batch, because no encoding of theirs says where a unit is."""
 
 
-def encoder(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Encoder:
+def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Stack:
     torch.manual_seed(5)
-    config = LayerConfig(DIMS, 16, dropout=0.0, kernel=kernel, convolution=convolution, edge_types=EDGES.size)
-    return Encoder(config, model).double().eval()
+    config = StackConfig(
+        *(DIMS.width, DIMS.layers, DIMS.heads),
+        message_passing=convolution,
+        feedforward=16,
+        norm="layer",
+        norm_first=True,
+        kernel=kernel,
+    )
+    return Stack(config, model, Categories((EDGES.size,))).double().eval()
 
 
-def run(whole: Encoder, structures: list[Structure], x: Tensor, positions: Positions | None = None) -> Tensor:
-    """Hidden vectors (b, n, d) of structures whose units are ``x``."""
-    there = torch.arange(x.shape[1])[None] < torch.tensor([s.unit_count for s in structures])[:, None]
-    positions = encoded(whole.position, structures) if positions is None else positions
-    out: Tensor = whole(x, there, positions, EDGES.join(structures, x.shape[1]))
-    return out
+def run(whole: Stack, structures: list[Structure], x: Tensor) -> Tensor:
+    """Hidden vectors (b, n, d) of structures whose units are ``x``, from a flat batch; zeros where there are none."""
+    batch = batch_of(whole, structures)
+    rows = torch.cat([x[i, : structures[i].unit_count] for i in batch.order.tolist()])
+    (padded,) = batch.one_bucket.padded(whole(rows, batch))
+    padded = padded * batch.one_bucket.real(0, x.device)[..., None]
+    return torch.nn.functional.pad(padded[batch.order.argsort()], (0, 0, 0, x.shape[1] - padded.shape[1]))
+
+
+def batch_of(whole: Stack, structures: list[Structure]) -> Batch:
+    """The batch, with positions in the precision of the model."""
+    batch = Batch.of(structures, whole.position.encodings, EDGES, whole.grouping)
+    device, dtype = torch.device("cpu"), next(whole.parameters()).dtype
+    dtype = torch.float64 if dtype == torch.float64 else torch.float32
+    return replace(batch, positions=tuple(each.to(device, dtype) for each in batch.positions))
+
+
+def there(structures: list[Structure], n: int) -> Tensor:
+    """(b, n) which places hold a unit."""
+    return torch.arange(n)[None] < torch.tensor([s.unit_count for s in structures])[:, None]
 
 
 def real(out: Tensor) -> list[Tensor]:
     return [row[: s.unit_count] for row, s in zip(out, TREES, strict=True)]
 
 
+ENDS: dict[str, Callable[[Sequence[int]], list[int]]] = {
+    "each alone": lambda sizes: list(range(1, len(sizes) + 1)),
+    "two buckets": lambda sizes: [1, len(sizes)],
+    "one bucket": lambda sizes: [len(sizes)],
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law of the one batch: how structures are laid out for attention changes nothing."""
+    whole, x = stack(made(name)), noise(3, 10, 8)
+    alone = [run(whole, [s], row[None, : s.unit_count])[0] for s, row in zip(TREES, x, strict=True)]
+    for ends in ENDS.values():
+        monkeypatch.setattr(batches, "cut", ends)
+        for mine, other in zip(real(run(whole, TREES, x)), alone, strict=True):
+            torch.testing.assert_close(mine, other, rtol=0, atol=10 * tolerance(encoded(whole.position, TREES)))
+    plain = stack(made(name), convolution=None)
+    padded = plain.padded(x, encoded(plain.position, TREES), there(TREES, 10))
+    for mine, other in zip(real(padded), real(run(plain, TREES, x)), strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=10 * tolerance(encoded(plain.position, TREES)))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_garbage_in_the_padding_is_seen_by_nobody(name: str) -> None:
     """Other units, other positions: the largest numbers of the batch, and rows of the wrong structure."""
-    whole, x = encoder(made(name)), noise(3, 10, 8)
+    whole, x = stack(made(name), convolution=None), noise(3, 10, 8)
     positions = encoded(whole.position, TREES)
-    clean = run(whole, TREES, x, positions)
+    clean = whole.padded(x, positions, there(TREES, 10))
     dirty = x.clone()
     for row, s in enumerate(TREES):
         dirty[row, s.unit_count :] = 1e3
-    moved = run(whole, TREES, dirty, Positions({e: _littered(p) for e, p in positions.items()}))
+    littered = Positions({e: _littered(p) for e, p in positions.items()})
+    moved = whole.padded(dirty, littered, there(TREES, 10))
     for a, b in zip(real(moved), real(clean), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
@@ -107,12 +153,12 @@ def _littered(p: Tensor | Lookup | Listed) -> Tensor | Lookup | Listed:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
-    whole, rng = encoder(made(name)), np.random.default_rng(0)
+    whole, rng = stack(made(name)), np.random.default_rng(0)
     for structure in TREES:
         new, units = relabelled(structure, rng.permutation(structure.size))
         x, positions = noise(1, structure.unit_count, 8), encoded(whole.position, [new])
         same = torch.allclose(
-            run(whole, [new], x[:, units], positions),
+            run(whole, [new], x[:, units]),
             run(whole, [structure], x)[:, units],
             rtol=0,
             atol=10 * tolerance(positions),
@@ -120,27 +166,9 @@ def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
         assert same or name in COUNTS
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_many_graphs_in_one_row_are_as_one_by_one(name: str) -> None:
-    whole, sizes = encoder(made(name), convolution=None), [s.unit_count for s in TREES]
-    x = [noise(1, size, 8, seed=i) for i, size in enumerate(sizes)]
-    positions = join({e: [pack(e.many(TREES))] for e in whole.position.encodings})
-    numbers = graphs_of([sizes])
-    if "projection" in used(made(name)):  # mixtures of all keys of a row know no graphs
-        with pytest.raises(UnsupportedTerm, match="keys that are mixtures of others cannot be masked for each query"):
-            whole(torch.cat(x, dim=1), numbers >= 0, positions, None, numbers)
-        return
-    together = whole(torch.cat(x, dim=1), numbers >= 0, positions, None, numbers).split(sizes, dim=1)
-    same = [
-        torch.allclose(mine, run(whole, [s], alone), rtol=0, atol=10 * tolerance(positions))
-        for mine, s, alone in zip(together, TREES, x, strict=True)
-    ]
-    assert all(same)
-
-
 @pytest.mark.parametrize("name", [n for n in NAMES if made(n).encodings])
 def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
-    whole, x = encoder(made(name)), noise(3, 10, 8)
+    whole, x = stack(made(name), convolution=None).float(), noise(3, 10, 8)
     store = write(tmp_path / "store", TREES, whole.position.encodings)
     fresh = encode(TREES, whole.position.encodings)
     for encoding, stored in store.positions(range(3)).items():
@@ -148,7 +176,8 @@ def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
         for a, b in zip(_tensors(stored), _tensors(other), strict=True):
             assert a.dtype == b.dtype
             assert torch.equal(a, b)
-    assert torch.equal(run(whole, TREES, x, store.positions(range(3))), run(whole, TREES, x, fresh))
+    each = (whole.padded(x.float(), positions, there(TREES, 10)) for positions in (store.positions(range(3)), fresh))
+    assert torch.equal(*each)
 
 
 def _tensors(p: Tensor | Lookup | Listed) -> tuple[Tensor, ...]:
@@ -159,7 +188,7 @@ def _tensors(p: Tensor | Lookup | Listed) -> tuple[Tensor, ...]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_evaluation_draws_nothing_at_random(name: str) -> None:
-    whole, x = encoder(made(name)), noise(3, 10, 8)
+    whole, x = stack(made(name)), noise(3, 10, 8)
     before = torch.get_rng_state()
     first = run(whole, TREES, x)
     assert torch.equal(first, run(whole, TREES, x))
@@ -168,11 +197,11 @@ def test_evaluation_draws_nothing_at_random(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kernels_agree_through_all_layers(name: str) -> None:
-    expected = run(encoder(made(name), "dense"), TREES, noise(3, 10, 8))
+    expected = run(stack(made(name), "dense"), TREES, noise(3, 10, 8))
     fields = used(made(name)) | {"mask"}
     assert len(able(fields)) > 1 or "product" in fields  # which, without pairs, no kernel but the reference computes
     for kernel in able(fields):
-        got = run(encoder(made(name), kernel), TREES, noise(3, 10, 8))
+        got = run(stack(made(name), kernel), TREES, noise(3, 10, 8))
         for a, b in zip(real(got), real(expected), strict=True):
             torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
@@ -189,9 +218,9 @@ def test_steps_with_a_cache_are_rows_of_the_whole_in_every_kernel(name: str) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_whole_encoder_in_half_precision(name: str) -> None:
-    exact = run(encoder(made(name)), TREES, noise(3, 10, 8))
-    whole = encoder(made(name)).bfloat16()
-    half = run(whole, TREES, noise(3, 10, 8).bfloat16(), encode(TREES, whole.position.encodings))
+    exact = run(stack(made(name)), TREES, noise(3, 10, 8))
+    whole = stack(made(name)).bfloat16()
+    half = run(whole, TREES, noise(3, 10, 8).bfloat16())
     assert half.dtype == torch.bfloat16
     for a, b in zip(real(half), real(exact), strict=True):
         assert (a.double() - b).abs().mean() < 0.05 * b.abs().mean()
@@ -199,9 +228,9 @@ def test_a_whole_encoder_in_half_precision(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_under_autocast_it_runs_and_learns(name: str) -> None:
-    whole = encoder(made(name)).float()
+    whole = stack(made(name)).float()
     with torch.autocast("cpu", torch.bfloat16):
-        out = run(whole, TREES, noise(3, 10, 8).float(), encode(TREES, whole.position.encodings))
+        out = run(whole, TREES, noise(3, 10, 8).float())
     assert out.isfinite().all()
     out.float().square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in whole.position.parameters())
