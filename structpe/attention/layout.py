@@ -30,7 +30,7 @@ class Layout:
     """
 
     shapes: tuple[tuple[int, int], ...]
-    present: tuple[Bool[Tensor, "b n"] | None, ...]
+    present: tuple[Bool[Tensor, "_ _"] | None, ...]
     places: Int[Tensor, "P"] | None = None
     where: Int[Tensor, "N"] | None = None
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -45,13 +45,9 @@ class Layout:
         """
         each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
         shapes = tuple((len(bucket), max(bucket)) for bucket in each)
-        return cls._with(
-            shapes,
-            tuple(
-                None if min(bucket) == n else torch.arange(n)[None] < torch.tensor(bucket)[:, None]
-                for bucket, (_, n) in zip(each, shapes, strict=True)
-            ),
-        )
+        both = zip(each, shapes, strict=True)
+        present = [torch.arange(n)[None] < torch.tensor(bucket)[:, None] for bucket, (_, n) in both]
+        return cls._with(shapes, tuple(None if bool(there.all()) else there for there in present))
 
     @classmethod
     def full(cls, b: int, n: int) -> Layout:

@@ -60,7 +60,7 @@ class GraphModel(nn.Module):
         super().__init__()
         self.config = config
         self.nodes = FeatureEmbedding(nodes, config.width)
-        self.stack = Stack(config, position, edges)
+        self.stack = Stack(config, position, edges, directed=True)
         hidden = [
             nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)
         ]

@@ -25,6 +25,7 @@ class Stack(nn.Module):
         config: sizes and options.
         position: built for ``config.dims``; a model, or a sum of them.
         edges: features of edges, for convolutions that read them.
+        directed: whether those features say nothing of an edge's direction, so that a vector for it is learned.
         reads: whether the layers read what an encoder gave, as those of a decoder do.
 
     Raises:
@@ -32,7 +33,12 @@ class Stack(nn.Module):
     """
 
     def __init__(
-        self, config: StackConfig, position: PositionModel, edges: Features = None, reads: bool = False
+        self,
+        config: StackConfig,
+        position: PositionModel,
+        edges: Features = None,
+        directed: bool = False,
+        reads: bool = False,
     ) -> None:
         super().__init__()
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
@@ -42,7 +48,7 @@ class Stack(nn.Module):
             )
         self.config, self.position = config, position
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
-        self.reverse = None if self.edges is None else nn.Parameter(torch.zeros(config.width))
+        self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None
         self.dropout = nn.Dropout(config.input_dropout)
         self.layers = nn.ModuleList(Layer(config, position, reads) for _ in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
@@ -92,10 +98,14 @@ class Stack(nn.Module):
         return out, given
 
     def _edges(self, batch: Batch) -> Tensor | None:
-        if self.edges is None or self.reverse is None:
+        if self.edges is None:
             return None
         edges: Tensor = self.edges(batch.edge_x, len(batch.adjacency.source))
-        return edges if batch.reverse is None else edges + batch.reverse[:, None].to(edges.dtype) * self.reverse
+        return (
+            edges
+            if batch.reverse is None or self.reverse is None
+            else edges + batch.reverse[:, None].to(edges.dtype) * self.reverse
+        )
 
 
 class VirtualNodes(nn.Module):

@@ -30,19 +30,20 @@ def items() -> list[Item]:
 def test_a_batch_holds_each_example_padded(items: list[Item], graph: str) -> None:
     preparer = Preparer.fit(items, PrepareConfig(graph=graph, vocabulary=600))  # type: ignore[arg-type]
     examples = preparer.examples(items[:5], ENCODINGS)
-    batch = preparer.collate(examples)
+    batch = preparer.collate(examples, "together")
     assert batch.target is not None
-    assert batch.edges is not None
-    for row, example in enumerate(examples):
-        size = len(example.units)
-        assert batch.units[row, :size].tolist() == example.units.tolist()
-        assert batch.present[row].tolist() == [True] * size + [False] * (batch.units.shape[1] - size)
-        assert batch.positions[Order()][row, :size].tolist() == example.encoded[Order()].values.tolist()
-        distances = batch.positions[Distance()].dense()[row, :size, :size]
-        np.testing.assert_array_equal(distances, example.encoded[Distance()].pairs())
+    assert batch.edge_x is not None
+    (positions,) = batch.positions
+    for row, example in enumerate(examples[i] for i in batch.order.tolist()):
+        size = example.graph.size
+        assert batch.x[batch.graph == row].tolist() == example.graph.x.tolist()
+        assert int(batch.sizes[row]) == size
+        assert positions[Order()][row, :size].tolist() == example.graph.encoded[Order()].values.tolist()
+        distances = positions[Distance()].dense()[row, :size, :size]
+        np.testing.assert_array_equal(distances, example.graph.encoded[Distance()].pairs())
         target = batch.target[row].tolist()
         assert preparer.text(target[1 : target.index(preparer.last)]) == example.texts[0]
-    assert int(batch.edges.types.max()) < preparer.edge_types.size
+    assert int(batch.edge_x.max()) < preparer.edge_types.size
 
 
 def test_texts_come_back_exactly_whatever_they_hold(items: list[Item]) -> None:
@@ -73,7 +74,7 @@ def test_texts_that_are_too_long_are_left_out_of_training_only(items: list[Item]
     preparer = Preparer.fit(items, PrepareConfig(vocabulary=600, longest_target=10))
     kept = preparer.examples(items, ENCODINGS, every_text=True)
     assert 0 < len(kept) < len(items)
-    assert all(e.target is not None and len(e.target) <= 10 for e in kept)
+    assert all(e.graph.target is not None and len(e.graph.target) <= 10 for e in kept)
     assert len(preparer.examples(items, ENCODINGS)) == len(items)
 
 
@@ -90,11 +91,10 @@ def test_saved_and_loaded_it_prepares_the_same(items: list[Item], tmp_path: Path
     assert again.config == preparer.config
     assert again.edge_types == preparer.edge_types
     one, two = (p.collate(p.examples(items[:4], ENCODINGS)) for p in (preparer, again))
-    assert torch.equal(one.units, two.units)
-    assert one.edges is not None
-    assert two.edges is not None
-    assert torch.equal(one.edges.near.source, two.edges.near.source)
-    assert torch.equal(one.edges.near.target, two.edges.near.target)
+    assert torch.equal(one.x, two.x)
+    assert torch.equal(one.edge_x, two.edge_x)
+    assert torch.equal(one.adjacency.source, two.adjacency.source)
+    assert torch.equal(one.adjacency.target, two.adjacency.target)
 
 
 def test_killed_while_it_is_saved_again_it_is_what_it_was(items: list[Item], tmp_path: Path) -> None:
@@ -137,5 +137,5 @@ def test_an_item_without_text_has_no_target(items: list[Item]) -> None:
     preparer = Preparer.fit(items, PrepareConfig(vocabulary=600))
     silent = dataclasses.replace(items[0], texts=())
     examples = preparer.examples([silent], ENCODINGS)
-    assert examples[0].target is None
+    assert examples[0].graph.target is None
     assert preparer.collate(examples).target is None

@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from structpe.data.adjacency import EdgeIndex, CSRAdjacency
+from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.partition import partition
 from structpe.data.sampling import Sample, Sampler
 from structpe.errors import ConfigError, StructureError
@@ -104,7 +104,7 @@ def test_what_is_cut_out_is_what_lies_among_the_nodes(directed: bool) -> None:
     assert [(names[s], names[t]) for s, t in zip(cut.source.tolist(), cut.target.tolist(), strict=True)] == inside
     assert (np.diff(cut.source[cut.by_source]) >= 0).all()
     ends = structure.edges[edges][cut.edge]
-    against = cut.against[:, None]
+    against = cut.reverse[:, None]
     if directed:
         walked = np.where(against, ends[:, ::-1], ends)
         assert np.array_equal(walked, np.array(inside))

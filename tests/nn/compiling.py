@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from structpe.data.graphs import GraphBatch, GraphExample, collate
-from structpe.nn.graph_layers import GraphModelConfig
 from torch import Tensor
 
-from structpe.nn.graph_model import GraphModel
+from structpe.data.batch import Batch, Example, collate
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions import build
 from structpe.structure import Structure
 
@@ -28,15 +27,15 @@ MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-def batch(net: GraphModel, sizes: list[int]) -> GraphBatch:
+def batch(net: GraphModel, sizes: list[int]) -> Batch:
     """Paths of these sizes."""
     paths = [Structure(("",) * n, [[i, i + 1] for i in range(n - 1)], directed=False) for n in sizes]
     told = [{encoding: encoding.one(path) for encoding in net.position.encodings} for path in paths]
-    examples = [GraphExample.of(path, each, np.zeros(1)) for path, each in zip(paths, told, strict=True)]
-    return collate(examples, net.layout)
+    examples = [Example.of(path, each, np.zeros(1)) for path, each in zip(paths, told, strict=True)]
+    return collate(examples, net.grouping)
 
 
-def outcome(net: GraphModel, run: Any, given: GraphBatch) -> list[Tensor]:
+def outcome(net: GraphModel, run: Any, given: Batch) -> list[Tensor]:
     """The output and the gradients."""
     net.zero_grad()
     out = run(given)

@@ -120,9 +120,9 @@ def test_numbering_nodes_and_edges_otherwise_permutes_the_output(name: str) -> N
     moved = Structure(GRAPH.nodes, number[GRAPH.edges][order])
     new = EdgeIndex.of(moved)
     was = {
-        (e, a): k for k, (e, a) in enumerate(zip(directions.edge.tolist(), directions.against.tolist(), strict=True))
+        (e, a): k for k, (e, a) in enumerate(zip(directions.edge.tolist(), directions.reverse.tolist(), strict=True))
     }
-    same = [was[int(order[e]), a] for e, a in zip(new.edge.tolist(), new.against.tolist(), strict=True)]
+    same = [was[int(order[e]), a] for e, a in zip(new.edge.tolist(), new.reverse.tolist(), strict=True)]
     other = torch.empty_like(x)
     other[number] = x
     out, of_edges = own(x, edges if own.reads_edges else None, there)

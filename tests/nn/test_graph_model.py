@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from structpe.data.graphs import GraphBatch, GraphExample, collate
-from structpe.nn.graph_attention import Asking
-from structpe.nn.graph_layers import GraphModelConfig, HybridLayer, MessageLayer
 from torch import Tensor, nn
 from torch_geometric.nn import GINEConv, GPSConv
 
-from structpe.data import graphs
+from structpe.data import batch as batches
+from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories, Numbers
 from structpe.errors import ConfigError
-from structpe.nn.graph_model import GraphModel
+from structpe.nn.context import Context
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
+from structpe.nn.layer import Layer
 from structpe.positions import build
 from structpe.positions.base import Site
 from structpe.structure import Structure
@@ -61,9 +61,9 @@ def model(position: Any, outputs: int = 2, **options: Any) -> GraphModel:
     return made.eval()
 
 
-def batch_of(net: GraphModel, structures: Sequence[Structure], nodes: bool = False) -> GraphBatch:
+def batch_of(net: GraphModel, structures: Sequence[Structure], nodes: bool = False) -> Batch:
     examples = [
-        GraphExample.of(
+        Example.of(
             structure,
             {encoding: encoding.one(structure) for encoding in net.position.encodings},
             np.zeros(structure.size if nodes else 1),
@@ -71,7 +71,7 @@ def batch_of(net: GraphModel, structures: Sequence[Structure], nodes: bool = Fal
         )
         for structure in structures
     ]
-    return collate(examples, net.layout)
+    return collate(examples, net.grouping)
 
 
 def answers(net: GraphModel, structures: Sequence[Structure]) -> Tensor:
@@ -84,14 +84,14 @@ def answers(net: GraphModel, structures: Sequence[Structure]) -> Tensor:
 # --- the layer is that of PyTorch Geometric ---
 
 
-def peer_of(layer: HybridLayer) -> GPSConv:
+def peer_of(layer: Layer) -> GPSConv:
     """GPSConv with the weights of a layer; what both learn is the same tensor, but for the projections."""
     assert layer.messages is not None
-    assert layer.attention.attention is not None
+    assert layer.attention is not None
     mlp = nn.Sequential(nn.Linear(WIDTH, WIDTH))
     peer = GPSConv(WIDTH, GINEConv(mlp, train_eps=True), heads=HEADS, norm="batch_norm", attn_type="multihead").double()
     peer.conv.nn, peer.conv.eps.data = layer.messages.convolution.mlp, layer.messages.convolution.own.detach().view(1)
-    attention = layer.attention.attention
+    attention = layer.attention
     for kind in ("weight", "bias"):
         both = torch.cat([getattr(attention.query, kind), getattr(attention.key_value, kind)])
         getattr(peer.attn, f"in_proj_{kind}").data = both.detach()
@@ -105,19 +105,19 @@ def peer_of(layer: HybridLayer) -> GPSConv:
 @pytest.mark.parametrize("training", [True, False])
 def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> None:
     net = model([]).double().train(training)
-    layer = net.layers[0]
-    assert isinstance(layer, HybridLayer)
+    layer = net.stack.layers[0]
+    assert isinstance(layer, Layer)
     peer, batch = peer_of(layer).train(training), batch_of(net, GRAPHS)
     x = torch.randn(len(batch.graph), WIDTH, dtype=torch.float64, requires_grad=True)
-    edges = torch.randn(len(batch.near.source), WIDTH, dtype=torch.float64, requires_grad=True)
-    shared = [x, edges, layer.attention.attention.out.weight, *layer.messages.convolution.mlp.parameters()]
+    edges = torch.randn(len(batch.adjacency.source), WIDTH, dtype=torch.float64, requires_grad=True)
+    shared = [x, edges, layer.attention.out.weight, *layer.messages.convolution.mlp.parameters()]
     shared += list(layer.feedforward.parameters())
-    own, _ = layer(x, edges, batch, Asking(net.position, batch), Site(0, training))
-    index = torch.stack([batch.near.source, batch.near.target])
+    own, _ = layer(x, edges, Context.of(net.position, batch), Site(0, training))
+    index = torch.stack([batch.adjacency.source, batch.adjacency.target])
     theirs = peer(x, index, batch.graph, edge_attr=edges)
     torch.testing.assert_close(own, theirs, rtol=0, atol=1e-10)
     weights = torch.randn_like(own)
-    attention = layer.attention.attention
+    attention = layer.attention
     split = [attention.query.weight, attention.key_value.weight, attention.query.bias, attention.key_value.bias]
     norms = [
         p for norm in (layer.messages_norm, layer.attention_norm, layer.feedforward_norm) for p in norm.parameters()
@@ -177,9 +177,9 @@ def test_buckets_and_one_for_all_give_the_same_numbers(position: str, monkeypatc
         lambda sizes: [2, len(sizes)],
         lambda sizes: [len(sizes)],
     ):
-        monkeypatch.setattr(graphs, "cut", ends)
+        monkeypatch.setattr(batches, "cut", ends)
         batch = batch_of(net.eval(), GRAPHS)
-        assert inner or len(batch.buckets) == len(ends([0] * len(GRAPHS)))
+        assert inner or len(batch.layout) == len(ends([0] * len(GRAPHS)))
         net.zero_grad()
         out = net(batch)
         out.square().sum().backward()
@@ -200,14 +200,8 @@ def test_small_graphs_at_once_and_large_ones_by_bucket_are_dense_attention(posit
     for kernel in ("auto", "dense"):
         net = model(POSITIONS[position], kernel=kernel).double()
         batch = batch_of(net, structures)
-        assert Asking(net.position, batch).small.nodes == [
-            sum(n for n in sizes if n < 41),
-            sum(n for n in sizes if n > 41),
-        ]
         found.append(net(batch))
-        gradients.append(
-            torch.autograd.grad(found[-1].square().sum(), [*net.layers.parameters(), *net.position.parameters()])
-        )
+        gradients.append(torch.autograd.grad(found[-1].square().sum(), [*net.stack.parameters()], allow_unused=True))
     torch.testing.assert_close(found[0], found[1], rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-7, atol=1e-9)
 
@@ -261,7 +255,7 @@ def test_of_counted_nodes_numbers_are_predicted() -> None:
     batch = batch_of(net, GRAPHS[:3], nodes=True)
     out = net(batch)
     assert out.shape == (3 + 5 + 2, 3)
-    torch.testing.assert_close(out, net.head(net.hidden(batch)[batch.counted]))
+    torch.testing.assert_close(out, net.head(net.hidden(batch)[batch.target_mask]))
 
 
 @pytest.mark.parametrize("attention", [True, False])
@@ -272,20 +266,19 @@ def test_every_parameter_learns(attention: bool, message_passing: str) -> None:
     net(batch_of(net, directed)).square().sum().backward()
     without = [name for name, p in net.named_parameters() if p.grad is None or not p.grad.any()]
     # Normalisation over a batch takes a constant away; what edges are after the last layer nobody reads.
-    assert not [name for name in without if not name.startswith("layers.1.messages.norm")]
+    assert not [name for name in without if not name.startswith("stack.layers.1.messages.norm")]
 
 
 def test_a_message_layer_is_what_its_formula_says() -> None:
     net = model([], attention=False, message_passing="gcn", norm="layer", feedforward=0)
-    (layer, _), batch = net.layers, batch_of(net, GRAPHS)
-    assert isinstance(layer, MessageLayer)
+    (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
     x = torch.randn(len(batch.graph), WIDTH)
-    passed, _ = layer.messages.convolution(x, None, batch.near)
-    out, _ = layer(x, None, batch, Asking(net.position, batch), Site(0))
-    torch.testing.assert_close(out, x + layer.norm(passed).relu())
-    layer.residual = False
+    passed, _ = layer.messages.convolution(x, None, batch.adjacency)
+    out, _ = layer(x, None, Context.of(net.position, batch), Site(0))
+    torch.testing.assert_close(out, x + layer.messages_norm(passed).relu())
+    layer.config = replace(layer.config, residual=False)
     torch.testing.assert_close(
-        layer(x, None, batch, Asking(net.position, batch), Site(0))[0], layer.norm(passed).relu()
+        layer(x, None, Context.of(net.position, batch), Site(0))[0], layer.messages_norm(passed).relu()
     )
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from structpe.nn.layers import LayerConfig
 from torch import Tensor
 
 from structpe.data.encode import encode
 from structpe.errors import ConfigError, PositionError
 from structpe.nn.language_model import LanguageModel
+from structpe.nn.layer import StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
 from structpe.structure import path
 from structpe.terms import Terms
@@ -34,14 +34,20 @@ PADDED = [
 ]
 
 
+def small(dims: Dims) -> StackConfig:
+    return StackConfig(
+        *(dims.width, dims.layers, dims.heads), message_passing=None, feedforward=32, norm="layer", norm_first=True
+    )
+
+
 def model(position: str | PositionModel) -> LanguageModel:
     torch.manual_seed(0)
     position = build(position, DIMS) if isinstance(position, str) else position
-    return LanguageModel(LayerConfig(DIMS, 32), 11, position).double().eval()
+    return LanguageModel(small(DIMS), 11, position).double().eval()
 
 
 def places(net: LanguageModel, n: int) -> Positions:
-    return encode([path(["w"] * n)], net.layers.position.encodings)
+    return encode([path(["w"] * n)], net.decoder.position.encodings)
 
 
 def units(n: int, seed: int = 0) -> Tensor:
@@ -68,7 +74,7 @@ def test_a_second_segment_is_the_second_half_of_one(position: str) -> None:
     """For one layer: in deeper ones the memory has not seen what a whole text has, nor has it in Transformer-XL."""
     dims = Dims(16, 2, 1)
     torch.manual_seed(0)
-    net = LanguageModel(LayerConfig(dims, 32), 11, build(position, dims)).double().eval()
+    net = LanguageModel(small(dims), 11, build(position, dims)).double().eval()
     text, positions = units(10), places(net, 10)
     whole, _ = net(text, positions)
     first, memory = net(text[:, :5], positions.step(0, 5))
@@ -96,7 +102,7 @@ def own() -> Iterator[PositionModel]:
 
 def test_an_attention_of_its_own_has_no_memory(own: PositionModel) -> None:
     net = model(own)
-    assert all(layer.attention is None for layer in net.layers.layers)
+    assert all(layer.attention is None for layer in net.decoder.stack.layers)
     _, memory = net(units(4), places(net, 4))
     with pytest.raises(PositionError, match="a position model with an attention of its own has no memory"):
         net(units(4), places(net, 8).step(4, 8), memory)
@@ -168,4 +174,20 @@ def test_a_model_that_needs_more_than_order_says_what_to_give() -> None:
 @pytest.mark.parametrize("size", [0, -3])
 def test_a_vocabulary_has_units(size: int) -> None:
     with pytest.raises(ConfigError, match=rf"the vocabulary has {size} units; give 1 or more"):
-        LanguageModel(LayerConfig(DIMS, 32), size, build("rotary", DIMS))
+        LanguageModel(small(DIMS), size, build("rotary", DIMS))
+
+
+@pytest.mark.parametrize("position", ["rotary", "t5", "sinusoidal"])
+def test_steps_with_a_cache_are_the_whole_text(position: str) -> None:
+    net, text = model(position), units(7)
+    whole, _ = net(text)
+    state = net.start(2)
+    for place in range(7):
+        torch.testing.assert_close(
+            net.step(text[:, place : place + 1], state)[:, 0], whole[:, place], rtol=0, atol=1e-9
+        )
+
+
+def test_what_depends_on_the_future_writes_no_text() -> None:
+    with pytest.raises(PositionError, match=r"a decoder cannot use position model 'graformer': it depends on units"):
+        model("graformer").start(1)

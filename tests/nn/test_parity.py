@@ -61,10 +61,10 @@ def _float64() -> Iterator[None]:
 @pytest.mark.parametrize("case", TEXTS)
 def test_models_of_text(case: str) -> None:
     position, options = TEXTS[case]
-    decoder = options.pop("decoder", "sinusoidal")
-    config = TransformerConfig(
-        **{"width": 8, "heads": 2, "feedforward": 12, "dropout": 0.0, "encoder_layers": 2, "decoder_layers": 2} | options
-    )
+    decoder = options.get("decoder", "sinusoidal")
+    options = {key: value for key, value in options.items() if key != "decoder"}
+    small = {"width": 8, "heads": 2, "feedforward": 12, "dropout": 0.0, "encoder_layers": 2, "decoder_layers": 2}
+    config = TransformerConfig(**small | options)
     graphs = parity.graphs()
     types = EdgeTypes.fit(graphs)
     sides = build(position, config.dims("encoder")), build(decoder, config.dims("decoder"))
@@ -141,7 +141,11 @@ OF_GRAPHS = (
     (r"\.attention\.attention\.", ".attention."),
     (r"^(stack\.layers\.\d+)\.norm\.", r"\1.messages_norm."),
 )
-OF_LANGUAGE = ((r"^layers\.", "decoder.stack."), (r"\.norms\.0\.", ".attention_norm."), (r"\.norms\.1\.", ".feedforward_norm."))
+OF_LANGUAGE = (
+    (r"^layers\.", "decoder.stack."),
+    (r"\.norms\.0\.", ".attention_norm."),
+    (r"\.norms\.1\.", ".feedforward_norm."),
+)
 RULES = {"text": NAMES, "graph": OF_GRAPHS, "language": OF_LANGUAGE}
 
 
@@ -192,5 +196,3 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 def _there(sizes: Tensor) -> Tensor:
     return torch.arange(int(sizes.max()))[None] < sizes[:, None]
-
-

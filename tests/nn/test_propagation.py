@@ -76,7 +76,7 @@ def test_sums_are_those_of_loops(structure: Structure) -> None:
 WAYS: dict[str, Callable[[Tensor, CSRAdjacency], Tensor]] = {
     "propagate": propagate,
     "weighted": lambda x, there: propagate(x, there, torch.linspace(0.5, 2, len(there.source), dtype=torch.float64)),
-    "gather": along,
+    "gather": gather,
     "gather_target": gather_target,
 }
 
@@ -104,13 +104,13 @@ def test_a_gradient_that_is_no_block_of_memory_is_summed_too() -> None:
 def test_edges_are_numbered_and_their_direction_is_told() -> None:
     directions = EdgeIndex.of(LOOPS)
     for source, target, edge, against in zip(
-        directions.source, directions.target, directions.edge, directions.against, strict=True
+        directions.source, directions.target, directions.edge, directions.reverse, strict=True
     ):
         expected = LOOPS.edges[edge][::-1] if against else LOOPS.edges[edge]
         np.testing.assert_array_equal([source, target], expected)
-    assert directions.against.sum() == len(LOOPS.edges)
+    assert directions.reverse.sum() == len(LOOPS.edges)
     undirected = EdgeIndex.of(Structure(("",) * 3, [[0, 0], [0, 1]], directed=False))
-    assert not undirected.against.any()
+    assert not undirected.reverse.any()
     assert undirected.edge.tolist() == [0, 1, 1]
 
 

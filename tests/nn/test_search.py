@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import Tensor
 
 from structpe.data.batch import Batch
-from structpe.data.encode import encode
+from structpe.data.edge_types import EdgeTypes
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
 from structpe.nn.search import SearchConfig, search
@@ -37,14 +38,11 @@ def made(copying: bool, seed: int) -> EncoderDecoder:
 
 
 def batch(*texts: list[int]) -> Batch:
-    most = max(map(len, texts))
-    units = torch.tensor([[*text, *[2] * (most - len(text))] for text in texts])
-    present = torch.arange(most)[None] < torch.tensor([[len(text)] for text in texts])
-    return Batch(
-        units,
-        present,
-        encode([path([""] * len(t)) for t in texts], MODELS["sinusoidal"](CONFIG.dims("encoder")).encodings),
-    )
+    """Texts as sources, the shortest first, as a batch has them."""
+    assert sorted(texts, key=len) == list(texts)
+    encodings = MODELS["sinusoidal"](CONFIG.dims("encoder")).encodings
+    made = Batch.of([path([""] * len(text)) for text in texts], encodings, EdgeTypes())
+    return replace(made, x=torch.tensor([unit for text in texts for unit in text]))
 
 
 def found(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[list[int]]:
@@ -65,7 +63,7 @@ def best_of_all(model: EncoderDecoder, source: Batch, longest: int, penalty: flo
         texts = list(itertools.product([u for u in range(VOCABULARY) if u != LAST], repeat=length))
         units = torch.tensor([[FIRST, *text, *[LAST] * (length < longest)] for text in texts])
         with torch.no_grad():
-            many = batch(*[source.units[0].tolist()] * len(texts))
+            many = batch(*[source.x.tolist()] * len(texts))
             rows = model.step(units[:, :-1], model.start(many))
         totals = rows.gather(-1, units[:, 1:, None]).sum(dim=(1, 2)) / ((4 + units.shape[1]) / 6) ** penalty
         scored += [(total, list(text)) for total, text in zip(totals.tolist(), texts, strict=True)]
@@ -93,7 +91,7 @@ def plain_beam_search(model: EncoderDecoder, source: Batch, config: SearchConfig
 def test_a_beam_that_holds_everything_finds_the_best_of_all_texts(model: EncoderDecoder, penalty: float) -> None:
     longest = 4
     config = SearchConfig(beam=VOCABULARY**longest, length_penalty=penalty, longest=longest)
-    sources = [[2, 3], [4], [3, 3, 2, 4]]
+    sources = [[4], [2, 3], [3, 3, 2, 4]]
     best = [best_of_all(model, batch(source), longest, penalty) for source in sources]
     assert [found(model, batch(source), config)[0] for source in sources] == best
     assert found(model, batch(*sources), config) == best
@@ -108,7 +106,7 @@ def test_the_length_penalty_makes_texts_longer() -> None:
 @pytest.mark.parametrize("penalty", [0.0, 2.0])
 def test_beams_go_on_from_their_own_beginnings(model: EncoderDecoder, beam: int, penalty: float) -> None:
     config = SearchConfig(beam=beam, length_penalty=penalty, longest=8)
-    sources = [[2, 3], [4], [3, 3, 2, 4], [4, 4, 3]]
+    sources = [[4], [2, 3], [4, 4, 3], [3, 3, 2, 4]]
     expected = [plain_beam_search(model, batch(source), config) for source in sources]
     assert found(model, batch(*sources), config) == expected
 
@@ -118,7 +116,7 @@ def test_at_each_step_every_beam_remembers_its_own_text(
     model: EncoderDecoder, beam: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a step says of each beam, and what it would say had the beam's text been written from its beginning."""
-    sources = [[2, 3], [4], [3, 3, 2, 4]]
+    sources = [[4], [2, 3], [3, 3, 2, 4]]
     written = [[source, list[int]()] for source in sources]
     moved, select = [], State.select
 
@@ -161,13 +159,13 @@ def test_a_step_with_a_cache_is_the_last_row_of_the_full_computation(model: Enco
 
 @pytest.mark.parametrize("beam", [1, 2, 4])
 def test_rows_do_not_see_one_another(model: EncoderDecoder, beam: int) -> None:
-    sources, config = [[2, 3], [4], [3, 3, 2, 4]], SearchConfig(beam=beam, longest=6)
+    sources, config = [[4], [2, 3], [3, 3, 2, 4]], SearchConfig(beam=beam, longest=6)
     assert found(model, batch(*sources), config) == [found(model, batch(s), config)[0] for s in sources]
 
 
 def test_no_text_is_longer_than_asked_for(model: EncoderDecoder) -> None:
     model.embedding.weight.data[LAST] = -10 * model.embedding.weight.data.sum(0)  # hard to end
-    texts = found(model, batch([2, 3], [4]), SearchConfig(beam=3, longest=4))
+    texts = found(model, batch([4], [2, 3]), SearchConfig(beam=3, longest=4))
     assert all(len(text) <= 4 and LAST not in text for text in texts)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
-from structpe.data.edges import EdgeTypes
 
-from structpe.data.batch import Batch
-from structpe.data.encode import encode
+from structpe.data.batch import Batch, Example, collate
+from structpe.data.edge_types import EdgeTypes
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
 from structpe.errors import ConfigError, PositionError
@@ -44,13 +45,23 @@ def model(**options: object) -> EncoderDecoder:
     return EncoderDecoder(config, 30, position, decoder, EDGES.size).double().eval()
 
 
-def batch(graphs: list[Structure], position: PositionModel) -> Batch:
-    """The graphs with unit ids that depend on the unit's text alone."""
-    most = max(g.unit_count for g in graphs)
-    units = torch.tensor([[5 + ord(t[0]) % 20 for t in g.unit_texts] + [0] * (most - g.unit_count) for g in graphs])
-    present = torch.arange(most)[None] < torch.tensor([g.unit_count for g in graphs])[:, None]
-    target = torch.tensor([[2, 7, 8, 9, 3]] * len(graphs))
-    return Batch(units, present, encode(graphs, position.encodings), EDGES.join(graphs, most), target)
+def batch(graphs: list[Structure], position: PositionModel, target: Sequence[Sequence[int]] = ()) -> Batch:
+    """The graphs, smallest first, with unit ids that depend on the unit's text alone."""
+    examples = []
+    for number, graph in enumerate(graphs):
+        units = np.array([5 + ord(text[0]) % 20 for text in graph.unit_texts])
+        text = np.array(target[number] if target else [2, 7, 8, 9, 3])
+        encoded = {encoding: encoding.one(graph) for encoding in position.encodings}
+        examples.append(dataclasses.replace(Example.of(graph, encoded, text, edge_types=EDGES), x=units))
+    made = collate(examples, padding=0)
+    each = (positions.to(torch.device("cpu"), torch.float64) for positions in made.positions)
+    return dataclasses.replace(made, positions=tuple(each))
+
+
+def _rows(graphs: list[Structure]) -> list[int]:
+    """The row of each graph in the batch, which has the smallest first."""
+    order = sorted(range(len(graphs)), key=lambda i: graphs[i].unit_count)
+    return [order.index(i) for i in range(len(graphs))]
 
 
 @pytest.mark.parametrize("convolution", [None, *CONVOLUTIONS])
@@ -58,9 +69,9 @@ def batch(graphs: list[Structure], position: PositionModel) -> Batch:
 def test_padded_together_equals_one_by_one(convolution: str | None, copying: bool) -> None:
     net = model(message_passing=convolution, copy_units=copying)
     together = net(batch(GRAPHS, net.encoder.position))
-    for row, graph in enumerate(GRAPHS):
+    for row, graph in zip(together[_rows(GRAPHS)], GRAPHS, strict=True):
         alone = net(batch([graph], net.encoder.position))[0]
-        torch.testing.assert_close(together[row], alone, rtol=0, atol=1e-9)
+        torch.testing.assert_close(row, alone, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("copying", [False, True])
@@ -97,8 +108,8 @@ def test_relabelling_nodes_changes_nothing(convolution: str | None) -> None:
         order=[int(graph.order[old]) for old in order],
         root=place[0],
     )
-    here = net.encode(batch([graph], net.encoder.position))[0]
-    there = net.encode(batch([moved], net.encoder.position))[0]
+    here = net.encode(batch([graph], net.encoder.position))
+    there = net.encode(batch([moved], net.encoder.position))
     torch.testing.assert_close(there, here[order], rtol=0, atol=1e-9)
 
 
@@ -119,9 +130,9 @@ def test_copying_is_the_mixture_that_its_docstring_says() -> None:
     hidden = torch.randn(1, 1, 16, dtype=torch.float64)
     logits = torch.randn(1, 1, 30, dtype=torch.float64)
     gate = torch.sigmoid(copy.gate(hidden)).item()
-    weights = torch.softmax(copy.key(net.encode(given))[0] @ copy.query(hidden)[0, 0] / math.sqrt(16), dim=0)
+    weights = torch.softmax(copy.key(net.encode(given)) @ copy.query(hidden)[0, 0] / math.sqrt(16), dim=0)
     expected = (1 - gate) * torch.softmax(logits[0, 0], dim=0)
-    for unit, weight in zip(given.units[0].tolist(), weights.tolist(), strict=True):
+    for unit, weight in zip(given.x.tolist(), weights.tolist(), strict=True):
         expected[unit] += gate * weight
     got = copy(hidden, logits, source, state.present)[0, 0].exp()
     torch.testing.assert_close(got.double(), expected, rtol=0, atol=1e-6)
@@ -130,9 +141,7 @@ def test_copying_is_the_mixture_that_its_docstring_says() -> None:
 @pytest.mark.parametrize("copying", [False, True])
 def test_the_loss_is_its_formula_over_all_log_probabilities(copying: bool) -> None:
     net = model(copy_units=copying)
-    given = dataclasses.replace(
-        batch(GRAPHS, net.encoder.position), target=torch.tensor([[2, 7, 8, 3], [2, 6, 3, 0], [2, 25, 3, 0]])
-    )
+    given = batch(GRAPHS, net.encoder.position, [[2, 7, 8, 3], [2, 6, 3], [2, 25, 3]])
     assert given.target is not None
     scores = net(given)
     total, count = net.loss(given, padding=0)
@@ -149,13 +158,6 @@ def test_a_decoder_refuses_positions_that_need_the_future() -> None:
     position = MODELS["t5"](dims, encoding=Backwards())
     with pytest.raises(PositionError, match=r"a decoder cannot use encoding 'offset'.*not yet written"):
         EncoderDecoder(CONFIG, 30, MODELS["sinusoidal"](CONFIG.dims("encoder")), position)
-
-
-def test_messages_without_edges_say_what_is_missing() -> None:
-    net = model(message_passing="gine")
-    given = dataclasses.replace(batch(GRAPHS, net.encoder.position), edges=None)
-    with pytest.raises(ConfigError, match="collate it with edges"):
-        net(given)
 
 
 def test_unknown_convolution_names_the_known_ones() -> None:

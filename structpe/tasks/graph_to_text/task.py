@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -33,10 +34,7 @@ class GraphToText(Task):
     ) -> None:
         self.model: EncoderDecoder = model
         self.preparer, self.dev, self.config = preparer, dev, config
-
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        """A batch as the encoder needs it."""
-        return self.preparer.collate(examples, self.model.encoder.grouping)
+        self.collate = partial(preparer.collate, grouping=model.encoder.grouping)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
         return self._loss(batch, self.config.training.smoothing)

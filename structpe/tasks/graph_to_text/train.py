@@ -104,7 +104,7 @@ def _try(model: EncoderDecoder, preparer: Preparer, examples: Sequence[Example])
     model.eval()
     with torch.no_grad():
         for example in (graph, text):
-            model(preparer.collate([example], model.encoder.grouping))
+            model(preparer.collate([example], grouping=model.encoder.grouping))
     model.train()
 
 

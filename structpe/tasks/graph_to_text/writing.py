@@ -38,7 +38,7 @@ def write(
         device: where the model is.
     """
     for numbers in batches:
-        batch = preparer.collate([examples[i] for i in numbers], model.encoder.grouping).to(device)
+        batch = preparer.collate([examples[i] for i in numbers], grouping=model.encoder.grouping).to(device)
         with torch.no_grad():
             state = model.start(batch)
             found = search(model.step, state, preparer.first, preparer.last, config)

@@ -22,7 +22,7 @@ __all__ = ["WEIGHTS", "load_weights", "save_weights"]
 WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
 KEY = "sha256"
-"""Under which the metadata hold the digest."""
+"""Under which the metadata hold ``VERSION:DIGEST``; one key, as safetensors writes several in no order."""
 VERSION = "2"
 """Raised when weights of before no longer fit the models, as their layers have other names."""
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
@@ -33,7 +33,7 @@ def save_weights(model: nn.Module, path: Path) -> None:
     from safetensors.torch import save_file
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: digest(tensors), "version": VERSION}))
+    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: f"{VERSION}:{digest(tensors)}"}))
 
 
 def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
@@ -52,12 +52,13 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
         raise StoreError(f"there is no such file; {remedy}").at(str(path))
     with undamaged(path, remedy), safe_open(path, "pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if metadata is None or metadata.get("version") != VERSION:
+    version, found = (metadata or {}).get(KEY, "").rpartition(":")[::2]
+    if version != VERSION:
         raise StoreError(
-            f"the weights have version {(metadata or {}).get('version', '1')}, this structpe reads version {VERSION}, "
-            f"as the layers of its models have other names; use the structpe that wrote them, or train afresh"
+            f"the weights have version {version or '1'}, this structpe reads version {VERSION}, as the layers of its "
+            f"models have other names; use the structpe that wrote them; {remedy}"
         ).at(str(path))
-    if metadata.get(KEY) != digest(tensors):
+    if found != digest(tensors):
         raise StoreError(f"{DAMAGED}; {remedy}").at(str(path))
     return tensors
 

@@ -41,13 +41,13 @@ def happens(what: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def told_collate(self: Preparer, examples: Sequence[Example]) -> Batch:
+def told_collate(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
     if is_trial():
-        return collate(self, examples)
+        return collate(self, examples, **how)
     happens("collate")
     with (FOLDER / f"ids-{rank()}.txt").open("a") as file:
         print(*(example.id for example in examples), file=file)
-    return collate(self, examples)
+    return collate(self, examples, **how)
 
 
 def told_write(path: Path, fill: Any) -> None:

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -144,12 +144,12 @@ def test_a_signal_ends_it_with_a_checkpoint(
     config = changed(interrupted.config, out=str(tmp_path / "run"))
     before, collate, count = signal.getsignal(number), Preparer.collate, 0
 
-    def told(self: Preparer, examples: Sequence[Example]) -> Batch:
+    def told(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
         nonlocal count
         count += 1
         if count == 5:  # two are tried at first, and one is for the first validation
             signal.raise_signal(number)
-        return collate(self, examples)
+        return collate(self, examples, **how)
 
     with monkeypatch.context() as patch:
         patch.setattr(Preparer, "collate", told)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -47,11 +48,11 @@ def whole(config: GraphToTextConfig, folder: Path) -> None:
     """The same in this process, never killed."""
     collate = Preparer.collate
 
-    def told(self: Preparer, examples: Sequence[Example]) -> Batch:
+    def told(self: Preparer, examples: Sequence[Example], **how: Any) -> Batch:
         if not is_trial():
             with (folder / "ids-0.txt").open("a") as file:
                 print(*(example.id for example in examples), file=file)
-        return collate(self, examples)
+        return collate(self, examples, **how)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Preparer, "collate", told)

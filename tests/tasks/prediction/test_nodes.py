@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from structpe.benchmarks import Benchmark, Objective, Split
+from structpe.data.batch import Batch, collate
 from structpe.data.features import Numbers
-from structpe.data.graphs import GraphBatch, collate
 from structpe.encodings.distance import Distance
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
@@ -75,7 +75,7 @@ def known(made: Benchmark) -> list[int]:
     return sorted(i for i in made.splits[0].train.tolist() if made.targets[i] >= 0)
 
 
-def gradients(model: GraphModel, batch: GraphBatch, made: Benchmark) -> dict[str, Tensor]:
+def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Tensor]:
     model.zero_grad()
     total, count = loss(model(batch), batch.target, made.objective)
     (total / count).backward()  # type: ignore[no-untyped-call]
@@ -90,18 +90,18 @@ def test_with_room_for_all_the_gradients_are_those_of_the_whole_graph(convolutio
     seeds = data.train[:7]
     whole = np.isin(np.arange(made.graphs[0].size), seeds)
     example = data_of(config({**CLASSIC, "message_passing": convolution}, WALK), made, tmp_path).train[0]
-    full = collate([type(example)(**{**vars(example), "counted": whole})], model.layout)
+    full = collate([type(example)(**{**vars(example), "target_mask": whole})], model.grouping)
     drawn = data.collate(seeds)
-    assert len(drawn.near.source) < len(full.near.source)
+    assert len(drawn.adjacency.source) < len(full.adjacency.source)
     one, other = (gradients(model, _double(batch), made) for batch in (full, drawn))
     assert one.keys() == other.keys()
     assert all(torch.allclose(one[name], other[name], atol=1e-9) for name in one)
 
 
-def _double(batch: GraphBatch) -> GraphBatch:
+def _double(batch: Batch) -> Batch:
     assert batch.x is not None
     assert batch.edge_x is not None
-    return GraphBatch(**{**vars(batch), "x": batch.x.double(), "edge_x": batch.edge_x.double()})
+    return Batch(**{**vars(batch), "x": batch.x.double(), "edge_x": batch.edge_x.double()})
 
 
 @pytest.mark.parametrize("kind", ["neighbours", "partition"])
@@ -115,8 +115,8 @@ def test_every_training_node_with_a_known_target_comes_once_an_epoch(kind: str, 
         for numbers in plan.epoch(epoch):
             batch = data.collate([data.train[i] for i in numbers])
             assert batch.x is not None
-            assert batch.counted is not None
-            rows = batch.x[batch.counted]
+            assert batch.target_mask is not None
+            rows = batch.x[batch.target_mask]
             found = (rows[:, None] == x[None]).all(-1).int().argmax(1)
             assert torch.equal(batch.target, torch.from_numpy(made.targets)[found])
             seen += found.tolist()
@@ -128,14 +128,14 @@ def test_a_training_that_goes_on_is_given_the_batches_that_it_would_have_been(ki
     made = benchmark()
     given = config({**CLASSIC, "message_passing": "sage"}, kind=kind, parts=9, fanouts=[2, 2], batch_size=5)
 
-    def batches() -> Batches[Any, GraphBatch]:
+    def batches() -> Batches[Any, Batch]:
         data = data_of(given, made, tmp_path)
         return Batches(data.train, Plan(data.sizes, 5, 3), data.collate, 12)
 
     through, later = list(batches()), batches()
     later.load_state_dict(batches().state_dict() | {"done": 7})
     for one, other in zip(through[7:], later, strict=True):
-        assert torch.equal(one.near.source, other.near.source)
+        assert torch.equal(one.adjacency.source, other.adjacency.source)
         assert torch.equal(one.target, other.target)
         assert one.x is not None
         assert other.x is not None
@@ -149,8 +149,8 @@ def test_another_seed_draws_other_neighbours(tmp_path: Path) -> None:
     other = make(PredictionConfig, {**_plain(given), "training": {**TRAINING, "seed": 5}})
     another = node_data(other, made, made.splits[0], model, tmp_path)
     one, again, differs = data.collate(data.train[:5]), data.collate(data.train[:5]), another.collate(data.train[:5])
-    assert torch.equal(one.near.source, again.near.source)
-    assert not torch.equal(one.near.source, differs.near.source)
+    assert torch.equal(one.adjacency.source, again.adjacency.source)
+    assert not torch.equal(one.adjacency.source, differs.adjacency.source)
 
 
 def _plain(given: PredictionConfig) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sam
     position = [WALK, {"name": "graformer", "reach": 3}]
     data = data_of(config(MODEL, position, kind="partition", parts=6, batch_size=2), made, tmp_path)
     batch = data.collate(data.train[:2])
-    values = {encoding.name: encoding for encoding in batch.buckets[0].positions}
-    walks = batch.buckets[0].positions[values["random-walk"]]
+    values = {encoding.name: encoding for encoding in batch.positions[0]}
+    walks = batch.positions[0][values["random-walk"]]
     whole = values["random-walk"].many(made.graphs)[0].values
     x = made.graphs[0].features["x"]
     assert batch.x is not None
@@ -174,7 +174,7 @@ def test_encodings_of_nodes_are_of_the_whole_graph_and_those_of_pairs_of_the_sam
     inside = [[found.index(s), found.index(t)] for s, t in made.graphs[0].edges.tolist() if {s, t} <= set(found)]
     cut = Structure(("",) * len(found), np.array(inside), directed=False)
     expected = values["distance"].many([cut])[0].pairs()
-    assert np.array_equal(batch.buckets[0].positions[values["distance"]].dense()[0].numpy(), expected)
+    assert np.array_equal(batch.positions[0][values["distance"]].dense()[0].numpy(), expected)
 
 
 def test_the_whole_graph_is_scored_unless_all_pairs_were_learned_in_parts(tmp_path: Path) -> None:
@@ -184,12 +184,12 @@ def test_the_whole_graph_is_scored_unless_all_pairs_were_learned_in_parts(tmp_pa
     for part, expected in (("valid", made.splits[0].valid), ("test", made.splits[0].test)):
         (whole,) = vars(data_of(linear, made, tmp_path))[part]
         assert whole.size == 60
-        assert np.flatnonzero(whole.counted).tolist() == sorted(expected.tolist())
+        assert np.flatnonzero(whole.target_mask).tolist() == sorted(expected.tolist())
         pieces = vars(data_of(dense, made, tmp_path))[part]
         assert len(pieces) == 3
         assert sum(piece.size for piece in pieces) == 60
-        assert sum(int(piece.counted.sum()) for piece in pieces) == len(expected)
-        of_nodes = np.concatenate([piece.x[piece.counted] for piece in pieces])
+        assert sum(int(piece.target_mask.sum()) for piece in pieces) == len(expected)
+        of_nodes = np.concatenate([piece.x[piece.target_mask] for piece in pieces])
         in_order = made.graphs[0].features["x"][expected]
         assert np.array_equal(np.sort(of_nodes, axis=0), np.sort(in_order, axis=0))
 

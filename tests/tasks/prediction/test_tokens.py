@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from structpe.benchmarks import Objective
-from structpe.data.graphs import GraphExample
-from structpe.nn.graph_layers import GraphModelConfig
-from structpe.nn.graph_model import GraphModel
+from structpe.data.batch import Example
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import build
 from structpe.structure import path
 from structpe.tasks.prediction.task import Collate, Prediction, answers, loss
@@ -49,8 +48,8 @@ def test_a_model_of_tokens_is_scored_by_f1() -> None:
         model.head[-1].bias[torch.tensor([2, 4 + 3, 8 + 2])] = 1.0  # always the categories 2, 3, 2
     graphs = [path(["a"] * size) for size in (2, 3)]
     targets = [np.array([2, 3, 0, 2, 3]), np.array([1, 0, 0, 1, -1])]  # the words follow the categories
-    dev = [GraphExample.of(graph, {}, target) for graph, target in zip(graphs, targets, strict=True)]
-    task = Prediction(model, TOKENS, dev, Collate(model.layout))
+    dev = [Example.of(graph, {}, target) for graph, target in zip(graphs, targets, strict=True)]
+    task = Prediction(model, TOKENS, dev, Collate(model.grouping))
     with torch.no_grad():
         scores = task.validate(torch.device("cpu"), 0, 1, lambda mine: [mine])
     assert scores["f1"] == (1.0 + 0.0) / 2

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from structpe.benchmarks import load
 from structpe.benchmarks.base import Objective
-from structpe.data.graphs import GraphExample
+from structpe.data.batch import Example
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
 from structpe.tasks.prediction import train as training
 from structpe.tasks.prediction.task import Prediction
@@ -66,10 +66,10 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
 def test_the_test_split_is_looked_at_once_at_the_end_by_the_best_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked: list[tuple[Sequence[GraphExample], dict[str, torch.Tensor]]] = []
+    looked: list[tuple[Sequence[Example], dict[str, torch.Tensor]]] = []
     scores = Prediction.scores
 
-    def told(self: Prediction, examples: Sequence[GraphExample], *rest: Any) -> dict[str, float]:
+    def told(self: Prediction, examples: Sequence[Example], *rest: Any) -> dict[str, float]:
         looked.append((examples, {name: t.clone() for name, t in self.model.state_dict().items()}))
         return scores(self, examples, *rest)
 
@@ -117,7 +117,7 @@ def test_a_split_that_is_shared_out_is_scored_as_a_whole(tmp_path: Path) -> None
     assert shared["loss"] == pytest.approx(wanted, rel=1e-5)
 
 
-def parts(config: Any) -> tuple[Prediction, list[GraphExample]]:
+def parts(config: Any) -> tuple[Prediction, list[Example]]:
     """The task of a run with a fresh model, and its test examples."""
     from structpe.tasks.prediction.examples import encode, examples
     from structpe.tasks.prediction.task import Collate
@@ -127,7 +127,7 @@ def parts(config: Any) -> tuple[Prediction, list[GraphExample]]:
     encodings = encode(data.graphs, model.position.encodings, Path(config.out) / "encodings")
     model.eval()
     tested = examples(data, data.splits[0].test.tolist(), encodings)
-    return Prediction(model, data.objective, [], Collate(model.layout)), tested
+    return Prediction(model, data.objective, [], Collate(model.grouping)), tested
 
 
 def test_the_seed_chooses_the_split(tmp_path: Path) -> None:

@@ -54,10 +54,11 @@ def test_tensors_that_change_places_are_seen(file: Path) -> None:
         load_weights(file, "train afresh")
 
 
-def test_older_weights_are_read_and_it_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save_file(load_file(file), file)
-    assert set(load_weights(file, "x")) == {"weight", "bias"}
-    assert "it has no checksum, as it was written by an older structpe" in capsys.readouterr().err
+@pytest.mark.parametrize("metadata", [None, {"sha256": "0" * 64}], ids=["no checksum", "a checksum alone"])
+def test_weights_of_older_layers_are_refused(file: Path, metadata: dict[str, str] | None) -> None:
+    save_file(load_file(file), file, metadata=metadata)
+    with pytest.raises(StoreError, match=r"have version 1, this structpe reads version 2, .*; train afresh$"):
+        load_weights(file, "train afresh")
 
 
 def test_missing_weights_are_named(tmp_path: Path) -> None:

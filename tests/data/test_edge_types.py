@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from structpe.data.edges import EdgeTypes
+from structpe.data.batch import Batch
+from structpe.data.edge_types import EdgeTypes
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -43,10 +44,11 @@ def test_labels_not_seen_in_training_have_a_number_of_their_own() -> None:
     assert types.size == 6
 
 
-def test_a_batch_places_each_graph_in_its_row() -> None:
+def test_a_batch_numbers_the_units_of_each_graph_on() -> None:
     graph = Structure(("a", "b"), [[0, 1]], ("x",))
-    edges = EdgeTypes.fit([graph]).join([graph, graph], most=5)
-    assert edges.near.source.tolist() == [1, 0, 6, 5]
-    assert edges.near.target.tolist() == [0, 1, 5, 6]
-    assert edges.types.tolist() == [1, 0, 1, 0]
-    assert edges.near.count == 10
+    batch = Batch.of([graph, graph], edge_types=EdgeTypes.fit([graph]))
+    assert batch.adjacency.source.tolist() == [1, 0, 3, 2]
+    assert batch.adjacency.target.tolist() == [0, 1, 2, 3]
+    assert batch.edge_x is not None
+    assert batch.edge_x.tolist() == [[1], [0], [1], [0]]
+    assert batch.adjacency.count == 4

@@ -1,0 +1,161 @@
+"""Batches of graphs: every node, message and target where it belongs; padding is seen by nobody."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structpe.attention import Layout
+from structpe.data.batch import Batch, Example, Grouping, collate
+from structpe.data.encode import encode
+from structpe.encodings.distance import UndirectedDistance
+from structpe.structure import Structure
+
+SIZES = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=3)
+DISTANCE = UndirectedDistance()
+
+
+def example(size: int, number: int = 0, directed: bool = False, features: bool = True) -> Example:
+    """A path whose nodes, edges and target tell which graph they are of."""
+    edges = np.stack([np.arange(size - 1), np.arange(1, size)], axis=1)
+    told = {"x": 100 * number + np.arange(size)[:, None], "edge_x": 1000 * number + np.arange(size - 1)[:, None]}
+    structure = Structure(("",) * size, edges, directed=directed, root=size - 1, features=told if features else {})
+    return Example.of(structure, {DISTANCE: DISTANCE.one(structure)}, np.array([float(number)]))
+
+
+@pytest.mark.parametrize("kind", [Example, Layout, Batch])
+def test_every_attribute_has_its_line(kind: type) -> None:
+    told = re.findall(r"^ {8}(\w+(?:, \w+)*): ", kind.__doc__ or "", re.MULTILINE)
+    assert [name for line in told for name in line.split(", ")] == [field.name for field in fields(kind)]
+
+
+@given(SIZES)
+def test_rows_put_nodes_into_their_places_and_flat_takes_them_out(sizes: list[list[int]]) -> None:
+    layout = laid_out(sizes)
+    count = sum(map(sum, sizes))
+    x = torch.randn(count, 3, dtype=torch.float64, requires_grad=True)
+    rows = layout.padded(x)
+    first = 0
+    for each, part in zip(sizes, rows, strict=True):
+        assert part.shape == (len(each), max(each), 3)
+        for size, row in zip(each, part, strict=True):
+            assert torch.equal(row[:size], x[first : first + size])
+            first += size
+    assert torch.equal(layout.flat(rows), x)
+    assert torch.autograd.gradcheck(lambda x: layout.flat([2 * row for row in layout.padded(x)]), x)
+
+
+def laid_out(sizes: list[list[int]]) -> Layout:
+    """The layout of buckets of structures of these sizes."""
+    return Layout.of([size for each in sizes for size in each], np.cumsum([len(each) for each in sizes]).tolist())
+
+
+@given(SIZES)
+def test_a_part_of_a_layout_is_the_layout_of_its_buckets(sizes: list[list[int]]) -> None:
+    layout = laid_out(sizes)
+    for first in range(len(sizes)):
+        part, alone = layout.part(first, len(sizes)), laid_out(sizes[first:])
+        assert part.shapes == alone.shapes
+        x = torch.randn(part.units, 2)
+        assert all(torch.equal(a, b) for a, b in zip(part.padded(x), alone.padded(x), strict=True))
+    assert layout.counts() == [sum(each) for each in sizes]
+    assert layout.units == sum(map(sum, sizes))
+
+
+def test_what_padding_holds_has_no_gradient() -> None:
+    layout = laid_out([[1, 3], [4]])
+    rows = [torch.randn(*shape, 2, requires_grad=True) for shape in layout.shapes]
+    layout.flat(rows).sum().backward()
+    padded, full = (row.grad for row in rows)
+    assert padded[..., 0].tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert full.all()
+
+
+def test_graphs_of_one_size_are_not_moved_at_all() -> None:
+    layout = laid_out([[2, 2], [3]])
+    assert layout.places is None
+    assert layout.present == (None, None)
+    x = torch.randn(7, 2)
+    assert layout.padded(x)[0].data_ptr() == x.data_ptr()
+
+
+def test_a_batch_holds_each_graph_smallest_first() -> None:
+    batch = collate([example(3, 0), example(1, 1), example(2, 2)])
+    assert batch.order.tolist() == [1, 2, 0]
+    assert batch.sizes.tolist() == [1, 2, 3]
+    assert batch.target.tolist() == [[1], [2], [0]]
+    assert batch.graph.tolist() == [0, 1, 1, 2, 2, 2]
+    assert batch.x[:, 0].tolist() == [100, 200, 201, 0, 1, 2]
+    assert batch.roots.tolist() == [0, 2, 5]
+    assert batch.adjacency.source.tolist() == [2, 1, 4, 3, 5, 4]
+    assert batch.adjacency.target.tolist() == [1, 2, 3, 4, 4, 5]
+    assert batch.edge_x[:, 0].tolist() == [2000, 2000, 0, 0, 1, 1]
+    assert batch.reverse is None
+    assert batch.target_mask is None
+
+
+def test_messages_against_a_direction_are_told_apart_where_there_is_one() -> None:
+    batch = collate([example(2, directed=True), example(2)])
+    assert batch.reverse.tolist() == [True, False, False, False]  # to the source of the edge, then to its target
+
+
+def test_without_features_there_are_none() -> None:
+    batch = collate([example(2, features=False), example(1, features=False)])
+    assert batch.x is None
+    assert batch.edge_x is None
+
+
+def test_of_counted_nodes_only_there_are_targets() -> None:
+    def labelled(size: int, counted: list[bool]) -> Example:
+        structure = Structure(("",) * size, [], directed=False)
+        return Example.of(structure, {}, np.arange(size) + 10 * size, np.array(counted))
+
+    batch = collate([labelled(3, [True, False, True]), labelled(2, [False, True])])
+    assert batch.target.tolist() == [21, 30, 32]
+    assert batch.target_mask.tolist() == [1, 2, 4]
+
+
+@pytest.mark.parametrize(("grouping", "buckets", "asked"), [("buckets", 2, 2), ("together", 1, 1), ("separate", 2, 1)])
+def test_positions_are_where_the_grouping_says(grouping: Grouping, buckets: int, asked: int) -> None:
+    sizes = [2] * 3 + [60] * 3
+    batch = collate([example(size) for size in sizes], grouping)
+    assert len(batch.layout) == buckets
+    assert len(batch.position_layout) == len(batch.positions) == asked
+    assert (batch.layout is batch.position_layout) == (grouping != "separate")
+    expected = encode([Structure(("",) * 2, [[0, 1]], directed=False)], [DISTANCE])[DISTANCE]
+    index = batch.positions[0][DISTANCE].dense()[:3, :2, :2]
+    assert index.shape == (3, 2, 2)
+    assert all(torch.equal(each, expected.dense()[0]) for each in index)
+
+
+def test_texts_are_padded_in_the_order_of_the_batch() -> None:
+    def read(size: int, text: list[int]) -> Example:
+        return replace(example(size), target=np.array(text))
+
+    batch = collate([read(3, [1, 5, 2]), read(1, [1, 2])], padding=0)
+    assert batch.target.tolist() == [[1, 2, 0], [1, 5, 2]]
+    assert collate([read(3, [1, 2]), replace(example(2), target=None)], padding=0).target is None
+
+
+def test_units_of_a_node_have_its_features_and_edges() -> None:
+    graph = Structure(("a", "b"), [[0, 1]], features={"x": np.array([[3], [4]])}).with_units(("a", "b", "c"), (0, 1, 1))
+    batch = Batch.of([graph], [DISTANCE])
+    assert batch.x.tolist() == [[3], [4], [4]]
+    assert sorted(zip(batch.adjacency.source.tolist(), batch.adjacency.target.tolist(), strict=True)) == [
+        *((0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1))
+    ]
+
+
+def test_all_of_it_moves_to_another_device() -> None:
+    batch = collate([example(3), example(1), example(60, directed=True)], "separate").to(torch.device("meta"))
+    assert batch.x.is_meta
+    assert batch.adjacency.source.is_meta
+    assert batch.reverse.is_meta
+    assert batch.layout.places.is_meta
+    assert batch.positions[0].present.is_meta
