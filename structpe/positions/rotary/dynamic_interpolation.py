@@ -1,0 +1,65 @@
+"""Position interpolation by as much as the text at hand is longer than those of training."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.rotary._turns import Turns, by_length, check_even, check_longer
+from structpe.positions.sinusoidal._sinusoids import frequencies
+from structpe.terms import Terms
+
+__all__ = ["DynamicInterpolation"]
+
+
+class DynamicInterpolation(PositionModel, name="dynamic-interpolation"):
+    """``position-interpolation`` with a = L/L' where the text has more than L' units, and a = 1 where it has not.
+
+    L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
+    its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, and no decoder may use it.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        length: L, one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        trained: L'.
+
+    Raises:
+        PositionError: the width of a head is odd, L' is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        cite="peng2024",
+        structure="sequence",
+        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        trained: int = 2048,
+    ) -> None:
+        check_even(self.name, dims)
+        check_longer(self.name, trained=trained)
+        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
+        self.base, self.trained = base, trained
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        return by_length(self.name, self.encodings, positions, self._speeds)
+
+    def terms(self, prepared: Turns, site: Site) -> Terms:
+        del site
+        return Terms(maps=(prepared.halves,))
+
+    def _speeds(self, lengths: Tensor) -> Tensor:
+        return frequencies(self.dims.head, lengths.device, self.base) * self.trained / lengths.clamp(min=self.trained)

@@ -1,0 +1,51 @@
+"""Rotary positions, squeezed into the length of training (Chen et al. 2023)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.rotary._turns import Turns, check_even, check_longer, turns
+from structpe.positions.sinusoidal._sinusoids import frequencies
+from structpe.terms import Terms
+
+__all__ = ["PositionInterpolation"]
+
+
+class PositionInterpolation(PositionModel, name="position-interpolation"):
+    """(q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
+
+    A model trained on texts of some length then meets, in texts a times as long, only angles that it knows. (Chen et
+    al. 2023, eq. 3; Llama's layout of channels, as in the code of YaRN.) With a = 1 this is ``rotary-half``.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        scale: a, 1 or more.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        cite="chen2023",
+        structure="sequence",
+        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
+        check_even(self.name, dims)
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        self.base, self.scale = base, scale
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        speeds = frequencies(self.dims.head, base=self.base) / self.scale
+        return turns(self.name, self.encodings[0], positions, speeds)
+
+    def terms(self, prepared: Turns, site: Site) -> Terms:
+        del site
+        return Terms(maps=(prepared.halves,))

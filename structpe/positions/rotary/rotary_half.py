@@ -1,0 +1,49 @@
+"""Rotary positions, each channel of the first half of a head paired with one of the second (Llama, GPT-NeoX)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.rotary._turns import Turns, check_even, turns
+from structpe.positions.sinusoidal._sinusoids import frequencies
+from structpe.terms import Terms
+
+__all__ = ["RotaryHalf"]
+
+
+class RotaryHalf(PositionModel, name="rotary-half"):
+    """(q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
+
+    ``rotary`` with the channels of a head in another order: the two differ by a fixed permutation of the rows of the
+    query and key projections, which matters for weights that were trained with one of them.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        cite="su2021",
+        structure="sequence",
+        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        self.base = base
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        return turns(self.name, self.encodings[0], positions, frequencies(self.dims.head, base=self.base))
+
+    def terms(self, prepared: Turns, site: Site) -> Terms:
+        del site
+        return Terms(maps=(prepared.halves,))
