@@ -32,9 +32,9 @@ class AbsScalar(PositionModel, name="abs-scalar"):
     """
 
     spec = Spec(
-        cite="chen2021demystifying",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="t*r*copies"),
+        "chen2021demystifying",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="t*r*copies"),
     )
 
     def __init__(

@@ -37,9 +37,9 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     """
 
     spec = Spec(
-        cite="he2021",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=True, unbound=False, params="t*d"),
+        "he2021",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=True, unbound=False, params="t*d"),
         note="a part of the survey's row of DeBERTa, in the last layer only",
     )
 

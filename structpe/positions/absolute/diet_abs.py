@@ -36,9 +36,7 @@ class DIETAbsolute(PositionModel, name="diet-abs"):
     """
 
     spec = Spec(
-        cite="chen2021",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*r*copies"),
+        "chen2021", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*r*copies")
     )
 
     def __init__(

@@ -41,11 +41,9 @@ class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
     """
 
     spec = Spec(
-        cite="chen2021",
-        structure="sequence",
-        cells=Cells(
-            "A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + c)*r*copies + 2*c*t*mixers"
-        ),
+        "chen2021",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + c)*r*copies + 2*c*t*mixers"),
     )
 
     def __init__(

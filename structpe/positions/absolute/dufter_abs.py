@@ -32,9 +32,7 @@ class DufterAbsolute(PositionModel, name="dufter-abs"):
     """
 
     spec = Spec(
-        cite="dufter2020",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies"),
+        "dufter2020", "sequence", Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="n*n*copies")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:

@@ -39,9 +39,9 @@ class FLOATER(PositionModel, name="floater"):
     """
 
     spec = Spec(
-        cite="liu2020",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
+        "liu2020",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
     )

@@ -33,9 +33,9 @@ class FLOATERConvolution(PositionModel, name="floater-convolution"):
     """
 
     spec = Spec(
-        cite="liu2020",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 5*l*(4*l + 3) + 3*l"),
+        "liu2020",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 5*l*(4*l + 3) + 3*l"),
         note="not in Table 1, which has the paper's form at the input",
     )
 

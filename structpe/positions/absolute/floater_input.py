@@ -34,9 +34,9 @@ class FLOATERInput(PositionModel, name="floater-input"):
     """
 
     spec = Spec(
-        cite="liu2020",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="n*d + 2*d*(d + 2)"),
+        "liu2020",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="n*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1 has '0 or more' parameters, as any function may be taken for h",
     )

@@ -34,9 +34,7 @@ class Language(PositionModel, name="language"):
     """
 
     spec = Spec(
-        cite="artetxe2020",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="L*t*d"),
+        "artetxe2020", "sequence", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="L*t*d")
     )
 
     def __init__(

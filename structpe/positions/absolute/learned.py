@@ -30,9 +30,9 @@ class Learned(PositionModel, name="learned"):
     """
 
     spec = Spec(
-        cite="devlin2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
+        "devlin2019",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
         table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="t*d"),
     )
 

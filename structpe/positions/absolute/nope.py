@@ -19,9 +19,9 @@ class NoPE(PositionModel, name="nope"):
     """
 
     spec = Spec(
-        cite="kazemnejad2023",
-        structure="sequence",
-        cells=Cells("R", "-", learnable=False, recurring=False, unbound=False, params="0"),
+        "kazemnejad2023",
+        "sequence",
+        Cells("R", "-", learnable=False, recurring=False, unbound=False, params="0"),
         note="with nothing said, nothing moves with the text: that alone makes it relative",
     )
 

@@ -38,20 +38,15 @@ class Reformer(PositionModel, name="reformer"):
     """
 
     spec = Spec(
-        cite="kitaev2020",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="m*d1 + n*(d - d1)"),
+        "kitaev2020",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="m*d1 + n*(d - d1)"),
         table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(d - d1)*t/t1 + d1*t1"),
         note="the same number under other names: the survey's d1 and t1 are those of the place within a segment",
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        segments: int = 16,
-        length: int = 32,
-        slow: int | None = None,
+        self, dims: Dims, encoding: Encoding = Order(), segments: int = 16, length: int = 32, slow: int | None = None
     ) -> None:
         d1 = dims.width // 2 if slow is None else slow
         if segments < 1 or length < 1 or not 0 < d1 < dims.width:

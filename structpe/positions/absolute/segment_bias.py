@@ -38,9 +38,7 @@ class SegmentBias(PositionModel, name="segment-bias"):
     """
 
     spec = Spec(
-        cite="chen2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="c*c*copies"),
+        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="c*c*copies")
     )
 
     def __init__(

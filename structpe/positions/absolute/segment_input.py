@@ -29,9 +29,7 @@ class SegmentInput(PositionModel, name="segment-input"):
     """
 
     spec = Spec(
-        cite="devlin2019",
-        structure="sequence",
-        cells=Cells("R", "APE", learnable=True, recurring=False, unbound=False, params="c*d"),
+        "devlin2019", "sequence", Cells("R", "APE", learnable=True, recurring=False, unbound=False, params="c*d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Feature("segment", missing=0), segments: int = 2) -> None:

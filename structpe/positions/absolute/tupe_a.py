@@ -37,9 +37,9 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     """
 
     spec = Spec(
-        cite="ke2021",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d"),
+        "ke2021",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d"),
         table1=Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)"),
         note="the row of Table 1 is 'tupe-r'; in the code every layer has the term, with a LayerNorm and biases",
     )

@@ -46,16 +46,9 @@ class TUPERelative(PositionModel, name="tupe-r"):
     """
 
     spec = Spec(
-        cite="ke2021",
-        structure="sequence",
-        cells=Cells(
-            "B",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params="(t + 1)*d + 2*(d*d + d) + 2*d + R*h",
-        ),
+        "ke2021",
+        "sequence",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="(t + 1)*d + 2*(d*d + d) + 2*d + R*h"),
         table1=Cells("B", "MAM", learnable=True, recurring=False, unbound=False, params="2*d*d + t*(d + 2)"),
         note="in the code every layer has the term, with a LayerNorm, biases, and buckets in place of offsets",
     )

@@ -48,9 +48,9 @@ class Complex(Block, name="complex"):
     """
 
     spec = Spec(
-        cite="wang2020",
-        structure="sequence",
-        cells=Cells("A", "-", learnable=True, recurring=False, unbound=True, params="V*c + 4*l*c*(c + 1)"),
+        "wang2020",
+        "sequence",
+        Cells("A", "-", learnable=True, recurring=False, unbound=True, params="V*c + 4*l*c*(c + 1)"),
         table1=Cells("A", "-", learnable=True, recurring=False, unbound=True, params="2*n*d"),
         note="Table 1 counts frequencies and phases of d complex channels; the code has no phases, and a block counts "
         "its projections",

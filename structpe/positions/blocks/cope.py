@@ -43,9 +43,9 @@ class CoPE(Block, name="cope"):
     """
 
     spec = Spec(
-        cite="golovneva2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="4*(d*d + d)*l + T*dh*copies"),
+        "golovneva2024",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="4*(d*d + d)*l + T*dh*copies"),
         note="a block counts its projections",
     )
 

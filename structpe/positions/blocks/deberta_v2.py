@@ -52,9 +52,9 @@ class DeBERTaV2(Block, name="deberta-v2"):
     """
 
     spec = Spec(
-        cite="he2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + n*d + 4*l*(d*d + d)"),
+        "he2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + n*d + 4*l*(d*d + d)"),
         table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
         note="the absolute part is 'deberta-emd'; a block counts its projections",
     )

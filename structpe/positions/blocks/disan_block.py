@@ -41,9 +41,9 @@ class DiSANBlock(Block, name="disan-block"):
     """
 
     spec = Spec(
-        cite="shen2018",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
+        "shen2018",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
         note="a block counts its projections; what it knows of positions are its masks",
     )
 

@@ -87,9 +87,9 @@ class GRIT(Block, name="grit"):
     """
 
     spec = Spec(
-        cite="ma2023",
-        structure="graph",
-        cells=Cells(
+        "ma2023",
+        "graph",
+        Cells(
             "B",
             "both",
             learnable=True,

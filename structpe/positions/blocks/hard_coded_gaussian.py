@@ -44,9 +44,9 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     """
 
     spec = Spec(
-        cite="you2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*d*d*l"),
+        "you2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*d*d*l"),
         note="a block counts its projections; the weights have no parameters, and far keys all have weight 0",
     )
 

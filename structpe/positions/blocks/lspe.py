@@ -68,9 +68,9 @@ class LSPE(Block, name="lspe"):
     """
 
     spec = Spec(
-        cite="dwivedi2022",
-        structure="graph",
-        cells=Cells(
+        "dwivedi2022",
+        "graph",
+        Cells(
             "B",
             "MAM",
             learnable=True,

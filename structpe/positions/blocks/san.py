@@ -66,9 +66,9 @@ class SAN(Block, name="san"):
     """
 
     spec = Spec(
-        cite="kreuzer2021",
-        structure="graph",
-        cells=Cells(
+        "kreuzer2021",
+        "graph",
+        Cells(
             "B",
             "both",
             learnable=True,

@@ -33,9 +33,7 @@ class GLMGlobal(PositionModel, name="glm-global"):
     """
 
     spec = Spec(
-        cite="plenz2024",
-        structure="graph",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "plenz2024", "graph", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
     def __init__(

@@ -42,9 +42,7 @@ class GLMLocal(PositionModel, name="glm-local"):
     """
 
     spec = Spec(
-        cite="plenz2024",
-        structure="graph",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "plenz2024", "graph", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
     def __init__(

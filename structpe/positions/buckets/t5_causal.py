@@ -38,9 +38,9 @@ class T5Causal(PositionModel, name="t5-causal"):
     """
 
     spec = Spec(
-        cite="raffel2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
         note="the code has a row per bucket, not per offset",
     )

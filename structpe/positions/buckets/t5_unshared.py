@@ -29,20 +29,14 @@ class T5Unshared(PositionModel, name="t5-unshared"):
     """
 
     spec = Spec(
-        cite="raffel2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*h*l"),
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*h*l"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
         note="the table is not shared by the layers, and the code has a row per bucket, not per offset",
     )
 
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Offset(),
-        buckets: int = 32,
-        farthest: int = 128,
-    ) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), buckets: int = 32, farthest: int = 128) -> None:
         rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=True)
         super().__init__(dims, [encoding], R=rows.size)
         self.rows, self.table = rows, Table(dims, rows.size, "none")

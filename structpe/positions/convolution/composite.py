@@ -35,9 +35,9 @@ class Composite(PositionModel, name="composite"):
     """
 
     spec = Spec(
-        cite="chang2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*R*(h + 2*dh)"),
+        "chang2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*R*(h + 2*dh)"),
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8) -> None:

@@ -31,9 +31,7 @@ class Convolution(PositionModel, name="convolution"):
     """
 
     spec = Spec(
-        cite="chang2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "none") -> None:

@@ -33,9 +33,7 @@ class ConvolutionDynamic(PositionModel, name="convolution-dynamic"):
     """
 
     spec = Spec(
-        cite="chang2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies")
     )
 
     def __init__(

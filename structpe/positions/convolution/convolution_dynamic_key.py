@@ -34,9 +34,7 @@ class ConvolutionDynamicKey(PositionModel, name="convolution-dynamic-key"):
     """
 
     spec = Spec(
-        cite="chang2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies")
     )
 
     def __init__(

@@ -34,11 +34,7 @@ class ALiBi(PositionModel, name="alibi"):
         PositionError: a batch has a pair without a path, and the encoding has no limit.
     """
 
-    spec = Spec(
-        cite="press2022",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("press2022", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     like: Tensor
 
@@ -53,7 +49,6 @@ class ALiBi(PositionModel, name="alibi"):
         return of_pairs.map(self._bias)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        del site
         return Terms(bias=(prepared,))
 
     def _bias(self, values: Tensor) -> Tensor:

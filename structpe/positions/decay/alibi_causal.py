@@ -30,11 +30,7 @@ class ALiBiCausal(PositionModel, name="alibi-causal"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        cite="press2022",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("press2022", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     like: Tensor
 
@@ -52,5 +48,4 @@ class ALiBiCausal(PositionModel, name="alibi-causal"):
         return Terms(bias=(bias[:, :, None].to(self.like.dtype),), mask=(behind[:, None],))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
-        del site
         return prepared

@@ -37,9 +37,9 @@ class DATransformer(PositionModel, name="da-transformer"):
     """
 
     spec = Spec(
-        cite="wu2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*copies"),
+        "wu2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*h"),
     )
 

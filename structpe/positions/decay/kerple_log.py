@@ -31,9 +31,7 @@ class KERPLELog(PositionModel, name="kerple-log"):
     """
 
     spec = Spec(
-        cite="chi2022",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*copies"),
+        "chi2022", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*copies")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), sharing: Sharing = "layer-wise") -> None:

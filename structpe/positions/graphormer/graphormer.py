@@ -52,16 +52,9 @@ class Graphormer(PositionModel, name="graphormer"):
     """
 
     spec = Spec(
-        cite="ying2021",
-        structure="graph",
-        cells=Cells(
-            "B",
-            "both",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params="R*h + h + (V + 1)*h + m*h*h + 2*D*d",
-        ),
+        "ying2021",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + m*h*h + 2*D*d"),
     )
 
     def __init__(

@@ -48,9 +48,9 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     """
 
     spec = Spec(
-        cite="shi2022",
-        structure="graph",
-        cells=Cells(
+        "shi2022",
+        "graph",
+        Cells(
             "B",
             "both",
             learnable=True,

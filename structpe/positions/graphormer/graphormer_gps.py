@@ -53,16 +53,9 @@ class GraphormerGPS(PositionModel, name="graphormer-gps"):
     """
 
     spec = Spec(
-        cite="rampasek2022",
-        structure="graph",
-        cells=Cells(
-            "B",
-            "both",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params="R*h + h + (V + 1)*h + m*h*h + 2*D*d",
-        ),
+        "rampasek2022",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + m*h*h + 2*D*d"),
     )
 
     def __init__(

@@ -38,9 +38,9 @@ class GraphormerSimple(PositionModel, name="graphormer-simple"):
     """
 
     spec = Spec(
-        cite="ying2021",
-        structure="graph",
-        cells=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + 2*D*d"),
+        "ying2021",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + 2*D*d"),
     )
 
     def __init__(

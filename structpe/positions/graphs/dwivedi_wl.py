@@ -29,11 +29,7 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
         PositionError: the encoding has more values than there are rows.
     """
 
-    spec = Spec(
-        cite="dwivedi2020",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="n*d"),
-    )
+    spec = Spec("dwivedi2020", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="n*d"))
 
     def __init__(self, dims: Dims, encoding: WeisfeilerLehman = WeisfeilerLehman(most=99), rows: int = 100) -> None:
         check_rows(self.name, encoding, rows)

@@ -44,20 +44,15 @@ class Graformer(PositionModel, name="graformer"):
     """
 
     spec = Spec(
-        cite="schmitt2021",
-        structure="graph",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "schmitt2021",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*(D_max+1)*h"),
         note="the code has two more rows of distances, rows for units of one node, and a table per layer",
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Distance(),
-        reach: int = 4,
-        within: int = 10,
-        sharing: Sharing = "none",
+        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
     ) -> None:
         check_offsets(encoding)
         rows = 2 * reach + 4 + 2 * within

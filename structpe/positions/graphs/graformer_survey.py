@@ -32,20 +32,15 @@ class GraformerSurvey(PositionModel, name="graformer-survey"):
     """
 
     spec = Spec(
-        cite="schmitt2021",
-        structure="graph",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "schmitt2021",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*(D_max+1)*h"),
         note="Table 1 leaves out the rows for units of one node and counts one table for all layers",
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Distance(),
-        reach: int = 4,
-        within: int = 10,
-        sharing: Sharing = "none",
+        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
     ) -> None:
         window = Window(of_arity(self.name, encoding, 2), reach, within)
         super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))

@@ -41,9 +41,9 @@ class GraphBERT(PositionModel, name="graph-bert"):
     """
 
     spec = Spec(
-        cite="zhang2020",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="3*n*d"),
+        "zhang2020",
+        "graph",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="3*n*d"),
         table1=Cells("B", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="the code has learned tables in place of sinusoids; relative to a target means absolute to all others",
     )

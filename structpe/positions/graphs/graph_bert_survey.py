@@ -34,9 +34,9 @@ class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
     """
 
     spec = Spec(
-        cite="zhang2020",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "zhang2020",
+        "graph",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("B", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="two of its numbers are relative to the target, which means absolute to all other nodes",
     )

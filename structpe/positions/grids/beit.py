@@ -38,11 +38,7 @@ class BEiT(PositionModel, name="beit"):
         PositionError: a window that is none, or another number of axes.
     """
 
-    spec = Spec(
-        cite="bao2022",
-        structure="grid",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
-    )
+    spec = Spec("bao2022", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))
 
     def __init__(
         self,

@@ -37,9 +37,7 @@ class CAPE2D(PositionModel, name="cape-2d"):
     """
 
     spec = Spec(
-        cite="likhomanenko2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "likhomanenko2021", "grid", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0")
     )
 
     def __init__(

@@ -34,11 +34,7 @@ class DETR(PositionModel, name="detr"):
         PositionError: an odd width, or an encoding that does not give such counts.
     """
 
-    spec = Spec(
-        cite="carion2020",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("carion2020", "grid", Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = GridRank(), normalised: bool = True) -> None:
         half(self.name, dims.width)
@@ -54,5 +50,4 @@ class DETR(PositionModel, name="detr"):
         return interleaved(places, self.dims.width // 2).flatten(-2)
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
-        del site
         return in_queries_and_keys(self.name, sources, prepared)

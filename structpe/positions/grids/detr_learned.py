@@ -31,9 +31,7 @@ class DETRLearned(PositionModel, name="detr-learned"):
     """
 
     spec = Spec(
-        cite="carion2020",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=True, unbound=False, params="(H + W)*d//2"),
+        "carion2020", "grid", Cells("A", "APE", learnable=True, recurring=True, unbound=False, params="(H + W)*d//2")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (50, 50)) -> None:
@@ -53,5 +51,4 @@ class DETRLearned(PositionModel, name="detr-learned"):
         return torch.where(outside(given)[..., None], 0, vectors)
 
     def sources(self, sources: Sources, prepared: Tensor, site: Site) -> Sources:
-        del site
         return in_queries_and_keys(self.name, sources, prepared)

@@ -34,11 +34,7 @@ class SinusoidalND(PositionModel, name="sinusoidal-nd"):
         PositionError: fewer than 2 A channels, or another number of coordinates.
     """
 
-    spec = Spec(
-        cite="vaswani2018",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("vaswani2018", "grid", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), axes: int = 2) -> None:
         if axes < 1 or dims.width < 2 * axes:

@@ -34,18 +34,10 @@ class Swin(PositionModel, name="swin"):
         PositionError: a window that is none, another number of axes, or a unit that has no place in the grid.
     """
 
-    spec = Spec(
-        cite="liu2021",
-        structure="grid",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
-    )
+    spec = Spec("liu2021", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = GridOffset(),
-        window: tuple[int, ...] = (7, 7),
-        sharing: Sharing = "none",
+        self, dims: Dims, encoding: Encoding = GridOffset(), window: tuple[int, ...] = (7, 7), sharing: Sharing = "none"
     ) -> None:
         rows = check_window(self.name, window)
         super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))

@@ -34,9 +34,9 @@ class TimeSformer(PositionModel, name="timesformer"):
     """
 
     spec = Spec(
-        cite="bertasius2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(1 + H*W + F)*d"),
+        "bertasius2021",
+        "grid",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(1 + H*W + F)*d"),
     )
 
     def __init__(

@@ -35,9 +35,7 @@ class ViT(PositionModel, name="vit"):
     """
 
     spec = Spec(
-        cite="dosovitskiy2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d"),
+        "dosovitskiy2021", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:

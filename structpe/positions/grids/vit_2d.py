@@ -31,9 +31,9 @@ class ViT2D(PositionModel, name="vit-2d"):
     """
 
     spec = Spec(
-        cite="dosovitskiy2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(2 + H + W)*d//2"),
+        "dosovitskiy2021",
+        "grid",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="(2 + H + W)*d//2"),
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:

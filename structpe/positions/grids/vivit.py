@@ -34,11 +34,7 @@ class ViViT(PositionModel, name="vivit"):
         PositionError: a batch has a place beyond the shape, or the encoding does not give three coordinates.
     """
 
-    spec = Spec(
-        cite="arnab2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d"),
-    )
+    spec = Spec("arnab2021", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d"))
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Coordinates(axes=3), shape: tuple[int, int, int] = (16, 14, 14)

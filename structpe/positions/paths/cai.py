@@ -48,9 +48,9 @@ class Cai(PositionModel, name="cai"):
     """
 
     spec = Spec(
-        cite="cai2020",
-        structure="graph",
-        cells=Cells(
+        "cai2020",
+        "graph",
+        Cells(
             "B",
             "both",
             learnable=True,

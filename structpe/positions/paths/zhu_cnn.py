@@ -37,11 +37,9 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
     """
 
     spec = Spec(
-        cite="zhu2019",
-        structure="graph",
-        cells=Cells(
-            "R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + l*dh*(2*(dh + 2) + c*dh + 1)"
-        ),
+        "zhu2019",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + l*dh*(2*(dh + 2) + c*dh + 1)"),
         note="Table 1 counts the self-attention variant; paths are cut, so that far pairs look alike",
     )
 

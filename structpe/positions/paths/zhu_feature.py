@@ -29,9 +29,9 @@ class ZhuFeature(PositionModel, name="zhu-feature"):
     """
 
     spec = Spec(
-        cite="zhu2019",
-        structure="graph",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + 2*l*dh*(dh + 2)"),
+        "zhu2019",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + 2*l*dh*(dh + 2)"),
         note="not in Table 1, which has the authors' best variants; paths that are not in the vocabulary look alike",
     )
 

@@ -46,11 +46,9 @@ class ZhuSelf(PositionModel, name="zhu-self"):
     """
 
     spec = Spec(
-        cite="zhu2019",
-        structure="graph",
-        cells=Cells(
-            "R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + l*dh*(6*dh + 8 + c*dh + 1)"
-        ),
+        "zhu2019",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + l*dh*(6*dh + 8 + c*dh + 1)"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="5*d*d + (d + 1)*dr"),
         note="the code has a filter for the pooling, vectors as wide as a head, biases, and cuts paths to 4 labels",
     )

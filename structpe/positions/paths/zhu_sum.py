@@ -37,18 +37,14 @@ class ZhuSum(PositionModel, name="zhu-sum"):
     """
 
     spec = Spec(
-        cite="zhu2019",
-        structure="graph",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + 2*l*dh*(dh + 2)"),
+        "zhu2019",
+        "graph",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + 2*l*dh*(dh + 2)"),
         note="not in Table 1, which has the authors' best variants; absolute because the code adds the query's place",
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: LabelPath = LabelPath(limit=5),
-        dropout: float = 0.0,
-        sinusoid: bool = True,
+        self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
     ) -> None:
         slots = slots_of(self.name, encoding)
         super().__init__(dims, [encoding], V=encoding.size + 1)

@@ -38,9 +38,9 @@ class RNN(PositionModel, name="rnn"):
     """
 
     spec = Spec(
-        cite="neishi2019",
-        structure="sequence",
-        cells=Cells("A", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 6*d"),
+        "neishi2019",
+        "sequence",
+        Cells("A", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 6*d"),
         table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
         note="text in front of a text moves it, for the network has read it; PyTorch's has 3d more biases",
     )

@@ -39,9 +39,9 @@ class RR(PositionModel, name="rr"):
     """
 
     spec = Spec(
-        cite="neishi2019",
-        structure="sequence",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="6*d*d + 6*d + 2*R*dh*copies"),
+        "neishi2019",
+        "sequence",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="6*d*d + 6*d + 2*R*dh*copies"),
         table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
         note="the row is of the network alone; vectors of offsets enter attention at each layer",
     )

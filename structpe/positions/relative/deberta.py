@@ -43,9 +43,9 @@ class DeBERTa(PositionModel, name="deberta"):
     """
 
     spec = Spec(
-        cite="he2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + p*l*(d*d + d)"),
+        "he2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*d + p*l*(d*d + d)"),
         table1=Cells("B", "both", learnable=True, recurring=True, unbound=False, params="3*t*d"),
         note="the absolute part is 'deberta-emd'; Table 1 counts the tables only, not the matrices of each layer",
     )

@@ -31,9 +31,7 @@ class DIETRelative(PositionModel, name="diet-rel"):
     """
 
     spec = Spec(
-        cite="chen2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:

@@ -40,9 +40,7 @@ class DufterRelative(PositionModel, name="dufter-rel"):
     """
 
     spec = Spec(
-        cite="dufter2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*n*copies"),
+        "dufter2020", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*n*copies")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 128, sharing: Sharing = "none") -> None:

@@ -34,9 +34,9 @@ class HuangM2(PositionModel, name="huang-m2"):
     """
 
     spec = Spec(
-        cite="huang2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "huang2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="d*l*h*(2*t-1)"),
         note="one scalar per offset, as the survey's own text has it, in place of a vector",
     )

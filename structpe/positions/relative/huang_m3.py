@@ -34,9 +34,9 @@ class HuangM3(PositionModel, name="huang-m3"):
     """
 
     spec = Spec(
-        cite="huang2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        "huang2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="d*l*h*(2*t-1)"),
         note="vectors have the width of a head, and all heads of a layer share them",
     )

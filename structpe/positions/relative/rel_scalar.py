@@ -30,9 +30,9 @@ class RelScalar(PositionModel, name="rel-scalar"):
     """
 
     spec = Spec(
-        cite="chen2021demystifying",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        "chen2021demystifying",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:

@@ -34,9 +34,9 @@ class Shaw(PositionModel, name="shaw"):
     """
 
     spec = Spec(
-        cite="shaw2018",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*R*dh*copies"),
+        "shaw2018",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*R*dh*copies"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*(2*t-1)*d*l"),
         note="in the code vectors have the width of a head and offsets are clipped",
     )

@@ -39,9 +39,9 @@ class ShawAbsolute(PositionModel, name="shaw-absolute"):
     """
 
     spec = Spec(
-        cite="shaw2018",
-        structure="sequence",
-        cells=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*t*dh*copies"),
+        "shaw2018",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*t*dh*copies"),
         table1=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*t*d*l"),
         note="vectors have the width of a head, as in the code of the relative variant",
     )

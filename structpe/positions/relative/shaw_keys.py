@@ -31,9 +31,9 @@ class ShawKeys(PositionModel, name="shaw-keys"):
     """
 
     spec = Spec(
-        cite="shaw2018",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        "shaw2018",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
         note="Table 1 has only the variant with vectors at the values too: 'shaw'",
     )
 

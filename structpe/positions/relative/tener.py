@@ -43,9 +43,9 @@ class TENER(PositionModel, name="tener"):
     """
 
     spec = Spec(
-        cite="yan2019",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l"),
+        "yan2019",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d*l*h"),
         note="u and v of a head have its width d/h, so that the factor h is one too many",
     )

@@ -42,9 +42,9 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     """
 
     spec = Spec(
-        cite="dai2019",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d + d*d*l"),
+        "dai2019",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d + d*d*l"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*d + d*d*l*h"),
         note="one matrix serves all heads of a layer, so that the factor h is one too many",
     )

@@ -37,9 +37,9 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     """
 
     spec = Spec(
-        cite="dai2019",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*(R*d + d + R*h)"),
+        "dai2019",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="l*(R*d + d + R*h)"),
         note="Table 1 has only the variant with sinusoids: 'transformer-xl'",
     )
 

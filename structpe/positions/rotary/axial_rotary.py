@@ -30,11 +30,7 @@ class AxialRotary(PositionModel, name="axial-rotary"):
             several rows.
     """
 
-    spec = Spec(
-        cite="heo2024",
-        structure="grid",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("heo2024", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), base: float = 100.0) -> None:
         check_even(self.name, dims)
@@ -47,5 +43,4 @@ class AxialRotary(PositionModel, name="axial-rotary"):
         return axial_turns(self.name, self.encodings[0], positions, self.pairs, self.base)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.neighbours,))

@@ -31,11 +31,7 @@ class AxialRotary3D(PositionModel, name="axial-rotary-3d"):
             that differ on an axis that is left without.
     """
 
-    spec = Spec(
-        cite="yang2025",
-        structure="grid",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("yang2025", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(axes=3), base: float = 10000.0) -> None:
         check_even(self.name, dims)
@@ -50,5 +46,4 @@ class AxialRotary3D(PositionModel, name="axial-rotary-3d"):
         return axial_turns(self.name, self.encodings[0], positions, self.pairs, self.base)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.neighbours,))

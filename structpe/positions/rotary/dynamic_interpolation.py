@@ -34,9 +34,9 @@ class DynamicInterpolation(PositionModel, name="dynamic-interpolation"):
     """
 
     spec = Spec(
-        cite="peng2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        "peng2024",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="a text longer than those of training changes all its angles with its length, not with places",
     )
 
@@ -58,7 +58,6 @@ class DynamicInterpolation(PositionModel, name="dynamic-interpolation"):
         return by_length(self.name, self.encodings, positions, self._speeds)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))
 
     def _speeds(self, lengths: Tensor) -> Tensor:

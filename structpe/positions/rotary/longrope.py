@@ -43,9 +43,9 @@ class LongRoPE(PositionModel, name="longrope"):
     """
 
     spec = Spec(
-        cite="ding2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        "ding2024",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="with places that are kept, scores between these and others depend on where they are",
     )
 
@@ -77,7 +77,6 @@ class LongRoPE(PositionModel, name="longrope"):
         )
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))
 
     def _angles(self, *places: Tensor) -> list[Tensor]:

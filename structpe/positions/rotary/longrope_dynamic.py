@@ -42,9 +42,9 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
     """
 
     spec = Spec(
-        cite="ding2024",
-        structure="sequence",
-        cells=Cells("B", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        "ding2024",
+        "sequence",
+        Cells("B", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="angles follow from offsets and from the length of the text, which more text in front changes",
     )
 
@@ -73,7 +73,6 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
         return by_length(self.name, self.encodings, positions, self._speeds, self.longer)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))
 
     def _speeds(self, lengths: Tensor) -> Tensor:

@@ -29,11 +29,7 @@ class NTKAware(PositionModel, name="ntk-aware"):
         PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        cite="peng2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_even(self.name, dims)
@@ -47,5 +43,4 @@ class NTKAware(PositionModel, name="ntk-aware"):
         return turns(self.name, self.encodings[0], positions, speeds)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))

@@ -40,19 +40,10 @@ class NTKByParts(PositionModel, name="ntk-by-parts"):
         PositionError: the width of a head is odd, a scale or length below 1, or the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        cite="peng2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        base: float = 10000.0,
-        scale: float = 4.0,
-        trained: int = 2048,
+        self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0, trained: int = 2048
     ) -> None:
         check_even(self.name, dims)
         check_longer(self.name, scale=scale, trained=trained)
@@ -70,5 +61,4 @@ class NTKByParts(PositionModel, name="ntk-by-parts"):
         return turns(self.name, self.encodings[0], positions, scaled * (1 - stays) + trained * stays)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))

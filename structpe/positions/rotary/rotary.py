@@ -31,9 +31,9 @@ class Rotary(PositionModel, name="rotary"):
     """
 
     spec = Spec(
-        cite="su2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        "su2021",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
     )
 
@@ -47,5 +47,4 @@ class Rotary(PositionModel, name="rotary"):
         return turns(self.name, self.encodings[0], positions, frequencies(self.dims.head, base=self.base))
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.neighbours,))

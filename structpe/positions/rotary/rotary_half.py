@@ -29,9 +29,9 @@ class RotaryHalf(PositionModel, name="rotary-half"):
     """
 
     spec = Spec(
-        cite="su2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        "su2021",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
     )
 
@@ -45,5 +45,4 @@ class RotaryHalf(PositionModel, name="rotary-half"):
         return turns(self.name, self.encodings[0], positions, frequencies(self.dims.head, base=self.base))
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))

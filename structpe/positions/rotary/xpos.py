@@ -105,11 +105,7 @@ class XPos(PositionModel, name="xpos"):
         PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        cite="sun2023",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("sun2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fading: float = 512.0) -> None:
         check_even(self.name, dims)
@@ -132,5 +128,4 @@ class XPos(PositionModel, name="xpos"):
         )
 
     def terms(self, prepared: _Fading, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.neighbours,))

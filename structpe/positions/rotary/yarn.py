@@ -43,11 +43,7 @@ class YaRN(PositionModel, name="yarn"):
         PositionError: the width of a head is odd, a scale or length below 1, a c of 0 or less, or a vector per unit.
     """
 
-    spec = Spec(
-        cite="peng2024",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(
         self,
@@ -77,5 +73,4 @@ class YaRN(PositionModel, name="yarn"):
         return turns(self.name, self.encodings[0], positions, speeds, longer=self.longer)
 
     def terms(self, prepared: Turns, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.halves,))

@@ -44,9 +44,7 @@ class CAPE(PositionModel, name="cape"):
     """
 
     spec = Spec(
-        cite="likhomanenko2021",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "likhomanenko2021", "sequence", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0")
     )
 
     def __init__(

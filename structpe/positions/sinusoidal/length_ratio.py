@@ -34,9 +34,9 @@ class LengthRatio(PositionModel, name="length-ratio"):
     """
 
     spec = Spec(
-        cite="takase2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "takase2019",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

@@ -29,9 +29,9 @@ class MVPE(PositionModel, name="mvpe"):
     """
 
     spec = Spec(
-        cite="li2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "li2019",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

@@ -35,9 +35,9 @@ class NoisyLength(PositionModel, name="noisy-length"):
     """
 
     spec = Spec(
-        cite="oka2020",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "oka2020",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

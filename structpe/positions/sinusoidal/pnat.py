@@ -30,11 +30,7 @@ class PNAT(PositionModel, name="pnat"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        cite="bao2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("bao2019", "sequence", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Reordered("predicted")) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])

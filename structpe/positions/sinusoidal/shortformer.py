@@ -30,9 +30,9 @@ class Shortformer(PositionModel, name="shortformer"):
     """
 
     spec = Spec(
-        cite="press2021",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
+        "press2021",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
     )
 

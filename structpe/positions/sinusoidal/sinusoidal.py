@@ -29,9 +29,9 @@ class Sinusoidal(PositionModel, name="sinusoidal"):
     """
 
     spec = Spec(
-        cite="vaswani2017",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "vaswani2017",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

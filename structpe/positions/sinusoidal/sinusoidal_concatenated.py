@@ -31,9 +31,9 @@ class SinusoidalConcatenated(PositionModel, name="sinusoidal-concatenated"):
     """
 
     spec = Spec(
-        cite="vaswani2017",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "vaswani2017",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="Table 1 has the interleaved form",
     )
 

@@ -39,9 +39,9 @@ class Universal(PositionModel, name="universal"):
     """
 
     spec = Spec(
-        cite="dehghani2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="l*d"),
+        "dehghani2019",
+        "sequence",
+        Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="l*d"),
         table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
         note="the code learns the vectors of the steps by default",
     )

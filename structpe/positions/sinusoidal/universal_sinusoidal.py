@@ -34,9 +34,9 @@ class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
     """
 
     spec = Spec(
-        cite="dehghani2019",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
+        "dehghani2019",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
     )
 

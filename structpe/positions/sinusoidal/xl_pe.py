@@ -33,9 +33,7 @@ class XLPE(PositionModel, name="xl-pe"):
     """
 
     spec = Spec(
-        cite="ding2020",
-        structure="sequence",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*d*d"),
+        "ding2020", "sequence", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*d*d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), reordered: Encoding = Reordered()) -> None:

@@ -38,9 +38,9 @@ class Continuous(PositionModel, name="continuous"):
     """
 
     spec = Spec(
-        cite="li2021",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="F*A//2 + (F + 1)*H + (H + 1)*d"),
+        "li2021",
+        "grid",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="F*A//2 + (F + 1)*H + (H + 1)*d"),
     )
 
     def __init__(

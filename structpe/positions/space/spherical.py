@@ -36,9 +36,9 @@ class Spherical(PositionModel, name="spherical"):
     """
 
     spec = Spec(
-        cite="mai2023",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="(3*S + 1)*H + (H + 1)*d"),
+        "mai2023",
+        "grid",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="(3*S + 1)*H + (H + 1)*d"),
     )
 
     def __init__(

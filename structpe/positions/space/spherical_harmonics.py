@@ -34,9 +34,7 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     """
 
     spec = Spec(
-        cite="russwurm2024",
-        structure="grid",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="(L*L + 1)*d"),
+        "russwurm2024", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="(L*L + 1)*d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Points(2, key="degrees"), degrees: int = 10) -> None:

@@ -49,9 +49,9 @@ class BasisNet(PositionModel, name="basisnet"):
     """
 
     spec = Spec(
-        cite="lim2023",
-        structure="graph",
-        cells=Cells(
+        "lim2023",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

@@ -30,9 +30,9 @@ class Dwivedi(PositionModel, name="dwivedi"):
     """
 
     spec = Spec(
-        cite="dwivedi2020",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="k*d + d"),
+        "dwivedi2020",
+        "graph",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="k*d + d"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         note="the code has a linear layer from k eigenvectors to the width of the model",
     )

@@ -38,9 +38,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     """
 
     spec = Spec(
-        cite="dwivedi2020",
-        structure="graph",
-        cells=Cells("B", "both", learnable=True, recurring=True, unbound=True, params="k*d + d"),
+        "dwivedi2020", "graph", Cells("B", "both", learnable=True, recurring=True, unbound=True, params="k*d + d")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Laplacian(), neighbours: Encoding = Neighbours()) -> None:

@@ -35,9 +35,9 @@ class LapPE(PositionModel, name="lap-pe"):
     """
 
     spec = Spec(
-        cite="rampasek2022",
-        structure="graph",
-        cells=Cells(
+        "rampasek2022",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

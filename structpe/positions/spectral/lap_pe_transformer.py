@@ -34,15 +34,10 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
     """
 
     spec = Spec(
-        cite="rampasek2022",
-        structure="graph",
-        cells=Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=SpectralTransformer.count("p", "m", "f"),
+        "rampasek2022",
+        "graph",
+        Cells(
+            "A", "APE", learnable=True, recurring=False, unbound=True, params=SpectralTransformer.count("p", "m", "f")
         ),
     )
 

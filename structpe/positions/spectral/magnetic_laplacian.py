@@ -34,9 +34,9 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     """
 
     spec = Spec(
-        cite="geisler2023",
-        structure="graph",
-        cells=Cells(
+        "geisler2023",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

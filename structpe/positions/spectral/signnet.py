@@ -36,9 +36,9 @@ class SignNet(PositionModel, name="signnet"):
     """
 
     spec = Spec(
-        cite="lim2023",
-        structure="graph",
-        cells=Cells(
+        "lim2023",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

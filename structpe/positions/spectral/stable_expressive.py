@@ -38,9 +38,9 @@ class StableExpressive(PositionModel, name="stable-expressive"):
     """
 
     spec = Spec(
-        cite="huang2024",
-        structure="graph",
-        cells=Cells(
+        "huang2024",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

@@ -34,9 +34,9 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
     """
 
     spec = Spec(
-        cite="huang2024",
-        structure="graph",
-        cells=Cells(
+        "huang2024",
+        "graph",
+        Cells(
             "A",
             "APE",
             learnable=True,

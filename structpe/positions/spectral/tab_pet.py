@@ -33,11 +33,7 @@ class TabPET(PositionModel, name="tab-pet"):
         PositionError: the encoding gives a single number per unit, or leaves no room for content.
     """
 
-    spec = Spec(
-        cite="leng2025",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("leng2025", "graph", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding | None = None, alpha: float = 0.1) -> None:
         encoding = encoding or Tabular(most=max(2, min(10, dims.width // 4)))

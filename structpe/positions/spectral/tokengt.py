@@ -29,9 +29,7 @@ class TokenGT(PositionModel, name="tokengt"):
     """
 
     spec = Spec(
-        cite="kim2022",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
     )
 
     def __init__(self, dims: Dims, encoding: TokenLaplacian = TokenLaplacian()) -> None:

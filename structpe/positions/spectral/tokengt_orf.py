@@ -35,9 +35,7 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     """
 
     spec = Spec(
-        cite="kim2022",
-        structure="graph",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
     )
 
     def __init__(self, dims: Dims, width: int = 64, seed: int = 0) -> None:

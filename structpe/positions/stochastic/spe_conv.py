@@ -44,9 +44,9 @@ class SPEConv(PositionModel, name="spe-conv"):
     """
 
     spec = Spec(
-        cite="liutkus2021",
-        structure="sequence",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d"),
+        "liutkus2021",
+        "sequence",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d"),
         note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
     )
 
@@ -66,7 +66,6 @@ class SPEConv(PositionModel, name="spe-conv"):
         return filtered(self, positions, self.of_queries, self.of_keys, noise)
 
     def terms(self, prepared: Filtered, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.map,))
 
     def _draw(self, count: int) -> Tensor:

@@ -38,9 +38,9 @@ class SPEConvGated(PositionModel, name="spe-conv-gated"):
     """
 
     spec = Spec(
-        cite="liutkus2021",
-        structure="sequence",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d + l*d"),
+        "liutkus2021",
+        "sequence",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d + l*d"),
         note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
     )
 

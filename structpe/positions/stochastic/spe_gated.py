@@ -41,9 +41,9 @@ class SPEGated(PositionModel, name="spe-gated"):
     """
 
     spec = Spec(
-        cite="liutkus2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d + l*d"),
+        "liutkus2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d + l*d"),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="3*K*d*h + l*d"),
         note="the code's sines are of the channels of a head, and have no last place",
     )

@@ -45,9 +45,9 @@ class SPESine(PositionModel, name="spe-sine"):
     """
 
     spec = Spec(
-        cite="liutkus2021",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d"),
+        "liutkus2021",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="3*K*d"),
         note="relative on average over draws, and exactly so in evaluation with enough realisations",
     )
 
@@ -69,7 +69,6 @@ class SPESine(PositionModel, name="spe-sine"):
         return Waves(of_queries, of_keys, noise)
 
     def terms(self, prepared: Waves, site: Site) -> Terms:
-        del site
         return Terms(maps=(prepared.map,))
 
     def _draw(self) -> Tensor:

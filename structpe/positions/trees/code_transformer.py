@@ -49,9 +49,9 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     """
 
     spec = Spec(
-        cite="zuegner2021",
-        structure="tree",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="l*(n*(d*d + 2*d) + d)"),
+        "zuegner2021",
+        "tree",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="l*(n*(d*d + 2*d) + d)"),
     )
 
     def __init__(
@@ -85,9 +85,7 @@ class CodeTransformer(PositionModel, name="code-transformer"):
         position = self.position[site.layer] / math.sqrt(self.dims.head)
         biases = [Lookup((k.table * p).sum(-1), k.rows, k.index) for k, p in zip(keys, position, strict=True)]
         return Terms(
-            key=tuple(keys),
-            query=(everywhere(self.content[site.layer][None], prepared[0]),),
-            bias=tuple(biases),
+            key=tuple(keys), query=(everywhere(self.content[site.layer][None], prepared[0]),), bias=tuple(biases)
         )
 
     def _projection(self, layer: int, distance: int) -> Callable[[Tensor], Tensor]:

@@ -34,9 +34,7 @@ class LowestCommonAncestor(PositionModel, name="lowest-common-ancestor"):
     """
 
     spec = Spec(
-        cite="villmow2021",
-        structure="tree",
-        cells=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*R*dh*copies"),
+        "villmow2021", "tree", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*R*dh*copies")
     )
 
     def __init__(

@@ -39,9 +39,9 @@ class Peng(PositionModel, name="peng"):
     """
 
     spec = Spec(
-        cite="peng2022",
-        structure="tree",
-        cells=Cells(
+        "peng2022",
+        "tree",
+        Cells(
             "B",
             "MAM",
             learnable=True,
@@ -52,11 +52,7 @@ class Peng(PositionModel, name="peng"):
     )
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: ChildPath = ChildPath(),
-        relation: ParentChild = ParentChild(),
-        embedding: int = 8,
+        self, dims: Dims, encoding: ChildPath = ChildPath(), relation: ParentChild = ParentChild(), embedding: int = 8
     ) -> None:
         if encoding.width != relation.width or embedding < 1:
             raise PositionError(
@@ -82,7 +78,6 @@ class Peng(PositionModel, name="peng"):
         )
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
-        del site
         return prepared
 
     def _global(self, positions: Positions) -> Factor:

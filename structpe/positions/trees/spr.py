@@ -38,9 +38,9 @@ class SPR(PositionModel, name="spr"):
     """
 
     spec = Spec(
-        cite="wang2019",
-        structure="tree",
-        cells=Cells("B", "both", learnable=True, recurring=False, unbound=True, params="2*d*d + d + 2*R*d"),
+        "wang2019",
+        "tree",
+        Cells("B", "both", learnable=True, recurring=False, unbound=True, params="2*d*d + d + 2*R*d"),
         note="Table 1 has its two halves: 'spr-abs' and 'spr-rel'",
     )
 
@@ -72,7 +72,4 @@ class SPR(PositionModel, name="spr"):
         if site.layer > 0:
             return Terms()
         rows = offsets(self.name, self.encodings[2], prepared[self.encodings[2]]).map(self.window.of)
-        return Terms(
-            key=(rows.map(self.keys.at(0).__getitem__),),
-            value=(rows.map(self.values.at(0).__getitem__),),
-        )
+        return Terms(key=(rows.map(self.keys.at(0).__getitem__),), value=(rows.map(self.values.at(0).__getitem__),))

@@ -28,9 +28,9 @@ class SPRAbsolute(PositionModel, name="spr-abs"):
     """
 
     spec = Spec(
-        cite="wang2019",
-        structure="tree",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        "wang2019",
+        "tree",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 

@@ -29,9 +29,9 @@ class SPRRelative(PositionModel, name="spr-rel"):
     """
 
     spec = Spec(
-        cite="wang2019",
-        structure="tree",
-        cells=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*R*d"),
+        "wang2019",
+        "tree",
+        Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*R*d"),
         table1=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*(2*t+1)*d"),
     )
 
@@ -51,6 +51,5 @@ class SPRRelative(PositionModel, name="spr-rel"):
         if site.layer > 0:
             return Terms()
         return Terms(
-            key=(prepared.map(self.keys.at(0).__getitem__),),
-            value=(prepared.map(self.values.at(0).__getitem__),),
+            key=(prepared.map(self.keys.at(0).__getitem__),), value=(prepared.map(self.values.at(0).__getitem__),)
         )

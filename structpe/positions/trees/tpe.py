@@ -32,9 +32,9 @@ class TPE(PositionModel, name="tpe"):
     """
 
     spec = Spec(
-        cite="shiv2019",
-        structure="tree",
-        cells=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="F + linear"),
+        "shiv2019",
+        "tree",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="F + linear"),
         table1=Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="d/D_max"),
         note="Table 1 leaves out the number of branches, d/(D_max n), and the linear layer of widths that do not fit",
     )

@@ -28,9 +28,9 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
     """
 
     spec = Spec(
-        cite="shiv2019",
-        structure="tree",
-        cells=Cells("A", "APE", learnable=False, recurring=False, unbound=False, params="0"),
+        "shiv2019",
+        "tree",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=False, params="0"),
         note="Table 1 has the version with parameters: 'tpe'",
     )
 

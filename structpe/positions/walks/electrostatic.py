@@ -26,7 +26,7 @@ class ElectrostaticBeside(BesideContent, name="electrostatic"):
         PositionError: the encoding gives a single number per unit, or p leaves no room for content.
     """
 
-    spec = Spec(cite="rampasek2022", structure="graph", cells=CELLS)
+    spec = Spec("rampasek2022", "graph", CELLS)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Electrostatic(), width: int | None = None, layers: int = 0

@@ -28,9 +28,9 @@ class GKAT(PositionModel, name="gkat"):
     """
 
     spec = Spec(
-        cite="choromanski2022",
-        structure="graph",
-        cells=Cells("B", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
+        "choromanski2022",
+        "graph",
+        Cells("B", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
         note="a relative model by its form; but a walk ends where a text does, so that text in front changes it",
     )
 
@@ -48,8 +48,7 @@ class GKAT(PositionModel, name="gkat"):
         table = kernel.table[:, None]
         logarithm = table.where(table > 0, 1).log()
         return Terms(
-            bias=(kernel.map(lambda _: logarithm),),
-            mask=(kernel.map(lambda values: values > 0).dense()[:, None],),
+            bias=(kernel.map(lambda _: logarithm),), mask=(kernel.map(lambda values: values > 0).dense()[:, None],)
         )
 
     def terms(self, prepared: Terms, site: Site) -> Terms:

@@ -25,7 +25,7 @@ class HeatKernelBeside(BesideContent, name="heat-kernel"):
         PositionError: the encoding gives a single number per unit, or p leaves no room for content.
     """
 
-    spec = Spec(cite="rampasek2022", structure="graph", cells=CELLS)
+    spec = Spec("rampasek2022", "graph", CELLS)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = HeatKernel(), width: int | None = None, layers: int = 0

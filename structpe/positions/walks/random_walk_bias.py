@@ -32,16 +32,9 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
     """
 
     spec = Spec(
-        cite="ma2023",
-        structure="graph",
-        cells=Cells(
-            "R",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params=count_perceptron("K", "w", "h"),
-        ),
+        "ma2023",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params=count_perceptron("K", "w", "h")),
         note="relative along directed edges; where walks turn back at the ends of a text, text in front changes them",
     )
 
@@ -62,5 +55,4 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
         return Terms(bias=(walks.map(lambda p: self.of_walks(p.to(dtype))),))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
-        del site
         return prepared

@@ -31,13 +31,9 @@ class RWSE(BesideContent, name="rwse"):
         PositionError: the encoding gives a single number per unit, or p leaves no room for content.
     """
 
-    spec = Spec(cite="rampasek2022", structure="graph", cells=CELLS)
+    spec = Spec("rampasek2022", "graph", CELLS)
 
     def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = RandomWalk(undirected=True),
-        width: int | None = None,
-        layers: int = 0,
+        self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True), width: int | None = None, layers: int = 0
     ) -> None:
         super().__init__(dims, encoding, width, layers)

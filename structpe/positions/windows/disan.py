@@ -37,9 +37,9 @@ class DiSAN(PositionModel, name="disan"):
     """
 
     spec = Spec(
-        cite="shen2018",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
+        "shen2018",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
         table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="masks hold for any length, but do not tell one key before the query from another",
     )
@@ -64,5 +64,4 @@ class DiSAN(PositionModel, name="disan"):
         return Terms(mask=(torch.stack([back] * forward + [ahead] * (self.dims.heads - forward), dim=1),))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
-        del site
         return prepared

@@ -31,9 +31,9 @@ class Exphormer(PositionModel, name="exphormer"):
     """
 
     spec = Spec(
-        cite="shirzad2023",
-        structure="graph",
-        cells=Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="T*w + l*d*w"),
+        "shirzad2023",
+        "graph",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="T*w + l*d*w"),
         note="its edges are relative, but its random ones are another graph for another number of nodes",
     )
 

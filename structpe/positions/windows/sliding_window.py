@@ -29,9 +29,7 @@ class SlidingWindow(PositionModel, name="sliding-window"):
     """
 
     spec = Spec(
-        cite="beltagy2020",
-        structure="sequence",
-        cells=Cells("R", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
+        "beltagy2020", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=False, params="0")
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Window()) -> None:

@@ -34,11 +34,7 @@ class SwinWindows(PositionModel, name="swin-windows"):
         PositionError: a window that is none, or an encoding that does not give such counts.
     """
 
-    spec = Spec(
-        cite="liu2021",
-        structure="grid",
-        cells=Cells("A", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
-    )
+    spec = Spec("liu2021", "grid", Cells("A", "MAM", learnable=False, recurring=True, unbound=False, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = GridRank(), window: tuple[int, int] = (7, 7)) -> None:
         check_shape(self.name, window, 2)
