@@ -1,19 +1,33 @@
-"""Turning pairs of channels by an angle: what rotary positions share, whatever their speeds and layout."""
+"""Turning pairs of channels by an angle: what rotary positions share, whatever their frequencies and layout."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers
-from structpe.positions.base import Dims, Positions
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Dims, PositionModel, Positions, Site
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
+from structpe.terms import Terms
 
-__all__ = ["Turns", "by_length", "check_even", "check_longer", "length_of", "newer_base", "turns"]
+__all__ = [
+    "DynamicRotaryModel",
+    "RotaryModel",
+    "Turns",
+    "check_above_zero",
+    "check_even",
+    "check_longer",
+    "length_of",
+    "newer_base",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,39 +68,76 @@ class Turns:
         return turned(q, self.queries, self.query_lengths), turned(k, self.keys, self.key_lengths)
 
 
-def turns(model: str, encoding: Encoding, positions: Positions, speeds: Tensor, longer: float = 1.0) -> Turns:
-    """Angle t speeds_i of each unit, t being what the encoding says of it, for the pair i of channels.
+class RotaryModel(PositionModel):
+    """Turns the pair i of the channels of a head by the angle t w_i; a variant says what the w_i are.
 
     Args:
-        model: its name, for errors.
-        encoding: one number per unit.
-        positions: of the batch.
-        speeds: (d_h/2,) float64.
-        longer: factor of the turned queries and keys.
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        base: of the inverse frequencies.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
-    keys = numbers(model, encoding, positions[encoding])
-    speeds = speeds.to(keys.device)
-    return Turns(_angles(positions.queries(encoding), speeds), _angles(keys, speeds), longer, longer)
+
+    interleaved: ClassVar[bool] = False
+    """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
+    longer = 1.0
+    """Factor of the turned queries and keys."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
+        self._begin(dims, [encoding])
+        self.base = base
+
+    def prepare(self, positions: Positions) -> Any:
+        """The angles, once for all layers."""
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        frequencies = self.inverse_frequencies().to(keys.device)
+        queries, keys = (_angles(places, frequencies) for places in (positions.queries(encoding), keys))
+        return Turns(queries, keys, self.longer, self.longer)
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        return Terms(maps=(prepared.neighbours if self.interleaved else prepared.halves,))
+
+    def inverse_frequencies(self) -> Tensor:
+        """(d_h/2,) float64 the w_i."""
+        return inverse_frequencies(self.dims.head, base=self.base)
+
+    def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
 
 
-def by_length(
-    model: str,
-    encodings: Sequence[Encoding],
-    positions: Positions,
-    speeds: Callable[[Tensor], Tensor],
-    longer: float = 1.0,
-) -> Turns:
-    """The same where speeds (..., d_h/2) follow from the lengths (..., 1) of texts, both float64.
+class DynamicRotaryModel(RotaryModel):
+    """The same where the inverse frequencies follow from the length of each text.
 
-    The encodings are two, of places and of lengths. Where a row is padded the length is 0.
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        length: L, one number per unit; 0 where a row is padded.
+        base: of the inverse frequencies.
+        trained: number of units of the longest text in training, 1 or more.
     """
-    encoding, length = encodings
 
-    def angles(places: Tensor, lengths: Tensor) -> Tensor:
-        return _angles(places, speeds(numbers(model, length, lengths)[..., None].double()))
+    def __init__(self, dims: Dims, encoding: Encoding, length: Encoding, base: float, trained: int) -> None:
+        check_longer(self.name, trained=trained)
+        self._begin(dims, [encoding, length])
+        self.base, self.trained = base, trained
 
-    keys = angles(numbers(model, encoding, positions[encoding]), positions[length])
-    return Turns(angles(positions.queries(encoding), positions.queries(length)), keys, longer, longer)
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        encoding, length = self.encodings
+
+        def angles(places: Tensor, lengths: Tensor) -> Tensor:
+            return _angles(places, self.of_lengths(numbers(self.name, length, lengths)[..., None].double()))
+
+        keys = angles(numbers(self.name, encoding, positions[encoding]), positions[length])
+        return Turns(angles(positions.queries(encoding), positions.queries(length)), keys, self.longer, self.longer)
+
+    @abstractmethod
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        """(..., d_h/2) inverse frequencies for texts of the lengths (..., 1), both float64."""
 
 
 def newer_base(width: int, base: float | Tensor, longer: float | Tensor) -> float | Tensor:
@@ -130,8 +181,8 @@ def length_of(model: str, given: float | None, usual: float) -> float:
     return usual if given is None else given
 
 
-def _angles(places: Tensor, speeds: Tensor) -> Tensor:
-    return (places[..., None].double() * speeds)[:, None]
+def _angles(places: Tensor, frequencies: Tensor) -> Tensor:
+    return (places[..., None].double() * frequencies)[:, None]
 
 
 def _turned(a: Tensor, b: Tensor, angles: Tensor, lengths: Tensor | float) -> tuple[Tensor, Tensor]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._axial import axial_turns
-from structpe.positions.rotary._turns import Turns, check_even
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._axial import AxialRotaryModel
 
 __all__ = ["AxialRotary"]
 
 
-class AxialRotary(PositionModel, name="axial-rotary"):
+class AxialRotary(AxialRotaryModel, name="axial-rotary"):
     """Of the channels (2i, 2i+1) of each head, half is turned by x base^(-i/p), the other half by y base^(-i/p).
 
     x stands first, and i < p = d_h/4 in each half; q.k then depends on the offsets on both axes alone. (Heo et al.
@@ -33,14 +30,5 @@ class AxialRotary(PositionModel, name="axial-rotary"):
     spec = Spec("heo2024", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), base: float = 100.0) -> None:
-        check_even(self.name, dims)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
         pairs = dims.head // 2
-        self.base, self.pairs = base, [(1, pairs - pairs // 2), (0, pairs // 2)]
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return axial_turns(self.name, self.encodings[0], positions, self.pairs, self.base)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.neighbours,))
+        super().__init__(dims, encoding, base, [(1, pairs - pairs // 2), (0, pairs // 2)])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._axial import axial_turns
-from structpe.positions.rotary._turns import Turns, check_even
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._axial import AxialRotaryModel
 
 __all__ = ["AxialRotary3D"]
 
 
-class AxialRotary3D(PositionModel, name="axial-rotary-3d"):
+class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
     """Of the channels (2i, 2i+1) of each head, 2/8 turn with the time, 3/8 with the row and 3/8 with the column.
 
     The pair i of p that turn with a coordinate c turns by c base^(-i/p); q.k then depends on the offsets on the three
@@ -34,16 +31,7 @@ class AxialRotary3D(PositionModel, name="axial-rotary-3d"):
     spec = Spec("yang2025", "grid", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(axes=3), base: float = 10000.0) -> None:
-        check_even(self.name, dims)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
         pairs = dims.head // 2
         time = max(pairs // 4, int(pairs > 2))
         row = (pairs - time) // 2
-        self.base, self.pairs = base, [(0, time), (1, row), (2, pairs - time - row)]
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return axial_turns(self.name, self.encodings[0], positions, self.pairs, self.base)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.neighbours,))
+        super().__init__(dims, encoding, base, [(0, time), (1, row), (2, pairs - time - row)])

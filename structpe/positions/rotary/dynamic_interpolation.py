@@ -7,16 +7,14 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, by_length, check_even, check_longer
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._turns import DynamicRotaryModel
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["DynamicInterpolation"]
 
 
-class DynamicInterpolation(PositionModel, name="dynamic-interpolation"):
+class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
     """``position-interpolation`` with a = L/L' where the text has more than L' units, and a = 1 where it has not.
 
     L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
@@ -48,17 +46,8 @@ class DynamicInterpolation(PositionModel, name="dynamic-interpolation"):
         base: float = 10000.0,
         trained: int = 2048,
     ) -> None:
-        check_even(self.name, dims)
-        check_longer(self.name, trained=trained)
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-        self.base, self.trained = base, trained
+        super().__init__(dims, encoding, length, base, trained)
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return by_length(self.name, self.encodings, positions, self._speeds)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
-
-    def _speeds(self, lengths: Tensor) -> Tensor:
-        return frequencies(self.dims.head, lengths.device, self.base) * self.trained / lengths.clamp(min=self.trained)
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
+        return trained * self.trained / lengths.clamp(min=self.trained)

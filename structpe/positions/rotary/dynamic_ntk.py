@@ -7,16 +7,14 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, by_length, check_even, check_longer, newer_base
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._turns import DynamicRotaryModel, check_longer, newer_base
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["DynamicNTK"]
 
 
-class DynamicNTK(PositionModel, name="dynamic-ntk"):
+class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
     """``ntk-aware`` with a = c L/L' - (c - 1) where the text has more than L' units, and a = 1 where it has not.
 
     L is the length of the text, L' that of the longest in training, c a factor, 1 in the code of YaRN (there ``ntk``;
@@ -52,18 +50,10 @@ class DynamicNTK(PositionModel, name="dynamic-ntk"):
         scale: float = 1.0,
         trained: int = 2048,
     ) -> None:
-        check_even(self.name, dims)
-        check_longer(self.name, scale=scale, trained=trained)
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-        self.base, self.scale, self.trained = base, scale, trained
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, length, base, trained)
+        self.scale = scale
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return by_length(self.name, self.encodings, positions, self._speeds)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
-
-    def _speeds(self, lengths: Tensor) -> Tensor:
+    def of_lengths(self, lengths: Tensor) -> Tensor:
         longer = (self.scale * lengths / self.trained - (self.scale - 1)).where(lengths > self.trained, 1.0)
-        return frequencies(self.dims.head, lengths.device, newer_base(self.dims.head, self.base, longer))
+        return inverse_frequencies(self.dims.head, lengths.device, newer_base(self.dims.head, self.base, longer))

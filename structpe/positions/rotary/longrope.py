@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._rows import numbers
+from structpe.positions.base import Cells, Dims, Positions, Spec
 from structpe.positions.rotary._long_factors import factors_of, sharper
-from structpe.positions.rotary._turns import Turns, check_even, check_longer, length_of
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.rotary._turns import RotaryModel, Turns, check_longer, length_of
 
 __all__ = ["LongRoPE"]
 
 
-class LongRoPE(PositionModel, name="longrope"):
+class LongRoPE(RotaryModel, name="longrope"):
     """``rotary-half`` with speeds b^(-2i/d_h) / lambda_i; queries, keys become c = sqrt(1 + ln a / ln L') times longer.
 
     a is how many times longer texts are than the L' units of those in training. The first ``kept`` places turn, and
@@ -60,29 +57,18 @@ class LongRoPE(PositionModel, name="longrope"):
         kept: int = 0,
         longer: float | None = None,
     ) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        trained_speeds = frequencies(dims.head, base=base)
-        self.speeds = torch.stack([trained_speeds / factors_of(self.name, dims, factors, scale), trained_speeds])
-        longer = length_of(self.name, longer, sharper(self.name, scale, trained))
-        self.lengths, self.kept = torch.tensor([longer, 1.0], dtype=torch.float64), kept
+        super().__init__(dims, encoding, base)
+        as_trained = self.inverse_frequencies()
+        self.frequencies = torch.stack([as_trained / factors_of(self.name, dims, factors, scale), as_trained])
+        lengthened = length_of(self.name, longer, sharper(self.name, scale, trained))
+        self.lengths, self.kept = torch.tensor([lengthened, 1.0], dtype=torch.float64), kept
 
     def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
         (encoding,) = self.encodings
         keys = numbers(self.name, encoding, positions[encoding])
-        return Turns(
-            *self._angles(positions.queries(encoding), keys), *self._lengths(positions.queries(encoding), keys)
-        )
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
-
-    def _angles(self, *places: Tensor) -> list[Tensor]:
-        speeds = self.speeds.to(places[0].device)
-        return [(t[..., None].double() * speeds[(t < self.kept).long()])[:, None] for t in places]
-
-    def _lengths(self, *places: Tensor) -> list[Tensor]:
-        lengths = self.lengths.to(places[0].device)
-        return [lengths[(t < self.kept).long()][:, None, :, None] for t in places]
+        frequencies, lengths = self.frequencies.to(keys.device), self.lengths.to(keys.device)
+        both = positions.queries(encoding), keys
+        which = [(places < self.kept).long() for places in both]
+        angles = [(t[..., None].double() * frequencies[w])[:, None] for t, w in zip(both, which, strict=True)]
+        return Turns(*angles, *(lengths[w][:, None, :, None] for w in which))

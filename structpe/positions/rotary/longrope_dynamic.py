@@ -8,17 +8,16 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._rows import holds
+from structpe.positions.base import Cells, Dims, Spec
 from structpe.positions.rotary._long_factors import factors_of, sharper
-from structpe.positions.rotary._turns import Turns, by_length, check_even, check_longer, length_of
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.rotary._turns import DynamicRotaryModel, check_longer, length_of
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["LongRoPEDynamic"]
 
 
-class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
+class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
     """``longrope`` with the factors 1 + (lambda_i - 1) (L/L' - 1) / (a - 1), L being the number of units of the text.
 
     At L = L' pairs turn as in training, at L = a L' as in ``longrope``. As in the authors' code the line goes on below
@@ -59,23 +58,15 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
         trained: int = 4096,
         longer: float | None = None,
     ) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale)
         if scale == 1:
             raise PositionError("position model 'longrope-dynamic' divides by scale - 1; give a scale above 1")
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-        self.base, self.scale, self.trained = base, scale, trained
+        super().__init__(dims, encoding, length, base, trained)
+        self.scale = scale
         self.longer = length_of(self.name, longer, sharper(self.name, scale, trained))
         self.factors = factors_of(self.name, dims, factors, scale)
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return by_length(self.name, self.encodings, positions, self._speeds, self.longer)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
-
-    def _speeds(self, lengths: Tensor) -> Tensor:
+    def of_lengths(self, lengths: Tensor) -> Tensor:
         lengths = lengths.where(lengths > 0, self.trained)
         factors = 1 + (self.factors.to(lengths.device) - 1) * (lengths / self.trained - 1) / (self.scale - 1)
         if holds((factors <= 0).any()):
@@ -83,4 +74,4 @@ class LongRoPEDynamic(PositionModel, name="longrope-dynamic"):
                 f"position model 'longrope-dynamic' has no positive factors for a text of {int(lengths.min())} units; "
                 f"give a 'trained' nearer to the length of such texts, or use 'longrope'"
             )
-        return frequencies(self.dims.head, lengths.device, self.base) / factors
+        return inverse_frequencies(self.dims.head, lengths.device, self.base) / factors

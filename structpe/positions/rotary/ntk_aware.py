@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, check_even, check_longer, newer_base, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
 
 __all__ = ["NTKAware"]
 
 
-class NTKAware(PositionModel, name="ntk-aware"):
+class NTKAware(RotaryModel, name="ntk-aware"):
     """``rotary-half`` with the base b a^(d_h/(d_h-2)): the slowest pair turns a times slower, the fastest as before.
 
     Pairs in between are slowed down by the power 2i/(d_h-2) of a. (bloc97 2023; Peng et al. 2024, section 3.1,
@@ -32,15 +29,5 @@ class NTKAware(PositionModel, name="ntk-aware"):
     spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.base, self.scale = base, scale
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        speeds = frequencies(self.dims.head, base=newer_base(self.dims.head, self.base, self.scale))
-        return turns(self.name, self.encodings[0], positions, speeds)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
+        super().__init__(dims, encoding, newer_base(dims.head, base, scale))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.base import Cells, Dims, Spec
 from structpe.positions.rotary._ramps import ramp
-from structpe.positions.rotary._turns import Turns, check_even, check_longer, newer_base, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["NTKByParts"]
 
@@ -18,7 +18,7 @@ _AS_THEY_ARE = (16, 2)
 """Turns within a text of training, from which on and up to which a pair goes from one way to the next: the authors'."""
 
 
-class NTKByParts(PositionModel, name="ntk-by-parts"):
+class NTKByParts(RotaryModel, name="ntk-by-parts"):
     """``rotary-half`` with the speeds w_i = f_i (1 - u_i) + u_i [ (1 - v_i) f_i / a + v_i g_i ].
 
     f_i = b^(-2i/d_h) are the speeds of training, f_i / a those of ``position-interpolation``, g_i those of
@@ -45,20 +45,14 @@ class NTKByParts(PositionModel, name="ntk-by-parts"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0, trained: int = 2048
     ) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale, trained=trained)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.base, self.scale, self.trained = base, scale, trained
+        super().__init__(dims, encoding, base)
+        self.scale, self.trained = scale, trained
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        width = self.dims.head
-        trained = frequencies(width, base=self.base)
-        other = frequencies(width, base=newer_base(width, self.base, self.scale))
+    def inverse_frequencies(self) -> Tensor:
+        width, trained = self.dims.head, super().inverse_frequencies()
+        other = inverse_frequencies(width, base=newer_base(width, self.base, self.scale))
         ntk = ramp(width, self.base, self.trained, *_NTK)
         stays = ramp(width, self.base, self.trained, *_AS_THEY_ARE)
         scaled = trained / self.scale * (1 - ntk) + other * ntk
-        return turns(self.name, self.encodings[0], positions, scaled * (1 - stays) + trained * stays)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
+        return scaled * (1 - stays) + trained * stays

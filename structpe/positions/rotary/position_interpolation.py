@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, check_even, check_longer, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._turns import RotaryModel, check_longer
 
 __all__ = ["PositionInterpolation"]
 
 
-class PositionInterpolation(PositionModel, name="position-interpolation"):
+class PositionInterpolation(RotaryModel, name="position-interpolation"):
     """(q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
 
     A model trained on texts of some length then meets, in texts a times as long, only angles that it knows. (Chen et
@@ -32,15 +31,9 @@ class PositionInterpolation(PositionModel, name="position-interpolation"):
     spec = Spec("chen2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.base, self.scale = base, scale
+        super().__init__(dims, encoding, base)
+        self.scale = scale
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        speeds = frequencies(self.dims.head, base=self.base) / self.scale
-        return turns(self.name, self.encodings[0], positions, speeds)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
+    def inverse_frequencies(self) -> Tensor:
+        return super().inverse_frequencies() / self.scale

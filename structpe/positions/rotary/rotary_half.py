@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, check_even, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.base import Cells, Spec
+from structpe.positions.rotary._turns import RotaryModel
 
 __all__ = ["RotaryHalf"]
 
 
-class RotaryHalf(PositionModel, name="rotary-half"):
+class RotaryHalf(RotaryModel, name="rotary-half"):
     """(q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
 
     ``rotary`` with the channels of a head in another order: the two differ by a fixed permutation of the rows of the
@@ -34,15 +29,3 @@ class RotaryHalf(PositionModel, name="rotary-half"):
         Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
     )
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
-        check_even(self.name, dims)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.base = base
-
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        return turns(self.name, self.encodings[0], positions, frequencies(self.dims.head, base=self.base))
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))

@@ -10,11 +10,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.rotary._turns import Turns, check_above_zero, check_even, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions._rows import numbers
+from structpe.positions.base import Cells, Dims, Positions, Spec
+from structpe.positions.rotary._turns import RotaryModel, Turns, check_above_zero
 
 __all__ = ["XPos"]
 
@@ -82,7 +80,7 @@ def _widened(x: Tensor, pairs: list[int], factors: Tensor) -> Tensor:
     return widened.flatten(-2)
 
 
-class XPos(PositionModel, name="xpos"):
+class XPos(RotaryModel, name="xpos"):
     """(q_t, k_s) -> (z^((t+c)/B) R_t q_t, z^(-(s+c)/B) R_s k_s): the product of a pair i of channels has z_i^((t-s)/B).
 
     R is that of ``rotary``: the channels (2i, 2i+1) turn by t base^(-2i/d_h). z_i = (2i + 0.4 d_h) / (1.4 d_h) < 1, so
@@ -107,11 +105,12 @@ class XPos(PositionModel, name="xpos"):
 
     spec = Spec("sun2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
+    interleaved = True
+
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fading: float = 512.0) -> None:
-        check_even(self.name, dims)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding, base)
         check_above_zero(self.name, fading=fading)
-        self.base, self.fading = base, fading
+        self.fading = fading
 
     def prepare(self, positions: Positions) -> _Fading:
         """The angles and places, once for all layers."""
@@ -119,13 +118,5 @@ class XPos(PositionModel, name="xpos"):
         width, keys = self.dims.head, numbers(self.name, encoding, positions[encoding])
         first = keys.amin(dim=1, keepdim=True)
         rates = tuple(-math.log((2 * i + 0.4 * width) / (1.4 * width)) / self.fading for i in range(width // 2))
-        return _Fading(
-            turns(self.name, encoding, positions, frequencies(width, base=self.base)),
-            (positions.queries(encoding) - first).double(),
-            (keys - first).double(),
-            keys.shape[1],
-            rates,
-        )
-
-    def terms(self, prepared: _Fading, site: Site) -> Terms:
-        return Terms(maps=(prepared.neighbours,))
+        places = (positions.queries(encoding) - first).double(), (keys - first).double()
+        return _Fading(super().prepare(positions), *places, keys.shape[1], rates)

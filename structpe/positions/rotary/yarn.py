@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.base import Cells, Dims, Spec
 from structpe.positions.rotary._ramps import ramp
-from structpe.positions.rotary._turns import Turns, check_above_zero, check_even, check_longer, length_of, turns
-from structpe.positions.sinusoidal._sinusoids import frequencies
-from structpe.terms import Terms
+from structpe.positions.rotary._turns import RotaryModel, check_above_zero, check_longer, length_of
 
 __all__ = ["YaRN"]
 
 
-class YaRN(PositionModel, name="yarn"):
+class YaRN(RotaryModel, name="yarn"):
     """``rotary-half`` with speeds (1 - u_i) f_i / a + u_i f_i; queries and keys become c times longer.
 
     f_i = b^(-2i/d_h) are the speeds of training. u is 1 for pairs that turn more than 32 times within a text of
@@ -57,20 +56,13 @@ class YaRN(PositionModel, name="yarn"):
         truncate: bool = True,
         longer: float | None = None,
     ) -> None:
-        check_even(self.name, dims)
         check_longer(self.name, scale=scale, trained=trained)
         check_above_zero(self.name, fast=fast, slow=slow)
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.base, self.scale, self.trained, self.fast, self.slow = base, scale, trained, fast, slow
-        self.truncate = truncate
+        super().__init__(dims, encoding, base)
+        self.scale, self.trained, self.fast, self.slow, self.truncate = scale, trained, fast, slow, truncate
         self.longer = length_of(self.name, longer, 0.1 * math.log(scale) + 1)
 
-    def prepare(self, positions: Positions) -> Turns:
-        """The angles, once for all layers."""
-        trained = frequencies(self.dims.head, base=self.base)
+    def inverse_frequencies(self) -> Tensor:
+        trained = super().inverse_frequencies()
         stays = ramp(self.dims.head, self.base, self.trained, self.fast, self.slow, self.truncate)
-        speeds = trained / self.scale * (1 - stays) + trained * stays
-        return turns(self.name, self.encodings[0], positions, speeds, longer=self.longer)
-
-    def terms(self, prepared: Turns, site: Site) -> Terms:
-        return Terms(maps=(prepared.halves,))
+        return trained / self.scale * (1 - stays) + trained * stays

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["frequencies", "halves", "interleaved", "timing"]
+__all__ = ["halves", "interleaved", "inverse_frequencies", "timing"]
 
 
-def frequencies(width: int, device: torch.device | None = None, base: float | Tensor = 10000.0) -> Tensor:
+def inverse_frequencies(width: int, device: torch.device | None = None, base: float | Tensor = 10000.0) -> Tensor:
     """(width/2 rounded up,) base^(-2i/width), in float64: float32 is visibly wrong from position 10,000 on.
 
     A base of shape (..., 1) gives as many rows of them.
@@ -18,7 +18,7 @@ def frequencies(width: int, device: torch.device | None = None, base: float | Te
 
 def interleaved(places: Tensor, width: int, base: float = 10000.0) -> Tensor:
     """(..., width) float64: sin of channel 0, cos of channel 1, ...: survey, eq. 21."""
-    angles = places[..., None].to(torch.float64) * frequencies(width, places.device, base)
+    angles = places[..., None].to(torch.float64) * inverse_frequencies(width, places.device, base)
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :width]
 
 
@@ -28,7 +28,7 @@ def halves(places: Tensor, width: int) -> Tensor:
     omega is rounded to float32, as the authors' is: it is then theirs to the last digit, and nothing is lost by that,
     since sines and cosines of a frequency a little different are as good.
     """
-    rounded = frequencies(width, places.device).to(torch.float32).to(torch.float64)
+    rounded = inverse_frequencies(width, places.device).to(torch.float32).to(torch.float64)
     angles = places[..., None].to(torch.float64) * rounded
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., :width]
 

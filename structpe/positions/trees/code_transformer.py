@@ -20,7 +20,7 @@ from structpe.positions._rows import of_arity, offsets
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.relative._offset_sinusoids import everywhere
 from structpe.positions.relative._spans import steps
-from structpe.positions.sinusoidal._sinusoids import frequencies
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 from structpe.terms import Lookup, Terms
 
 __all__ = ["CodeTransformer"]
@@ -95,6 +95,6 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     def _waves(self, values: Tensor) -> Tensor:
         values = values.double()  # half precision has no 10,000, and is infinite where it should be unreachable
         bins = torch.where(values < UNREACHABLE // 2, values, torch.where(values > WITHIN // 2, steps(values), _FAR))
-        rounded = frequencies(self.dims.width, bins.device).float()
+        rounded = inverse_frequencies(self.dims.width, bins.device).float()
         angles = (bins.float()[..., None] * rounded).double()
         return torch.cat([angles.sin(), angles.cos()], dim=-1)[..., : self.dims.width].to(self.content.dtype)
