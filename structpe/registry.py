@@ -1,6 +1,7 @@
 """A registry is a folder: every class of a package that gives itself a name can be found by that name.
 
-Nothing is listed by hand. A file dropped into ``structpe/positions`` is in the registry, the docs and the tests.
+Nothing is listed by hand. A file dropped into a folder of ``structpe/positions`` is in the registry, the docs and the
+tests.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
             raise self.error(
                 f'the name of {_told(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
-        if not _module(cls).startswith("structpe."):
+        if not _module(cls).startswith(("structpe.", f"{self.package}.")):
             self._load()  # so that a name of ours that is taken is reported here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
@@ -79,9 +80,17 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self) -> None:
         if not self._complete:
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+            _import_all(self.package)
             self._complete = True
+
+
+def _import_all(package: str) -> None:
+    """Import every module of a package, and of the packages in it."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        if module.ispkg:
+            _import_all(module.name)
+        else:
+            importlib.import_module(module.name)
 
 
 def unknown(what: str, given: str, known: list[str]) -> str:

@@ -44,6 +44,7 @@ REGISTRIES = ("attention", "benchmarks", "cli", "converters", "encodings", "posi
 SHARED = {"base", "build", "main", "metrics"}
 
 MODULES = modules()
+PACKAGES = {module.name for module in MODULES if module.path.name == "__init__.py"}
 
 
 def below(package: str) -> set[str]:
@@ -99,13 +100,17 @@ def test_members_of_a_registry_do_not_know_one_another() -> None:
     known = [
         where(module, each)
         for module in MODULES
-        if module.package in REGISTRIES and module.name.count(".") == 2 and module.name.rpartition(".")[2] not in SHARED
+        if module.package in REGISTRIES and is_member(module.name)
         for each in own(module)
-        if package_of(each.name) == module.package
-        for sibling in [each.name.rpartition(".")[2]]
-        if each.name.count(".") == 2 and sibling not in SHARED and not sibling.startswith("_")
+        if package_of(each.name) == module.package and is_member(each.name)
     ]
     assert not known, "share it in a file that begins with '_':\n" + "\n".join(known)
+
+
+def is_member(name: str) -> bool:
+    """Whether a file of a registry's folder, or of a folder in it, holds one member of the registry."""
+    file = name.rpartition(".")[2]
+    return name.count(".") >= 2 and name not in PACKAGES and file not in SHARED and not file.startswith("_")
 
 
 def test_position_models_know_no_kernel() -> None:

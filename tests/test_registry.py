@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +51,22 @@ def test_unknown_names_get_the_nearest_and_all_known() -> None:
 def test_every_file_of_a_folder_is_found() -> None:
     assert {"t5", "zhu-cnn", "cai", "graformer"} <= set(MODELS)
     assert len(MODELS) == len(list(MODELS))
+
+
+@pytest.mark.parametrize("second", ["b", "a"])
+def test_folders_in_the_folder_are_searched(second: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = f"things_{second}_of_a_test"
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[object] = Registry(package, "thing", EncodingError)
+    monkeypatch.setattr(f"{__name__}.MODELS", registry)
+    for inner, name in [("", ""), ("first", "a"), ("second", second)]:
+        (tmp_path / package / inner).mkdir()
+        (tmp_path / package / inner / "__init__.py").touch()
+        text = f"from {__name__} import MODELS\nclass Found: ...\nMODELS.add({name!r}, Found)\n"
+        (tmp_path / package / inner / "found.py").write_text(text if name else "")
+    if second == "b":
+        assert sorted(registry) == ["a", "b"]
+    else:
+        text = rf"two things are named 'a': {package}.first.found.Found and {package}.second.found.Found; rename one"
+        with pytest.raises(EncodingError, match=text):
+            list(registry)

@@ -1,4 +1,7 @@
-"""Position models: what stands for a position and where it enters. One file per model; the registry finds them.
+"""Position models: which numbers describe a position, and where they enter attention.
+
+There is one file per model, in the folder of its family (``rotary``, ``buckets``, ``trees``, ...). The registry finds
+it.
 
 Every class of the registry can be imported from here: ``from structpe.positions import T5``.
 """

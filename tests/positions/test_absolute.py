@@ -11,10 +11,10 @@ from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.errors import PositionError
 from structpe.positions import Dims
-from structpe.positions.learned import Learned
-from structpe.positions.sinusoidal import Sinusoidal
-from structpe.positions.spr import SPR
-from structpe.positions.spr_abs import SPRAbsolute
+from structpe.positions.absolute.learned import Learned
+from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
+from structpe.positions.trees.spr import SPR
+from structpe.positions.trees.spr_abs import SPRAbsolute
 from structpe.structure import Structure, path
 from tests.golden import golden
 

@@ -16,7 +16,7 @@ from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, Sum, build, describe
 from structpe.positions.base import Cells, PositionModel, Spec
-from structpe.positions.t5 import T5
+from structpe.positions.buckets.t5 import T5
 
 DIMS = Dims(8, 2, 3)
 

@@ -17,7 +17,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
-from structpe.positions.cai import Cai
+from structpe.positions.paths.cai import Cai
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden

@@ -13,11 +13,11 @@ from structpe.encodings import Centred, Depth, Order
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel
-from structpe.positions._augmentation import Augmentation, augmented
-from structpe.positions.cape import CAPE
-from structpe.positions.cape_2d import CAPE2D
-from structpe.positions.fourier import Fourier
-from structpe.positions.sinusoidal import Sinusoidal
+from structpe.positions.grids.cape_2d import CAPE2D
+from structpe.positions.sinusoidal._augmentation import Augmentation, augmented
+from structpe.positions.sinusoidal.cape import CAPE
+from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
+from structpe.positions.space.fourier import Fourier
 from structpe.structure import Structure, path
 from structpe.transforms import grid, with_class_token
 from tests.positions.cases import TREES, noise

@@ -15,8 +15,8 @@ from structpe.errors import PositionError, UnsupportedTerm
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.positions import Dims, Site, build
-from structpe.positions._complex import attended, turned, weights
-from structpe.positions.complex import Complex
+from structpe.positions.blocks._phases import attended, turned, weights
+from structpe.positions.blocks.complex import Complex
 from structpe.structure import path
 from structpe.terms import Pairs, Terms
 from tests.golden import golden

@@ -12,11 +12,11 @@ from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.alibi import ALiBi
-from structpe.positions.alibi_causal import ALiBiCausal
-from structpe.positions.kerple_log import KERPLELog
-from structpe.positions.kerple_power import KERPLEPower
-from structpe.positions.nope import NoPE
+from structpe.positions.absolute.nope import NoPE
+from structpe.positions.decay.alibi import ALiBi
+from structpe.positions.decay.alibi_causal import ALiBiCausal
+from structpe.positions.decay.kerple_log import KERPLELog
+from structpe.positions.decay.kerple_power import KERPLEPower
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.golden import golden

@@ -176,7 +176,7 @@ def test_sizes_are_whole_numbers(given: Any) -> None:
 
 def test_a_name_that_is_taken_is_said_when_the_class_is_made() -> None:
     with pytest.raises(
-        PositionError, match=r"two position models are named 't5': structpe.positions.t5.T5 and .*Other; ren"
+        PositionError, match=r"two position models are named 't5': structpe.positions.buckets.t5.T5 and .*Other; ren"
     ):
 
         class Other(PositionModel, name="t5"):

@@ -12,9 +12,9 @@ from structpe.data.packing import pack
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions.rnn import RNN
-from structpe.positions.rr import RR
-from structpe.positions.shaw import Shaw
+from structpe.positions.recurrent.rnn import RNN
+from structpe.positions.recurrent.rr import RR
+from structpe.positions.relative.shaw import Shaw
 from tests.positions.cases import TREES, encoded, labelled_path, made, noise
 from tests.strategies import relabelled
 

@@ -9,8 +9,8 @@ from structpe.data.encode import encode
 from structpe.encodings.laplacian import Laplacian
 from structpe.errors import PositionError
 from structpe.positions import Dims, Site
-from structpe.positions.rotary import Rotary
-from structpe.positions.rotary_half import RotaryHalf
+from structpe.positions.rotary.rotary import Rotary
+from structpe.positions.rotary.rotary_half import RotaryHalf
 from structpe.structure import path
 from tests.golden import golden
 

@@ -16,19 +16,19 @@ from structpe.errors import PositionError
 from structpe.nn.encoder import Encoder
 from structpe.nn.layers import LayerConfig
 from structpe.positions import Dims, PositionModel, Site, Sources
-from structpe.positions._lengths import difference, ratio
-from structpe.positions.learned import Learned
-from structpe.positions.length_difference import LengthDifference
-from structpe.positions.length_ratio import LengthRatio
-from structpe.positions.mvpe import MVPE
-from structpe.positions.noisy_length import NoisyLength
-from structpe.positions.pnat import PNAT
-from structpe.positions.shortformer import Shortformer
-from structpe.positions.sinusoidal import Sinusoidal
-from structpe.positions.sinusoidal_concatenated import SinusoidalConcatenated
-from structpe.positions.universal import Universal
-from structpe.positions.universal_sinusoidal import UniversalSinusoidal
-from structpe.positions.xl_pe import XLPE
+from structpe.positions.absolute.learned import Learned
+from structpe.positions.sinusoidal._lengths import difference, ratio
+from structpe.positions.sinusoidal.length_difference import LengthDifference
+from structpe.positions.sinusoidal.length_ratio import LengthRatio
+from structpe.positions.sinusoidal.mvpe import MVPE
+from structpe.positions.sinusoidal.noisy_length import NoisyLength
+from structpe.positions.sinusoidal.pnat import PNAT
+from structpe.positions.sinusoidal.shortformer import Shortformer
+from structpe.positions.sinusoidal.sinusoidal import Sinusoidal
+from structpe.positions.sinusoidal.sinusoidal_concatenated import SinusoidalConcatenated
+from structpe.positions.sinusoidal.universal import Universal
+from structpe.positions.sinusoidal.universal_sinusoidal import UniversalSinusoidal
+from structpe.positions.sinusoidal.xl_pe import XLPE
 from structpe.structure import Structure, path
 from tests.golden import golden
 from tests.positions.cases import TREES, noise

@@ -10,8 +10,8 @@ from structpe.data.encode import encode
 from structpe.encodings.branch_path import BranchPath
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
-from structpe.positions.tpe import TPE
-from structpe.positions.tpe_onehot import TPEOneHot
+from structpe.positions.trees.tpe import TPE
+from structpe.positions.trees.tpe_onehot import TPEOneHot
 from structpe.readers import read
 from structpe.structure import Structure
 from tests.corpora import SAMPLES, corpus

@@ -29,9 +29,9 @@ from structpe.encodings import (
 )
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, PositionModel, Site
-from structpe.positions.code_transformer import CodeTransformer
-from structpe.positions.lowest_common_ancestor import LowestCommonAncestor as Steps
-from structpe.positions.peng import Peng
+from structpe.positions.trees.code_transformer import CodeTransformer
+from structpe.positions.trees.lowest_common_ancestor import LowestCommonAncestor as Steps
+from structpe.positions.trees.peng import Peng
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.positions.cases import made, noise

@@ -14,9 +14,9 @@ from structpe.data.packing import pack
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
-from structpe.positions._untied import Untied
-from structpe.positions.tupe_a import TUPEAbsolute
-from structpe.positions.tupe_r import TUPERelative
+from structpe.positions.absolute._untied import Untied
+from structpe.positions.absolute.tupe_a import TUPEAbsolute
+from structpe.positions.absolute.tupe_r import TUPERelative
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import Golden, golden

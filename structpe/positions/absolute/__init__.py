@@ -1,0 +1,1 @@
+"""Learned vectors or scalars of absolute places, and of segments and languages."""

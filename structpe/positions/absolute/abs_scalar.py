@@ -1,0 +1,60 @@
+"""Absolute places that meet in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import Sharing, Table, of_whole
+from structpe.positions.absolute._places import Places, at_places
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Factor, Terms
+
+__all__ = ["AbsScalar"]
+
+
+class AbsScalar(PositionModel, name="abs-scalar"):
+    """s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
+
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code of the authors is known.) What is
+    added is symmetric, so that "ahead" and "behind" are the same to it, and a place never turns away from itself. The
+    published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments, is
+    ``segment-bias``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max, number of positions.
+        rank: r; None for the width of a head, as in the paper.
+        sharing: ``none`` as in the paper.
+
+    Raises:
+        PositionError: a batch has a position of ``length`` or more.
+    """
+
+    spec = Spec(
+        "chen2021demystifying",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="t*r*copies"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: int = 512,
+        rank: int | None = None,
+        sharing: Sharing = "none",
+    ) -> None:
+        width = dims.head if rank is None else rank
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length, r=width, copies=Table.copies(sharing, dims))
+        self.length = length
+        self.table = Table(dims, length, sharing, width)
+
+    def prepare(self, positions: Positions) -> Places:
+        """The places of the batch."""
+        return Places.of(self.name, self.encodings[0], positions, self.length)
+
+    def terms(self, prepared: Places, site: Site) -> Terms:
+        table = self.table.at(site.layer)
+        left, right = (at_places(table, of, self.dims.heads) for of in (prepared.queries, prepared.keys))
+        return Terms(factors=(Factor(left, right),))

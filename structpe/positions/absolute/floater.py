@@ -1,0 +1,65 @@
+"""Biases of the projections from a differential equation: the code of FLOATER (Liu et al. 2020)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.absolute._flow import LinearField, Trail, places_on
+from structpe.positions.absolute._projected import added
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Terms
+
+__all__ = ["FLOATER"]
+
+
+class FLOATER(PositionModel, name="floater"):
+    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
+
+    h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for q, k, v and all layers; p(0)
+    (3, l, d), Glorot-uniform at first, is each one's own. Place t stands at time 0.01 t, reached by five steps of the
+    Runge-Kutta method of order 4 (3/8 rule). (Liu et al. 2020, as in their code; survey, eq. 6.)
+
+    The survey's form, added to the input of layers, is ``floater-input``. The authors' code also adds sinusoids to the
+    input unless told otherwise: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an
+    encoder too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed
+    for every batch, up to its farthest place, and kept only where no gradients are wanted: training asks for h 20
+    times per place. Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do
+    not add it to ``rotary``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+
+    Raises:
+        PositionError: the encoding gives something else.
+    """
+
+    spec = Spec(
+        "liu2020",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
+        table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
+        note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
+        self.field = LinearField(dims.width)
+        self.trail = Trail()
+
+    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
+        """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
+        keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
+        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
+        return path, positions.queries(self.encodings[0]), keys
+
+    def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
+        path, of_queries, of_keys = prepared
+        q, k, v = path[:, :, site.layer].unbind(1)
+        v = v.to(self.start.dtype)
+        return added(self.dims, q[of_queries], k[of_keys], v[of_keys])

@@ -1,0 +1,29 @@
+"""No position information at all (Haviv et al. 2022; Kazemnejad et al. 2023)."""
+
+from __future__ import annotations
+
+from structpe.positions.base import Cells, Dims, PositionModel, Spec
+
+__all__ = ["NoPE"]
+
+
+class NoPE(PositionModel, name="nope"):
+    """x_t and s_ij as they are.
+
+    In a decoder the mask of what is not yet written is not symmetric, and several layers can count with it: that is
+    all that such a model has, and it is not part of this. (Kazemnejad et al. 2023, section 5.) In an encoder units are
+    a set. An empty sum of position models is the same; this one has a name.
+
+    Args:
+        dims: sizes of the Transformer.
+    """
+
+    spec = Spec(
+        "kazemnejad2023",
+        "sequence",
+        Cells("R", "-", learnable=False, recurring=False, unbound=False, params="0"),
+        note="with nothing said, nothing moves with the text: that alone makes it relative",
+    )
+
+    def __init__(self, dims: Dims) -> None:
+        super().__init__(dims, [])

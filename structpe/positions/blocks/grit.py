@@ -1,0 +1,234 @@
+"""Attention whose scores are read off states of pairs, which begin with random walks (Ma et al. 2023)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.degree import Degree
+from structpe.encodings.label_path import LabelPath
+from structpe.encodings.rrwp import RRWP
+from structpe.errors import PositionError
+from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.blocks._blocks import allowed, softmax
+from structpe.positions.graphormer._parts import Edges
+from structpe.structure import path
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GRIT"]
+
+Norm: TypeAlias = Literal["layer", "batch"]
+"""How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """What goes from layer to layer.
+
+    Attributes:
+        pairs: (b, n, n, d) e, the states of pairs.
+        own: (b, n, K) what the walks say of each unit and itself.
+        degree: (b, n, 1) log(1 + degree).
+        together: (b or 1, n, n) which pairs are of one structure.
+    """
+
+    pairs: Tensor
+    own: Tensor
+    degree: Tensor
+    together: Tensor
+
+
+class GRIT(Block, name="grit"):
+    """Scores A_w.e'_ij from the states e_ij of pairs, which each layer changes: e_ij = W_r P_ij + E[label ij] at first.
+
+    ::
+
+        x_i   = x_i + W_a P_ii                                                        before the first layer
+        e'_ij = relu(rho((W_q x_i + W_k x_j) * W_w e_ij) + W_b e_ij)                  rho(z) = sgn(z) sqrt(|z|)
+        a_ij  = softmax_j(clip(A_w.e'_ij, -5, 5))                                     of each head
+        y_i   = sum_j a_ij (W_v x_j + W_e e'_ij)
+        out_i = W_o (y_i * c_1 + log(1 + deg_i) y_i * c_2),    e_ij = norm(e_ij + W_o' e'_ij)
+
+    P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
+    W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
+    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
+    pairs need memory b n^2 d.
+
+    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` says what labels there are and an edge
+    does; without it there is no E.
+
+    As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Otherwise than there: units are
+    normalised before a layer, as all of this library's layers do, and the last layer does not change the states, which
+    nobody reads. The code's configurations have ``norm="batch"``, of which LayerNorm is an option there, too; here it
+    is the default, as it does not depend on what else is in a batch. Where they have labels of edges, the state of i
+    and j has that of an edge j -> i only; here it also has that of an edge i -> j, by rows of their own. Parallel edges
+    count as the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no
+    label. The code's attention without the rest of its layer has no rectifier: ``rectified=False``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: a vector per pair.
+        labels: the labels of single edges, ``LabelPath(limit=1, longer="symbol")``; None leaves them out.
+        norm: of the states of pairs, ``layer`` or ``batch``.
+        rectified: whether e'_ij goes through the relu.
+
+    Raises:
+        PositionError: the encoding gives no vector per pair, labels are not those of single edges, or another norm.
+        UnsupportedTerm: something else than which pairs attend is to act on attention.
+    """
+
+    spec = Spec(
+        "ma2023",
+        "graph",
+        Cells(
+            "B",
+            "both",
+            learnable=True,
+            recurring=True,
+            unbound=False,
+            params="2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)",
+        ),
+        note="walks are relative, degrees absolute; a block counts its projections",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = RRWP(),
+        labels: LabelPath | None = None,
+        norm: Norm = "layer",
+        rectified: bool = True,
+    ) -> None:
+        width = _width(self.name, encoding)
+        _check(self.name, labels, norm)
+        edges = None if labels is None else Edges(labels.size, dims.width)
+        rows = 0 if edges is None else len(edges.table)
+        super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
+        self.absolute, self.relative = (nn.Linear(width, dims.width, bias=False) for _ in range(2))
+        self.edges = edges
+        self.attentions = nn.ModuleList(
+            _Attention(dims, rectified, norm if layer + 1 < dims.layers else None) for layer in range(dims.layers)
+        )
+
+    def prepare(self, positions: Positions) -> _State:
+        """The states of pairs before the first layer."""
+        walks: Lookup = positions[self.encodings[0]]
+        own = walks.map(lambda p: p.to(self.relative.weight.dtype))
+        degree: Tensor = positions[self.encodings[1]]
+        logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
+        pairs = own.map(self.relative).dense()
+        if self.edges is not None:
+            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]])
+        return _State(pairs, _diagonal(own), logarithm, _together(positions, pairs))
+
+    def _labels(self, edges: Edges, labels: Lookup) -> Tensor:
+        """(b, n, n, d) of the edge that joins each pair; 0 where none does."""
+        return labels.map(lambda symbols: edges(symbols)[0].sum(1)).dense()
+
+    def inputs(self, x: Tensor, prepared: _State) -> Tensor:
+        own: Tensor = self.absolute(prepared.own)
+        return x + own
+
+    def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
+        out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))
+        return out, replace(prepared, pairs=pairs)
+
+
+class _Attention(nn.Module):
+    """A layer's attention; with a norm it also changes the states of pairs."""
+
+    def __init__(self, dims: Dims, rectified: bool, norm: Norm | None) -> None:
+        super().__init__()
+        d, h, dh = dims.width, dims.heads, dims.head
+        self.dims, self.rectified = dims, rectified
+        self.query, self.key, self.value = nn.Linear(d, d), nn.Linear(d, d, bias=False), nn.Linear(d, d, bias=False)
+        self.weigh, self.add, self.out = nn.Linear(d, d), nn.Linear(d, d), nn.Linear(d, d)
+        self.score = nn.Parameter(torch.empty(h, dh))
+        self.of_pairs = nn.Parameter(torch.empty(h, dh, dh))
+        self.scaler = nn.Parameter(torch.empty(2, d))
+        self.pairs = nn.Linear(d, d) if norm else None
+        self.norm = _NORMS[norm](d) if norm else None
+        for weight in (self.query.weight, self.key.weight, self.value.weight, self.weigh.weight, self.add.weight):
+            nn.init.xavier_normal_(weight)
+        for parameter in (self.score, self.scaler):
+            nn.init.xavier_normal_(parameter)
+        nn.init.normal_(self.of_pairs, std=math.sqrt(1 / dh))
+
+    def forward(self, x: Tensor, state: _State, there: Tensor) -> tuple[Tensor, Tensor]:
+        """(b, n, d) what is added to the units, and (b, n, n, d) the states of pairs after it."""
+        e = state.pairs
+        met = (self.query(x)[:, :, None] + self.key(x)[:, None]) * self.weigh(e)
+        rooted = torch.relu(met).sqrt() - torch.relu(-met).sqrt()
+        seen = rooted + self.add(e)
+        seen = torch.relu(seen) if self.rectified else seen
+        heads = self._heads(seen)
+        scores = torch.einsum("bijhc,hc->bhij", heads, self.score).clamp(-5, 5)
+        weights = softmax(scores, there)
+        y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
+        y = y + torch.einsum("bihc,hck->bihk", torch.einsum("bhij,bijhc->bihc", weights, heads), self.of_pairs)
+        y = y.flatten(2)
+        out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
+        if self.pairs is None or self.norm is None:
+            return out, e
+        return out, self.norm(e + self.pairs(seen), state.together.expand(e.shape[:-1]))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
+
+
+class _LayerNorm(nn.Module):
+    """Each state to mean 0 and variance 1 over its channels, then scaled and shifted."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor, present: Tensor) -> Tensor:
+        """(..., d) to (..., d), whatever is present."""
+        del present
+        return functional.layer_norm(x, self.weight.shape, self.weight, self.bias)
+
+
+_NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
+
+
+def _together(positions: Positions, pairs: Tensor) -> Tensor:
+    """(b or 1, n, n) which pairs are of one structure."""
+    present = positions.present
+    if present is None:
+        return torch.ones(1, *pairs.shape[1:3], dtype=torch.bool, device=pairs.device)
+    return present[:, :, None] & present[:, None]
+
+
+def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:
+    if labels is not None and (labels.limit, labels.longer, labels.paths) != (1, "symbol", 1):
+        raise PositionError(
+            f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
+            f"is {labels!r}"
+        )
+    if norm not in _NORMS:
+        raise PositionError(f"position model {model!r} has no norm {norm!r}; give one of {', '.join(_NORMS)}")
+
+
+def _diagonal(pairs: Lookup) -> Tensor:
+    """(b, n, ...) what each unit has with itself."""
+    index = pairs.index.diagonal(dim1=1, dim2=2)
+    return pairs.table[pairs.rows.gather(1, index)]
+
+
+def _width(model: str, encoding: Encoding) -> int:
+    shape = of_arity(model, encoding, 2).one(path(["a", "b"])).values.shape
+    if len(shape) != 2:
+        raise PositionError(
+            f"position model {model!r} needs a vector per pair of units (rrwp, ...); {encoding.name!r} gives one number"
+        )
+    return int(shape[1])

@@ -1,0 +1,151 @@
+"""A positional stream of its own beside the hidden vectors, updated in every layer (Dwivedi et al. 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.adjacency import Adjacency
+from structpe.encodings.base import Encoding
+from structpe.encodings.random_walk import RandomWalk
+from structpe.encodings.unit_count import UnitCount
+from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._perceptron import count_perceptron
+from structpe.positions._rows import width_of
+from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions.blocks._blocks import allowed, without_heads
+from structpe.positions.blocks._links import LINKS, NONE, SELF, links
+from structpe.positions.spectral._nodes import Nodes
+from structpe.terms import Terms
+
+__all__ = ["LSPE"]
+
+_EPS = 1e-6
+_SMALL = 1e-12
+
+
+@dataclass(frozen=True)
+class _State:
+    """p (b, n, d); e (E, d) of the linked pairs, which are ``ends`` (3, E): structure, to, from; and the nodes."""
+
+    p: Tensor
+    e: Tensor
+    ends: Tensor
+    nodes: Nodes
+
+
+class LSPE(Block, name="lspe"):
+    """GatedGCN-LSPE in the place of attention: a layer changes hidden vectors x, positions p and links e.
+
+    ::
+
+        g_ij = B_1 x_j + B_2 x_i + B_3 e_ij,    eta_ij = sigmoid(g_ij) / (sum_j' sigmoid(g_ij') + 1e-6)
+        x_i  <- x_i + relu(norm((A_1 [x_i; p_i] + sum_j eta_ij A_2 [x_j; p_j]) / sqrt(n)))
+        p_i  <- p_i + tanh(C_1 p_i + sum_j eta_ij C_2 p_j)
+        e_ij <- e_ij + relu(norm(g_ij))
+
+    where j runs over the units linked to i, and everything on the right is of the layer before. At first p = W s + w
+    with the k probabilities of return s of random walks, and e_ij embeds the kind of link. After the last layer x_i <-
+    x_i + W_x p', p' being F p + f (k), each of its columns brought to mean 0 and length 1 over the nodes of the graph.
+    Maps are (d, d), or (d, 2d), with bias; norm is batch normalisation over real units and links; n the number of
+    units. (Dwivedi et al. 2022, section 3.2, eqs. 9 to 14; the authors' code.)
+
+    x on the right is normalised by the layer before it comes here, which also adds what goes beyond x_i. The last layer
+    has no use for a new e. The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds
+    labels of bonds where kinds of links stand here: an edge to, from, to and from the other, or two units of one node.
+    Its loss that draws p' to eigenvectors is left to a task.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: s, a vector of k numbers per unit.
+
+    Raises:
+        PositionError: the encoding gives a single number per unit.
+        UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
+    """
+
+    spec = Spec(
+        "dwivedi2022",
+        "graph",
+        Cells(
+            "B",
+            "MAM",
+            learnable=True,
+            recurring=True,
+            unbound=False,  # in the middle of a long path all walks of k steps return alike
+            params=(
+                f"{count_perceptron('k', 'd')} + r*d + (9*d*d + 9*d)*l + 2*d*(l - 1) + "
+                f"{count_perceptron('d', 'k', 'd')}"
+            ),
+        ),
+        note="a block counts its projections",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = RandomWalk(undirected=True)) -> None:
+        self.adjacency, self.unit_count = Adjacency(), UnitCount()
+        k, d = width_of(self.name, encoding), dims.width
+        super().__init__(dims, [encoding, self.adjacency, self.unit_count], k=k, r=LINKS - 2)
+        self.enter = nn.Linear(k, d)
+        self.edges = nn.Embedding(LINKS - 2, d)  # neither for pairs without a link, nor for a unit and itself
+        self.layers = nn.ModuleList(_Layer(d, last=i == dims.layers - 1) for i in range(dims.layers))
+        self.final, self.leave = nn.Linear(d, k), nn.Linear(k, d)
+
+    def prepare(self, positions: Positions) -> _State:
+        """Positions and links before the first layer."""
+        dtype = self.enter.weight.dtype
+        nodes = Nodes.of(positions, self.unit_count, dtype)
+        kinds = links(positions[self.adjacency])
+        together = nodes.weights > 0
+        ends = ((kinds != NONE) & (kinds != SELF) & together & nodes.present[..., None]).nonzero().T
+        kind = kinds[ends[0], ends[1], ends[2]]
+        p = self.enter(positions[self.encodings[0]].to(dtype))
+        return _State(p, self.edges(kind - 1 - (kind > SELF).long()), ends, nodes)
+
+    def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        row, target, source = prepared.ends
+        kept = without_heads(self.name, allowed(self.name, terms, x)).expand(len(x), -1, -1)[row, target, source]
+        state = replace(prepared, e=prepared.e[kept], ends=prepared.ends[:, kept])
+        out, state = self.layers[site.layer](x, state)
+        if site.layer == self.dims.layers - 1:
+            out = out + self.leave(_spread(self.final(state.p), state.nodes))
+        return out, state
+
+
+class _Layer(nn.Module):
+    def __init__(self, width: int, last: bool) -> None:
+        super().__init__()
+        self.a1, self.a2 = (nn.Linear(2 * width, width) for _ in range(2))
+        self.b1, self.b2, self.b3, self.c1, self.c2 = (nn.Linear(width, width) for _ in range(5))
+        self.norm = BatchNorm(width)
+        self.norm_links = None if last else BatchNorm(width)
+
+    def forward(self, x: Tensor, state: _State) -> tuple[Tensor, _State]:
+        """What is added to x (b, n, d), and the new state."""
+        p, e, (row, target, source) = state.p, state.e, state.ends
+        both = torch.cat([x, p], dim=-1)
+        gates = self.b1(x)[row, source] + self.b2(x)[row, target] + self.b3(e)
+        strength = gates.sigmoid()
+        total = torch.zeros_like(x).index_put((row, target), strength.to(x.dtype), accumulate=True)
+        eta = strength / (total[row, target] + _EPS)
+
+        def gathered(of_units: Tensor) -> Tensor:
+            messages = (eta * of_units[row, source]).to(x.dtype)
+            return torch.zeros_like(x).index_put((row, target), messages, accumulate=True)
+
+        size = (state.nodes.weights > 0).sum(-1, keepdim=True).clamp(min=1).to(x.dtype)
+        sums = (self.a1(both) + gathered(self.a2(both))) / size.sqrt()
+        added = torch.relu(self.norm(sums, state.nodes.present))
+        p = p + torch.tanh(self.c1(p) + gathered(self.c2(p)))
+        if self.norm_links is not None:
+            there = torch.ones(len(e), dtype=torch.bool, device=e.device)
+            e = e + torch.relu(self.norm_links(gates, there))
+        return added, replace(state, p=p, e=e)
+
+
+def _spread(p: Tensor, nodes: Nodes) -> Tensor:
+    """Each column to mean 0 and length 1 over the nodes of the graph; 0 where it is the same for all."""
+    p = p - nodes.means(p)
+    return p / nodes.sums(p * p).clamp(min=_SMALL).sqrt()

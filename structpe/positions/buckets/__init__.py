@@ -1,0 +1,1 @@
+"""Scalars per bucket of offsets: T5 and what is built on it."""

@@ -1,0 +1,61 @@
+"""T5 on the triples of a graph, with one more bucket for all other pairs (Plenz and Frank 2024)."""
+
+from __future__ import annotations
+
+import torch
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.triple_offset import TripleOffset
+from structpe.positions._rows import Sharing, Table, of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.buckets._buckets import Buckets
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GLMGlobal"]
+
+
+class GLMGlobal(PositionModel, name="glm-global"):
+    """s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
+
+    As ``glm-local``, but all units attend to one another, those without a common triple over one more bucket, number B.
+    It starts as a copy of the bucket of the farthest keys ahead, the one that T5 has for +infinity; where weights of T5
+    are loaded, copy it again. (Plenz and Frank 2024, section 4.2; the authors' code.)
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair, or no path.
+        buckets: B.
+        farthest: D.
+        sharing: ``layer-wise`` as in T5.
+
+    Raises:
+        PositionError: the encoding does not give one integer per pair, or other buckets.
+    """
+
+    spec = Spec(
+        "plenz2024", "graph", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = TripleOffset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, of_arity(self.name, encoding, 2), buckets, farthest, bidirectional=True)
+        super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))
+        self.rows = rows
+        self.table = Table(dims, rows.size, sharing)
+        if "unreachable" in encoding.codes:
+            with torch.no_grad():
+                self.table.weight[:, buckets] = self.table.weight[:, buckets - 1]
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        return of_pairs.map(self.rows.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,66 @@
+"""T5's relative bias in logarithmic buckets (Raffel et al. 2020)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.buckets._buckets import Buckets, bucket
+from structpe.terms import Lookup, Terms
+
+__all__ = ["T5", "bucket"]
+
+
+class T5(PositionModel, name="t5"):
+    """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+
+    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. Of B buckets, C = B/2 are for
+    r > 0 and C for the others; e = C/2, rounded down, of each are exact::
+
+        bucket(r) = |r|                                                  for |r| < e
+                    min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
+
+    Pairs without a path and units of one node have rows of their own, where the encoding has such pairs. (Raffel et al.
+    2020, section 2.1.) This is the encoder's form; a decoder's, which does not tell keys ahead apart, is ``t5-causal``.
+
+    T5's own attention has no 1/sqrt(d_h); that is not part of the position model: add ``Terms(scale=sqrt(d_h))``.
+    Table 1 counts one scalar per offset, (2t-1)h; the authors' code has buckets.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, an even number of 4 or more.
+        farthest: D, above e; from here on all distances share the last bucket.
+        sharing: ``layer-wise`` as in T5; ``none`` is ``t5-unshared``.
+
+    Raises:
+        PositionError: other buckets, a farthest that is not above e, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the code has a row per bucket, not per offset",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Offset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=True)
+        super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))
+        self.rows, self.table = rows, Table(dims, rows.size, sharing)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value: computed once per value, not per pair and layer."""
+        return offsets(self.name, self.encodings[0], positions[self.encodings[0]]).map(self.rows.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,65 @@
+"""T5's relative bias as its decoder has it: one direction (Raffel et al. 2020)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.buckets._buckets import Buckets
+from structpe.terms import Lookup, Terms
+
+__all__ = ["T5Causal"]
+
+
+class T5Causal(PositionModel, name="t5-causal"):
+    """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+
+    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. With B buckets, of which e = B/2,
+    rounded down, are exact::
+
+        bucket(r) = 0                                                      for r >= 0
+                    -r                                                     for -e < r < 0
+                    min(e + floor(log(-r/e) / log(D/e) (B - e)), B - 1)    otherwise
+
+    Keys ahead are all in bucket 0, with the query itself: a decoder does not see them. All buckets are then for what
+    was written, so that they reach farther or tell more apart than those of ``t5``. (Raffel et al. 2020, section 2.1,
+    and the code, ``bidirectional=False``.) As there, 1/sqrt(d_h) is not part of the position model.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, 2 or more.
+        farthest: D, above e; from here on all distances share the last bucket.
+        sharing: ``layer-wise`` as in T5.
+
+    Raises:
+        PositionError: fewer buckets, a farthest that is not above e, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the code has a row per bucket, not per offset",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Offset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=False)
+        super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))
+        self.rows, self.table = rows, Table(dims, rows.size, sharing)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value: computed once per value, not per pair and layer."""
+        return offsets(self.name, self.encodings[0], positions[self.encodings[0]]).map(self.rows.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,49 @@
+"""T5's relative bias with a table for each layer (Raffel et al. 2020)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Table, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.buckets._buckets import Buckets
+from structpe.terms import Lookup, Terms
+
+__all__ = ["T5Unshared"]
+
+
+class T5Unshared(PositionModel, name="t5-unshared"):
+    """s_ij += b_l[bucket(r_ij)], one scalar per layer l, head and bucket.
+
+    The buckets are those of ``t5``, which has one table for all layers (Raffel et al. 2020, section 2.1). Here each
+    layer learns its own; Chen et al. (2021, section 4.4) compare such ways of sharing.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B, an even number of 4 or more.
+        farthest: D, above B/4; from here on all distances share the last bucket.
+
+    Raises:
+        PositionError: other buckets, a farthest that is not above those, or no single integer per pair.
+    """
+
+    spec = Spec(
+        "raffel2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*h*l"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
+        note="the table is not shared by the layers, and the code has a row per bucket, not per offset",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), buckets: int = 32, farthest: int = 128) -> None:
+        rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=True)
+        super().__init__(dims, [encoding], R=rows.size)
+        self.rows, self.table = rows, Table(dims, rows.size, "none")
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value: computed once per value, not per pair and layer."""
+        return offsets(self.name, self.encodings[0], positions[self.encodings[0]]).map(self.rows.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,1 @@
+"""Lightweight convolutions together with attention."""

@@ -1,0 +1,48 @@
+"""A fixed lightweight convolution beside attention (Chang et al. 2021)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Lookup, Terms
+
+__all__ = ["Convolution"]
+
+
+class Convolution(PositionModel, name="convolution"):
+    """s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.
+
+    The weights of a lightweight convolution, one kernel per head that does not depend on the units ("convfixed" of the
+    code), before the softmax that it shares with q.k. Where a convolution ends, the code repeats the end of its kernel:
+    far units are not cut off. b starts at 0. s - t is key minus query, or any other encoding of pairs by signed
+    integers; pairs without a path and units of one node have rows of their own, where the encoding has such pairs.
+    Without q.k, as a convolution alone, it is no position model of attention and not here.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        reach: m; the kernel is 2m + 1 wide, 17 in the paper's models.
+        sharing: ``none``: each head of each layer has its kernel.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+    """
+
+    spec = Spec(
+        "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "none") -> None:
+        window = Window(of_arity(self.name, encoding, 2), reach)
+        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
+        self.window, self.table = window, Table(dims, window.size, sharing, std=0.0)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        return of_pairs.map(self.window.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,1 @@
+"""Attention that decays with distance: ALiBi, KERPLE, DA-Transformer."""

@@ -1,0 +1,56 @@
+"""Attention with linear biases (Press, Smith and Lewis 2022)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.decay._fading import distances, slopes
+from structpe.terms import Lookup, Terms
+
+__all__ = ["ALiBi"]
+
+
+class ALiBi(PositionModel, name="alibi"):
+    """s_ij -= m_h |r_ij|: each head forgets with distance at a slope m_h of its own, fixed and not learned.
+
+    m_h = 2^(-8h/H) for heads h = 1..H where H is a power of 2, see :func:`slopes` for other H. (Press et al. 2022,
+    section 3.) r_ij = s - t, or any other encoding of pairs by signed integers. This is the symmetric form, for
+    encoders; the authors' code adds m_h s, without the place of the query and for causal attention only:
+    ``alibi-causal``. Where keys ahead are masked, both are the same after the softmax.
+
+    Two units of one node that stand k places apart count as k. Pairs without a path count as far as the limit of the
+    encoding.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+
+    Raises:
+        PositionError: a batch has a pair without a path, and the encoding has no limit.
+    """
+
+    spec = Spec("press2022", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+
+    like: Tensor
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 2)])
+        # Follows the model to its dtype, so that the bias has it; the slopes themselves would be rounded there.
+        self.register_buffer("like", torch.empty(0), persistent=False)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The bias of each distinct value and head, the same for all layers."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        return of_pairs.map(self._bias)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared,))
+
+    def _bias(self, values: Tensor) -> Tensor:
+        far = distances(self.name, self.encodings[0], values)
+        return (-slopes(self.dims.heads).to(values.device) * far[:, None]).to(self.like.dtype)

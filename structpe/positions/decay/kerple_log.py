@@ -1,0 +1,52 @@
+"""KERPLE's logarithmic kernel: a bias that falls with the logarithm of distance (Chi et al. 2022)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table, of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.decay._bounded import Bounded
+from structpe.positions.decay._fading import distances
+from structpe.terms import Lookup, Terms
+
+__all__ = ["KERPLELog"]
+
+
+class KERPLELog(PositionModel, name="kerple-log"):
+    """s_ij -= p_h log(1 + a_h |r_ij|), p and a learned, 0.01 or more.
+
+    r_ij = s - t, or any other encoding of pairs by signed integers; code points as in ``alibi``. (Chi et al. 2022,
+    section 4.1, r_1 = p, r_2 = a.) As in the authors' code, p starts from U(0, 2), a from U(0, 1), both are shared by
+    all layers, and each step of training first brings them back to 0.01 where they are below.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        sharing: ``layer-wise`` as in the code.
+
+    Raises:
+        PositionError: the encoding does not give one integer per pair, or a batch has a pair without a path, and the
+            encoding has no limit.
+    """
+
+    spec = Spec(
+        "chi2022", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="2*copies")
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), sharing: Sharing = "layer-wise") -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 2)], copies=Table.copies(sharing, dims))
+        self.height = Bounded(dims, sharing, most=2)
+        self.speed = Bounded(dims, sharing, most=1)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The distance of each distinct value."""
+        if self.training:
+            self.height.project()
+            self.speed.project()
+        (encoding,) = self.encodings
+        return offsets(self.name, encoding, positions[encoding]).map(lambda v: distances(self.name, encoding, v))
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        p, a = self.height.within(site.layer), self.speed.within(site.layer)
+        return Terms(bias=(prepared.map(lambda far: -p * (1 + a * far[:, None].to(a.dtype)).log()),))

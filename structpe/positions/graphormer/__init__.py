@@ -1,0 +1,1 @@
+"""Graphormer and its variants: degrees, distances and edges on shortest paths."""

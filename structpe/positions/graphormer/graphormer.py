@@ -1,0 +1,96 @@
+"""Degrees, distances and the edges on shortest paths (Ying et al. 2021)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.distance import UndirectedDistance
+from structpe.encodings.feature import Feature
+from structpe.encodings.label_path import LabelPath
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
+from structpe.positions.paths._paths import slots_of
+from structpe.terms import Lookup, Terms
+
+__all__ = ["Graphormer"]
+
+
+class Graphormer(PositionModel, name="graphormer"):
+    """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, += t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
+
+    ::
+
+        c_ij = 1/max(n, 1) sum_k E[label of step k] W_k       over the first n = min(length, m) steps from i to j
+
+    b (R, h) has a scalar per head and distance, one for pairs without a path and, where nodes own several units, rows
+    for these; t (h) is the distance of the virtual node to everything. E (V + 1, h) embeds labels, W (m, h, h) is of
+    each step; z_in and z_out (D, d) embed degrees. All layers have the same b, c and t. Pairs ``farthest`` or more
+    edges apart do not attend, pairs without a path counting as 510 apart. (Ying et al. 2021, section 3.1; the authors'
+    code, edge type "multi_hop".)
+
+    As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
+    of :func:`structpe.transforms.virtual.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
+    out-degree a table each; the code is for undirected graphs, where both are one number. Otherwise than the code:
+    edges of a directed structure are walked both ways, a label against its edge having a row of its own; of several
+    shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, where the
+    code takes what its Floyd-Warshall search leaves over; E has a row per label, where the code adds up the rows of an
+    edge's several features. The rows of the code for padding are not here.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: r_ij, distances.
+        paths: labels along shortest paths; its limit is m, 5 in the code.
+        virtual: not 0 for the virtual node.
+        distances: number of distances with a row of their own; farther ones have the last.
+        farthest: from which distance on pairs do not attend.
+        degrees: D.
+
+    Raises:
+        PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
+    """
+
+    spec = Spec(
+        "ying2021",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + m*h*h + 2*D*d"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = UndirectedDistance(),
+        paths: LabelPath = LabelPath(limit=5),
+        virtual: Encoding = Feature("virtual", missing=0),
+        distances: int = 510,
+        farthest: int = 1024,
+        degrees: int = 512,
+    ) -> None:
+        steps = slots_of(self.name, paths)
+        spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
+        centrality = Centrality(self.name, dims.width, degrees, virtual)
+        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
+        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
+        self.spatial, self.centrality = spatial, centrality
+        self.edges = Edges(paths.size, dims.heads)
+        self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
+
+    def prepare(self, positions: Positions) -> Prepared:
+        """Everything, once for all layers."""
+        paths: Lookup = positions[self.encodings[1]]
+        terms = self.spatial(positions) + Terms(bias=(paths.map(self.along),))
+        return Prepared(terms, self.centrality(positions))
+
+    def along(self, paths: Tensor) -> Tensor:
+        """(R, h) c of paths (R, L) of symbols."""
+        vectors, steps = self.edges(paths)
+        total = torch.einsum("rlh,lhk->rk", vectors, self.steps[: vectors.shape[1]])
+        mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)
+        return mean
+
+    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
+        return x + prepared.centrality.to(x.dtype)
+
+    def terms(self, prepared: Prepared, site: Site) -> Terms:
+        return prepared.terms

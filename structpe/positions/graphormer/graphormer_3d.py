@@ -1,0 +1,110 @@
+"""Distances in space by Gaussian basis functions (Shi et al. 2022)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings.euclidean import Euclidean
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Lookup, Terms
+
+__all__ = ["Graphormer3D"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    bias: Lookup
+    total: Tensor
+
+
+class Graphormer3D(PositionModel, name="graphormer-3d"):
+    """s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head,  x_i + U sum_j g_ij + c.
+
+    ::
+
+        g_ijk = exp(-((a_t d_ij + b_t - m_k) / v_k)^2 / 2) / (sqrt(2 pi) v_k),    v_k = |w_k| + 1e-5
+
+    d_ij is the distance of i and j in space, t the pair of their labels in this order. m, w (K) start from U(0, 3); a
+    and b have a scalar per pair of labels, 1 and 0 at first; W_1 (K, K), W_2 (h, K), U (d, K). The sum goes over all
+    units of the structure, i among them. All layers have the same bias. (Shi et al. 2022, section 2; the authors' code,
+    model "graphormer3d".)
+
+    As in the code, whose 3.14159 in place of pi is not kept. Its embedding of atoms is that of units here; its tags of
+    atoms, its layers used four times over, and its projection to forces are not positions. Other structures than
+    molecules are lines: see :class:`Euclidean`.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: distances in space and labels.
+        kernels: K, 128 in the code.
+
+    Raises:
+        PositionError: K is below 1.
+    """
+
+    spec = Spec(
+        "shi2022",
+        "graph",
+        Cells(
+            "B",
+            "both",
+            learnable=True,
+            recurring=True,
+            unbound=True,
+            params="2*K + 2*V*V + K*K + K + K*h + h + K*d + d",
+        ),
+        note="distances are relative; their sum over all units is absolute",
+    )
+
+    def __init__(self, dims: Dims, encoding: Euclidean = Euclidean(), kernels: int = 128) -> None:
+        labels = len(encoding.labels) + 1
+        super().__init__(dims, [encoding], K=kernels, V=labels)
+        self.means, self.widths = (nn.Parameter(torch.empty(kernels).uniform_(0, 3)) for _ in range(2))
+        self.factor = nn.Parameter(torch.ones(labels, labels))
+        self.offset = nn.Parameter(torch.zeros(labels, labels))
+        self.hidden, self.out = nn.Linear(kernels, kernels), nn.Linear(kernels, dims.heads)
+        self.embed = nn.Linear(kernels, dims.width)
+
+    @property
+    def causal(self) -> bool:
+        """No: the sum has all units, those to come among them."""
+        return False
+
+    def prepare(self, positions: Positions) -> _Prepared:
+        """The bias of each distinct value, and what is added to the units."""
+        pairs: Lookup = positions[self.encodings[0]]
+        basis = pairs.map(self.basis)
+        local = basis.local()
+        counts = local.new_zeros(*pairs.index.shape[:2], local.shape[1])
+        counts = counts.scatter_add(-1, pairs.index, _together(positions, pairs).to(local.dtype))
+        bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g))))
+        return _Prepared(bias, self.embed(counts @ local))
+
+    def basis(self, values: Tensor) -> Tensor:
+        """(R, K) g of distances and labels (R, 3)."""
+        query, key = values[:, 1].long(), values[:, 2].long()
+        exact = torch.promote_types(self.means.dtype, torch.float32)  # as in the code: narrow bells need the digits
+        factor, offset, means, widths = (p.to(exact) for p in (self.factor, self.offset, self.means, self.widths))
+        moved = factor[query, key] * values[:, 0].to(exact) + offset[query, key]
+        widths = widths.abs() + 1e-5
+        bells: Tensor = (-(((moved[:, None] - means) / widths) ** 2) / 2).exp() / (math.sqrt(2 * math.pi) * widths)
+        return bells.to(self.means.dtype)
+
+    def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
+        return x + prepared.total.to(x.dtype)
+
+    def terms(self, prepared: _Prepared, site: Site) -> Terms:
+        return Terms(bias=(prepared.bias,))
+
+
+def _together(positions: Positions, pairs: Lookup) -> Tensor:
+    """(b, n, n) which units are of one structure."""
+    present = positions.present
+    if present is None:
+        return torch.ones_like(pairs.index)
+    return present[:, :, None] & present[:, None]

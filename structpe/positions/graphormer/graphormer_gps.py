@@ -1,0 +1,102 @@
+"""Graphormer as GraphGPS has it: empty steps of a path count too (Rampasek et al. 2022)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings._label_paths import UNREACHED
+from structpe.encodings.base import Encoding
+from structpe.encodings.distance import UndirectedDistance
+from structpe.encodings.feature import Feature
+from structpe.encodings.label_path import LabelPath
+from structpe.errors import PositionError
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
+from structpe.positions.paths._paths import slots_of
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GraphormerGPS"]
+
+_NEVER = 1 << 40
+"""No pair is so far apart that it does not attend."""
+
+
+class GraphormerGPS(PositionModel, name="graphormer-gps"):
+    """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
+
+    ::
+
+        c_ij = 1/max(n, 1) sum_k E[label of step k, or E[0] where there is none] W_k          over all k = 1..m
+
+    n is the distance of i and j, m - 1 if they are farther apart, m if no path joins them. b (R, h), t (h), E (V + 1,
+    h), W (m, h, h), z_in and z_out (D, d) are those of ``graphormer``, of which this is the version of GraphGPS
+    (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs in that steps that a path
+    does not have are embedded by the row 0 of E, which is not zero and is also that of the label with number 0, so that
+    every pair has c_ij, a unit with itself and pairs without a path too; in that the distances m - 1 and more are one,
+    and paths are read up to there; and in that the virtual node has t and nothing beside.
+
+    Otherwise than the code, as in ``graphormer``: labels against an edge have rows of their own, and of several
+    shortest paths the one with the smallest labels is taken. Here labels have rows behind the row 0, which serves those
+    not seen in training; to repeat the code give the label 0 the same numbers.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: r_ij, distances.
+        paths: labels along shortest paths, up to m - 1 of them.
+        virtual: not 0 for the virtual node.
+        degrees: D.
+
+    Raises:
+        PositionError: a batch has a degree of ``degrees`` or more; paths without a limit, or several per pair.
+    """
+
+    spec = Spec(
+        "rampasek2022",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + m*h*h + 2*D*d"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = UndirectedDistance(),
+        paths: LabelPath = LabelPath(limit=19),
+        virtual: Encoding = Feature("virtual", missing=0),
+        degrees: int = 64,
+    ) -> None:
+        if paths.longer != "cut":
+            raise PositionError(f"position model {self.name!r} needs paths that are cut; given is {paths!r}")
+        steps = slots_of(self.name, paths) + 1
+        spatial = Spatial(self.name, dims, encoding, virtual, distances=steps, farthest=_NEVER)
+        centrality = Centrality(self.name, dims.width, degrees, virtual)
+        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
+        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
+        self.spatial, self.centrality = spatial, centrality
+        self.edges = Edges(paths.size, dims.heads)
+        self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
+
+    def prepare(self, positions: Positions) -> Prepared:
+        """Everything, once for all layers."""
+        paths: Lookup = positions[self.encodings[1]]
+        along = paths.map(lambda each: functional.pad(self.along(each), (0, 0, 0, 1)))  # the virtual node has none
+        bias = self.spatial.with_virtual(along, positions)
+        return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
+
+    def along(self, paths: Tensor) -> Tensor:
+        """(R, h) c of paths (R, L) of symbols."""
+        vectors, there = self.edges(paths)
+        empty = len(self.steps) - there.shape[1]
+        there = functional.pad(there, (0, empty))
+        filled = torch.where(there[..., None], functional.pad(vectors, (0, 0, 0, empty)), self.edges.table[0])
+        total = torch.einsum("rlh,lhk->rk", filled, self.steps)
+        length = torch.where(paths[:, 0] == UNREACHED, len(self.steps), there.sum(1))
+        mean: Tensor = total / length.clamp(min=1)[:, None]
+        return mean
+
+    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
+        return x + prepared.centrality.to(x.dtype)
+
+    def terms(self, prepared: Prepared, site: Site) -> Terms:
+        return prepared.terms

@@ -1,0 +1,78 @@
+"""Degrees, distances and the edge between two nodes, without paths (Ying et al. 2021)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.distance import UndirectedDistance
+from structpe.encodings.feature import Feature
+from structpe.encodings.label_path import LabelPath
+from structpe.errors import PositionError
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GraphormerSimple"]
+
+
+class GraphormerSimple(PositionModel, name="graphormer-simple"):
+    """s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
+
+    b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
+    al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen
+    from its target has a row of its own, where the code, made for undirected graphs, has nothing; parallel edges count
+    as the one with the smallest label, and a self-loop as none.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: r_ij, distances.
+        paths: the labels of single edges: paths of one step, longer ones being a symbol.
+        virtual: not 0 for the virtual node.
+        distances: number of distances with a row of their own; farther ones have the last.
+        farthest: from which distance on pairs do not attend.
+        degrees: D, rows of z_in and of z_out.
+
+    Raises:
+        PositionError: a batch has a degree of ``degrees`` or more, or paths are not of one step.
+    """
+
+    spec = Spec(
+        "ying2021",
+        "graph",
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params="R*h + h + (V + 1)*h + 2*D*d"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = UndirectedDistance(),
+        paths: LabelPath = LabelPath(limit=1, longer="symbol"),
+        virtual: Encoding = Feature("virtual", missing=0),
+        distances: int = 510,
+        farthest: int = 1024,
+        degrees: int = 512,
+    ) -> None:
+        if (paths.limit, paths.longer, paths.paths) != (1, "symbol", 1):
+            raise PositionError(
+                f"position model 'graphormer-simple' needs the labels of single edges: "
+                f"LabelPath(limit=1, longer='symbol'); given is {paths!r}"
+            )
+        spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
+        centrality = Centrality(self.name, dims.width, degrees, virtual)
+        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "D": degrees}
+        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
+        self.spatial, self.centrality = spatial, centrality
+        self.edges = Edges(paths.size, dims.heads)
+
+    def prepare(self, positions: Positions) -> Prepared:
+        """Everything, once for all layers."""
+        paths: Lookup = positions[self.encodings[1]]
+        terms = self.spatial(positions) + Terms(bias=(paths.map(lambda each: self.edges(each)[0].sum(1)),))
+        return Prepared(terms, self.centrality(positions))
+
+    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
+        return x + prepared.centrality.to(x.dtype)
+
+    def terms(self, prepared: Prepared, site: Site) -> Terms:
+        return prepared.terms

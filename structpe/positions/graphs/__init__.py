@@ -1,0 +1,1 @@
+"""Distances and roles of the nodes of a graph."""

@@ -1,0 +1,57 @@
+"""Shortest-path distances as scalar biases, as the survey defines them (eq. 31; after Schmitt et al. 2021)."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.distance import Distance
+from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Lookup, Terms
+
+__all__ = ["GraformerSurvey"]
+
+
+class GraformerSurvey(PositionModel, name="graformer-survey"):
+    """s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
+
+    A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, so have units of one node
+    by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
+    Table 1. The authors' code looks from key to query and merges the signs beyond D_max + 1: ``graformer``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        reach: D_max.
+        within: units of one node this far apart have a row each, on both sides.
+        sharing: ``none``, each layer has its table.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+    """
+
+    spec = Spec(
+        "schmitt2021",
+        "graph",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="2*(D_max+1)*h"),
+        note="Table 1 leaves out the rows for units of one node and counts one table for all layers",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
+    ) -> None:
+        window = Window(of_arity(self.name, encoding, 2), reach, within)
+        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
+        self.window = window
+        self.table = Table(dims, window.size, sharing)
+        nn.init.uniform_(self.table.weight, -1, 1)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        return of_pairs.map(self.window.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -1,0 +1,1 @@
+"""Images and videos: positions on a grid of patches or pixels."""

@@ -1,0 +1,65 @@
+"""A learned scalar per offset of two patches of an image, and three for its class token (Bao et al. 2022, BEiT)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.coordinates import GridOffset
+from structpe.positions._rows import Sharing, Table, of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.grids._windows import check_window, codes, grid_offsets, window_rows
+from structpe.terms import Lookup, Terms
+
+__all__ = ["BEiT"]
+
+
+class BEiT(PositionModel, name="beit"):
+    """s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], and three rows for the class token.
+
+    Of R rows, and with c the class token::
+
+        s_cj += B[R - 3],    s_ic += B[R - 2],    s_cc += B[R - 1],    R = (2H - 1)(2W - 1) + 3
+
+    One scalar per head and layer, zero at first; the window H x W is the image. (The authors' code, classes Attention
+    and RelativePositionBias; Bao et al. 2022 themselves write of learned absolute positions, ``vit``, which the code
+    can add to this.) They fine-tune with a table per layer, as here by default, and pre-train with one for all layers:
+    ``layer-wise``. The class token is what has no place in the grid: see :func:`structpe.transforms.with_class_token`.
+    Offsets beyond the window count as those at its edge.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: (y, x) offsets per pair, key minus query.
+        window: (H, W), or any other number of axes that the encoding has.
+        sharing: which layers and heads have the same numbers.
+
+    Raises:
+        PositionError: a window that is none, or another number of axes.
+    """
+
+    spec = Spec("bao2022", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = GridOffset(),
+        window: tuple[int, ...] = (14, 14),
+        sharing: Sharing = "none",
+    ) -> None:
+        rows = check_window(self.name, window) + 3
+        super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
+        self.window = tuple(window)
+        self.table = Table(dims, rows, sharing, std=0.0)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct offset."""
+        encoding = self.encodings[0]
+        return grid_offsets(self.name, encoding, positions[encoding], len(self.window)).map(self._rows)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
+
+    def _rows(self, values: Tensor) -> Tensor:
+        code = codes(values)
+        return torch.where(code > 0, self.sizes["R"] - 4 + code, window_rows(values, self.window))

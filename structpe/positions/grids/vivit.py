@@ -1,0 +1,67 @@
+"""One learned vector per place and frame of a video (Arnab et al. 2021, ViViT)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.coordinates import Coordinates
+from structpe.errors import PositionError
+from structpe.positions._rows import of_whole
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.grids._grids import check_shape, coordinates, row_by_row, within
+
+__all__ = ["ViViT"]
+
+
+class ViViT(PositionModel, name="vivit"):
+    """x_tyx + E[1 + (t H + y) W + x], and x + E[0] for the class token: one table (1 + F H W, d) of all tubelets.
+
+    F x H x W tubelets; E starts from N(0, 0.02). (Arnab et al. 2021, section 3.1 and model 1, and their code with
+    ``learned_1d``.) A table trained on images starts it better: :meth:`start_from` repeats that over time (section
+    3.4). A smaller video is the first corner of the table. The class token is what has no place in the grid.
+
+    Of their models with factors of space and time, model 2 reads frames and then a sequence of frames, each stage with
+    positions of its own: ``vit`` and ``learned``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: (time, y, x) per unit.
+        shape: (F, H, W); 16 x 14 x 14 are tubelets of 2 x 16 x 16 of 32 frames of 224 pixels.
+
+    Raises:
+        PositionError: a batch has a place beyond the shape, or the encoding does not give three coordinates.
+    """
+
+    spec = Spec("arnab2021", "grid", Cells("A", "APE", learnable=True, recurring=False, unbound=False, params="R*d"))
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Coordinates(axes=3), shape: tuple[int, int, int] = (16, 14, 14)
+    ) -> None:
+        rows = 1 + check_shape(self.name, shape, 3)
+        super().__init__(dims, [of_whole(self.name, encoding)], R=rows)
+        self.shape = tuple(shape)
+        self.table = nn.Parameter(torch.randn(rows, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 3)
+        return x + self.table[row_by_row(within(self.name, places, self.shape), self.shape)]
+
+    def start_from(self, image: Tensor) -> None:
+        """Take the vectors of images for each frame.
+
+        Args:
+            image: (1 + H W, d) such as ``ViT.table``, the class token first.
+
+        Raises:
+            PositionError: it has another shape.
+        """
+        frames, height, width = self.shape
+        if image.shape != (1 + height * width, self.dims.width):
+            raise PositionError(
+                f"position model {self.name!r} starts from a table of shape {(1 + height * width, self.dims.width)}, "
+                f"one row for the class token and one per place of a frame; given is {tuple(image.shape)}"
+            )
+        with torch.no_grad():
+            self.table.copy_(torch.cat([image[:1], image[1:].repeat(frames, 1)]))

@@ -1,0 +1,43 @@
+"""The mean or the sum of the embedded labels of a path: what zhu-avg and zhu-sum share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from structpe.positions.paths._paths import Slots, of_pairs, waves
+from structpe.terms import Lookup
+
+__all__ = ["Bag"]
+
+
+class Bag(nn.Module):
+    """r_ij = weight sum_c (sqrt(w) E[c-th label of the path ji] + P_i), P_i the sinusoid of the query's place i.
+
+    The sinusoid makes r_ij depend on more than the path: its rows stand for the distinct pairs (path, place) in use.
+
+    Args:
+        labels: embeds the labels of a path.
+        weight: 1/c for the mean, 1 for the sum.
+        dropout: of the embedded labels.
+        sinusoid: whether P is added at all.
+    """
+
+    def __init__(self, labels: Slots, weight: float, dropout: float, sinusoid: bool) -> None:
+        super().__init__()
+        self.labels, self.weight, self.sinusoid = labels, weight, sinusoid
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, paths: Lookup) -> Lookup:
+        """(R, w) vectors from the paths (R, c) of the pairs (query, key)."""
+        bags = paths.transpose().map(lambda labels: self.weight * self.dropout(self.labels(labels)).sum(1))
+        return self._at_places(bags) if self.sinusoid else bags
+
+    def _at_places(self, bags: Lookup) -> Lookup:
+        n = bags.index.shape[1]
+        batch = torch.arange(len(bags.rows), device=bags.rows.device)[:, None, None]
+        place = torch.arange(n, device=bags.rows.device)[None, :, None]
+        both, which = torch.unique(bags.rows[batch, bags.index] * n + place, return_inverse=True)
+        sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
+        table: Tensor = bags.table[both // n] + sinusoid[both % n]
+        return of_pairs(table, which)

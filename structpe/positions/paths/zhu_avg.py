@@ -1,0 +1,65 @@
+"""The mean of the embedded labels of a path at keys and values (Zhu et al. 2019, avg)."""
+
+from __future__ import annotations
+
+from structpe.encodings.label_path import LabelPath
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.paths._path_mean import Bag
+from structpe.positions.paths._paths import PathAttention, Slots, glorot, slots_of
+from structpe.terms import Lookup, Terms
+
+__all__ = ["ZhuAvg"]
+
+
+class ZhuAvg(PositionModel, name="zhu-avg"):
+    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
+
+    The vector of the path is::
+
+        r_ij = 1/c sum_c (sqrt(d_h) E[label c of path ji] + P_i)
+
+    The path has c slots, empty ones hold the label "blank". E (V, d_h) is shared by all layers, its row for "blank" is
+    not learned; P_i is the interleaved sinusoid; n, a LayerNorm, W and b are of each layer and shared by its heads.
+    (Zhu et al. 2019, section 3.2, "avg"; survey, eq. 28.)
+
+    As the authors' code does it, not as the paper says: r_ij stands for the path from the key j to the query i; P is
+    that of the query's place, where the paper has none and one would expect the slot's; and vectors are as wide as a
+    head (64 there, fixed). The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has such a
+    node gets the same. Nearly all pairs (path, place) of a large graph are distinct: without the sinusoid, the tables
+    are as small as those of the other models.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: paths of labels, cut to c, which is 5 in the code.
+        dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
+        sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
+            units of the structure.
+
+    Raises:
+        PositionError: the encoding has no limit, or several paths per pair.
+    """
+
+    spec = Spec(
+        "zhu2019",
+        "graph",
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params="V*dh + 2*l*dh*(dh + 2)"),
+        note="not in Table 1, which has the authors' best variants; absolute because the code adds the query's place",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
+    ) -> None:
+        slots = slots_of(self.name, encoding)
+        super().__init__(dims, [encoding], V=encoding.size + 1)
+        self.paths = Bag(Slots(encoding.size, slots, dims.head), 1 / slots, dropout, sinusoid)
+        self.attention = PathAttention(dims)
+        glorot(self)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The vector of each distinct path, or of each distinct path and place."""
+        vectors: Lookup = self.paths(positions[self.encodings[0]])
+        return vectors
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        terms: Terms = self.attention(prepared, site.layer)
+        return terms

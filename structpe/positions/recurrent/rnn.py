@@ -1,0 +1,58 @@
+"""A recurrent network in place of positions (Neishi and Yoshinaga 2019, RNN-Transformer)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.recurrent._reading import Reader, Texts
+
+__all__ = ["RNN"]
+
+
+class RNN(PositionModel, name="rnn"):
+    """x_t -> h_t = GRU(x_t, h_(t-1)), h_(-1) = 0: a layer that reads the units in order before the first of attention.
+
+    What leaves it takes the place of what enters; nothing is added. One layer, one direction, d wide. (Neishi and
+    Yoshinaga 2019, section 3; survey, section 4.1.2.) There is no code of the authors. Units are read in the order
+    that the encoding gives, those with the same number as they are stored; each text is read from its own first unit,
+    whatever else is in its row of the batch.
+
+    Table 1 counts 6d^2 + 3d; PyTorch's GRU has a second set of 3d biases, which belongs to the state. The survey calls
+    the model relative, for a network does the same at every place. Measured, text in front of a text does move it,
+    because the network has read that too.
+
+    No decoder can use it: a step of decoding has the newest unit only, and not the state after those before.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: one number per unit, by which units are read.
+        length: the number of units of the text, at each unit.
+
+    Raises:
+        PositionError: the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "neishi2019",
+        "sequence",
+        Cells("A", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 6*d"),
+        table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
+        note="text in front of a text moves it, for the network has read it; PyTorch's has 3d more biases",
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
+        self.reader = Reader(dims.width)
+
+    def prepare(self, positions: Positions) -> Texts:
+        """Which units to read, one after the other."""
+        return Texts.of(self.name, self.encodings, positions)
+
+    def inputs(self, x: Tensor, prepared: Texts) -> Tensor:
+        states: Tensor = self.reader(x, prepared)
+        return states

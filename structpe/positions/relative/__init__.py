@@ -1,0 +1,1 @@
+"""Vectors or scalars per offset: Shaw, Transformer-XL, DeBERTa, Huang, TENER."""

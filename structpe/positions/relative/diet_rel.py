@@ -1,0 +1,47 @@
+"""One scalar per offset, head and layer (Chen et al. 2021, DIET-REL)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.relative._spans import Span
+from structpe.terms import Lookup, Terms
+
+__all__ = ["DIETRelative"]
+
+
+class DIETRelative(PositionModel, name="diet-rel"):
+    """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
+
+    (Chen et al. 2021, section 3.2, eq. 3; no code of the authors is known.) It is T5's bias with a row per offset and
+    tables of each layer's own. i - j is query minus key, or any other encoding of pairs by signed integers, turned
+    round. The first version of the paper calls the same model ``rel-scalar``. The E_S of eq. 3, the attention among
+    segments, is ``segment-bias``: DIET-REL as in eq. 3 is the sum of both.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        length: t_max; offsets are less, either way.
+        sharing: ``none``, which the paper recommends for this model.
+
+    Raises:
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+    """
+
+    spec = Spec(
+        "chen2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies")
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
+        span = Span(self.name, encoding, length)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        return self.span.prepare(positions)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

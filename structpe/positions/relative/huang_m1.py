@@ -1,0 +1,57 @@
+"""A scalar per distance that multiplies the score (Huang et al. 2020, method 1)."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.relative._spans import Span
+from structpe.terms import Lookup, Terms
+
+__all__ = ["HuangM1"]
+
+
+class HuangM1(PositionModel, name="huang-m1"):
+    """s_ij = r[|s - t|] q_i.k_j / sqrt(d_h),  r a learned scalar per distance 0..t_max - 1.
+
+    Direction is not told apart: that is ``huang-m2``. s - t is key minus query, or any other encoding of pairs by
+    signed integers. Pairs without a path and units of one node have scalars of their own, where the encoding has such
+    pairs. (Huang et al. 2020, method 1; survey, eq. 18. No code of the authors is known.) The scalars start at 1, where
+    attention does not know positions, and are shared by the heads of a layer as in the code of method 4: both are our
+    choice.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        length: t_max; nothing is clipped, a distance of this or more is an error.
+        sharing: ``head-wise``, a table per layer for all heads.
+
+    Raises:
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther pairs.
+    """
+
+    spec = Spec(
+        "huang2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="d*l*h*(2*t-1)"),
+        note="one scalar per distance, as the survey's own eq. 18 has it, in place of a vector per offset",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
+    ) -> None:
+        span = Span(self.name, encoding, length, signed=False)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing)
+        nn.init.ones_(self.table.weight)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        return self.span.prepare(positions)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(gate=(prepared.map(self.table.at(site.layer).__getitem__),))

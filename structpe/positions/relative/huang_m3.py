@@ -1,0 +1,58 @@
+"""A vector per offset between query and key (Huang et al. 2020, method 3)."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.relative._spans import Span
+from structpe.terms import Lookup, Terms
+
+__all__ = ["HuangM3"]
+
+
+class HuangM3(PositionModel, name="huang-m3"):
+    """s_ij = sum_c q_ic k_jc r[t - s]_c / sqrt(d_h),  r a learned vector (d_h) per offset from 1 - t_max to t_max - 1.
+
+    t - s is query minus key, or any other encoding of pairs by signed integers, turned round. Pairs without a path and
+    units of one node have vectors of their own, where the encoding has such pairs. (Huang et al. 2020, method 3;
+    survey, eq. 19. No code of the authors is known.) The vectors start at 1, where attention does not know positions,
+    and are shared by the heads of a layer as in the code of method 4: both are our choice. A term of attention is added
+    to q.k, so that it holds r - 1.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        length: t_max; nothing is clipped, an offset of this or more is an error.
+        sharing: ``head-wise``, a table per layer for all heads.
+
+    Raises:
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+    """
+
+    spec = Spec(
+        "huang2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="d*l*h*(2*t-1)"),
+        note="vectors have the width of a head, and all heads of a layer share them",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
+    ) -> None:
+        span = Span(self.name, encoding, length)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing, width=dims.head)
+        nn.init.ones_(self.table.weight)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        return self.span.prepare(positions)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        table = self.table.at(site.layer)
+        return Terms(product=(prepared.map(lambda rows: table[rows] - 1),))

@@ -1,0 +1,55 @@
+"""A vector per offset, met by query and key (Huang et al. 2020, method 4)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
+from structpe.positions._rows import Sharing, Table
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.relative._spans import Span
+from structpe.terms import Lookup, Terms
+
+__all__ = ["HuangM4"]
+
+
+class HuangM4(PositionModel, name="huang-m4"):
+    """s_ij = (q_i.k_j + q_i.r[t - s] + k_j.r[t - s]) / sqrt(d_h),  r a learned vector (d_h) per offset.
+
+    That is (q_i + r).(k_j + r) without r.r, for t - s from 1 - t_max to t_max - 1. t - s is query minus key, or any
+    other encoding of pairs by signed integers, turned round. Row t - s + t_max - 1 is that of t - s, as in the code.
+    Pairs without a path and units of one node have vectors of their own, where the encoding has such pairs. (Huang et
+    al. 2020, method 4; survey, eq. 20; "relative_key_query" of the code that its first author gave to BERT's
+    reimplementation.) Entries start from N(0, 0.02).
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        length: t_max; nothing is clipped, an offset of this or more is an error.
+        sharing: ``head-wise``, a table per layer for all heads, as in the code.
+
+    Raises:
+        PositionError: a length below 1, an encoding without one integer per pair, or a batch with farther offsets.
+    """
+
+    spec = Spec(
+        "huang2020",
+        "sequence",
+        Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies"),
+        table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="d*l*h*(2*t-1)"),
+        note="vectors have the width of a head, and all heads of a layer share them",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
+    ) -> None:
+        span = Span(self.name, encoding, length)
+        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
+        self.span, self.table = span, Table(dims, span.size, sharing, width=dims.head)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        return self.span.prepare(positions)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        vectors = prepared.map(self.table.at(site.layer).__getitem__)
+        return Terms(key=(vectors,), query=(vectors,))

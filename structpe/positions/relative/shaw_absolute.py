@@ -1,0 +1,69 @@
+"""Vectors for pairs of absolute places, at keys and values (Shaw, Uszkoreit and Vaswani 2018, absolute variant)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import Sharing, Table, of_whole
+from structpe.positions.absolute._places import Places
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.paths._paths import of_pairs
+from structpe.terms import Lookup, Terms
+
+__all__ = ["ShawAbsolute"]
+
+
+class ShawAbsolute(PositionModel, name="shaw-absolute"):
+    """s_ij = q_i.(k_j + K[t, s]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[t, s]),  t, s the places of query and key.
+
+    K and V are tables (t_max t_max, d_h), one pair per layer, shared by the heads; row t t_max + s is that of (t, s).
+    Places may be any other integers per unit, such as depths. (Survey, eqs. 9 and 10; Shaw et al. 2018, section 3.1,
+    where vectors stand for pairs of inputs; relative positions are then a choice of these, ``shaw``. There is no code
+    of this variant.) Entries start with the deviation of a Glorot initialisation, as those of ``shaw``.
+
+    Every pair has a vector of its own, so that tables are large and their rows as many as pairs: the kernel ``dense``
+    takes less memory here than the others. Table 1 counts vectors as wide as the model.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max.
+        sharing: ``head-wise``, as in ``shaw``.
+
+    Raises:
+        PositionError: a length below 1, or a batch with a place of ``length`` or more.
+    """
+
+    spec = Spec(
+        "shaw2018",
+        "sequence",
+        Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*t*dh*copies"),
+        table1=Cells("A", "MAM", learnable=True, recurring=True, unbound=False, params="2*t*t*d*l"),
+        note="vectors have the width of a head, as in the code of the relative variant",
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
+    ) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], t=length, copies=Table.copies(sharing, dims))
+        self.length = length
+        std = math.sqrt(2 / (length * length + dims.head))
+        self.keys = Table(dims, length * length, sharing, width=dims.head, std=std)
+        self.values = Table(dims, length * length, sharing, width=dims.head, std=std)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each pair, most of them a value of its own."""
+        places = Places.of(self.name, self.encodings[0], positions, self.length)
+        counted = torch.arange(self.length, device=self.keys.weight.device)[None]
+        queries, keys = (counted[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
+        return of_pairs(torch.arange(self.length**2), queries[:, :, None] * self.length + keys[:, None, :])
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        return Terms(
+            key=(prepared.map(lambda _: self.keys.at(site.layer)),),
+            value=(prepared.map(lambda _: self.values.at(site.layer)),),
+        )

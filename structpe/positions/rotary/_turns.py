@@ -1,0 +1,190 @@
+"""Turning pairs of channels by an angle: what rotary positions share, whatever their frequencies and layout."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.errors import PositionError
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Dims, PositionModel, Positions, Site
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
+from structpe.terms import Terms
+
+__all__ = [
+    "DynamicRotaryModel",
+    "RotaryModel",
+    "Turns",
+    "check_above_zero",
+    "check_even",
+    "check_longer",
+    "length_of",
+    "newer_base",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Angles of the queries (b, 1, n, d_h/2) and of the keys (b, 1, m, d_h/2), float64; and what both are made longer.
+
+    A decoding step has one query but all keys, so that they are two tensors and not one. ``neighbours`` and ``halves``
+    are the two layouts, and can stand in ``Terms.maps``.
+
+    Attributes:
+        queries: angles.
+        keys: angles.
+        query_lengths: factors of the turned queries: one for all, or (b, 1, n, d_h/2).
+        key_lengths: likewise of the keys.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    query_lengths: Tensor | float = 1.0
+    key_lengths: Tensor | float = 1.0
+
+    def neighbours(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Channels 2i and 2i + 1 are a pair (RoFormer)."""
+
+        def turned(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            a, b = _turned(x[..., ::2], x[..., 1::2], angles, lengths)
+            return torch.stack([a, b], dim=-1).flatten(-2)
+
+        return turned(q, self.queries, self.query_lengths), turned(k, self.keys, self.key_lengths)
+
+    def halves(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """Channels i and i + d_h/2 are a pair (Llama, GPT-NeoX)."""
+
+        def turned(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            first, second = x.chunk(2, dim=-1)
+            return torch.cat(_turned(first, second, angles, lengths), dim=-1)
+
+        return turned(q, self.queries, self.query_lengths), turned(k, self.keys, self.key_lengths)
+
+
+class RotaryModel(PositionModel):
+    """Turns the pair i of the channels of a head by the angle t w_i; a variant says what the w_i are.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        base: of the inverse frequencies.
+
+    Raises:
+        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
+    """
+
+    interleaved: ClassVar[bool] = False
+    """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
+    longer = 1.0
+    """Factor of the turned queries and keys."""
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
+        self._begin(dims, [encoding])
+        self.base = base
+
+    def prepare(self, positions: Positions) -> Any:
+        """The angles, once for all layers."""
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        frequencies = self.inverse_frequencies().to(keys.device)
+        queries, keys = (_angles(places, frequencies) for places in (positions.queries(encoding), keys))
+        return Turns(queries, keys, self.longer, self.longer)
+
+    def terms(self, prepared: Any, site: Site) -> Terms:
+        return Terms(maps=(prepared.neighbours if self.interleaved else prepared.halves,))
+
+    def inverse_frequencies(self) -> Tensor:
+        """(d_h/2,) float64 the w_i."""
+        return inverse_frequencies(self.dims.head, base=self.base)
+
+    def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
+        check_even(self.name, dims)
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
+
+
+class DynamicRotaryModel(RotaryModel):
+    """The same where the inverse frequencies follow from the length of each text.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: t, one number per unit.
+        length: L, one number per unit; 0 where a row is padded.
+        base: of the inverse frequencies.
+        trained: number of units of the longest text in training, 1 or more.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, length: Encoding, base: float, trained: int) -> None:
+        check_longer(self.name, trained=trained)
+        self._begin(dims, [encoding, length])
+        self.base, self.trained = base, trained
+
+    def prepare(self, positions: Positions) -> Turns:
+        """The angles, once for all layers."""
+        encoding, length = self.encodings
+
+        def angles(places: Tensor, lengths: Tensor) -> Tensor:
+            return _angles(places, self.of_lengths(numbers(self.name, length, lengths)[..., None].double()))
+
+        keys = angles(numbers(self.name, encoding, positions[encoding]), positions[length])
+        return Turns(angles(positions.queries(encoding), positions.queries(length)), keys, self.longer, self.longer)
+
+    @abstractmethod
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        """(..., d_h/2) inverse frequencies for texts of the lengths (..., 1), both float64."""
+
+
+def newer_base(width: int, base: float | Tensor, longer: float | Tensor) -> float | Tensor:
+    """The base with which the slowest pair of a head turns ``longer`` times slower and the fastest as before."""
+    return base * longer ** (width / (width - 2)) if width > 2 else base
+
+
+def check_even(model: str, dims: Dims) -> None:
+    """Raise a :class:`PositionError` if the channels of a head cannot be paired."""
+    if dims.head % 2:
+        raise PositionError(
+            f"position model {model!r} turns pairs of channels, so the width of a head must be even; "
+            f"it is {dims.width} / {dims.heads} = {dims.head}"
+        )
+
+
+def check_longer(model: str, **factors: float) -> None:
+    """Raise a :class:`PositionError` if one of the factors, or lengths, is below 1."""
+    for name, factor in factors.items():
+        if factor < 1:
+            raise PositionError(f"position model {model!r} takes a {name} of 1 or more; given is {factor}")
+
+
+def check_above_zero(model: str, **numbers: float) -> None:
+    """Raise a :class:`PositionError` if one of the numbers, by which something is divided, is 0 or less."""
+    for name, number in numbers.items():
+        if number <= 0:
+            raise PositionError(f"position model {model!r} takes a {name} above 0; given is {number}")
+
+
+def length_of(model: str, given: float | None, usual: float) -> float:
+    """How many times longer turned queries and keys become: what is given, or what is usual.
+
+    Raises:
+        PositionError: 0 times or less.
+    """
+    if given is not None and given <= 0:
+        raise PositionError(
+            f"position model {model!r} makes queries and keys some times longer, above 0; given is longer={given}"
+        )
+    return usual if given is None else given
+
+
+def _angles(places: Tensor, frequencies: Tensor) -> Tensor:
+    return (places[..., None].double() * frequencies)[:, None]
+
+
+def _turned(a: Tensor, b: Tensor, angles: Tensor, lengths: Tensor | float) -> tuple[Tensor, Tensor]:
+    cos, sin = (angles.cos() * lengths).to(a.dtype), (angles.sin() * lengths).to(a.dtype)
+    return a * cos - b * sin, a * sin + b * cos

@@ -1,0 +1,53 @@
+"""Position interpolation by as much as the text at hand is longer than those of training."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions.rotary._turns import DynamicRotaryModel
+from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
+
+__all__ = ["DynamicInterpolation"]
+
+
+class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
+    """``position-interpolation`` with a = L/L' where the text has more than L' units, and a = 1 where it has not.
+
+    L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
+    its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, and no decoder may use it.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        length: L, one number per unit.
+        base: the slowest pair turns about this many times slower than the fastest.
+        trained: L'.
+
+    Raises:
+        PositionError: the width of a head is odd, L' is below 1, or the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "peng2024",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        note="a text longer than those of training changes all its angles with its length, not with places",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        trained: int = 2048,
+    ) -> None:
+        super().__init__(dims, encoding, length, base, trained)
+
+    def of_lengths(self, lengths: Tensor) -> Tensor:
+        trained = inverse_frequencies(self.dims.head, lengths.device, self.base)
+        return trained * self.trained / lengths.clamp(min=self.trained)

@@ -1,0 +1,74 @@
+"""LongRoPE: a factor of its own for each pair of rotary channels (Ding et al. 2024)."""
+
+from __future__ import annotations
+
+import torch
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import numbers
+from structpe.positions.base import Cells, Dims, Positions, Spec
+from structpe.positions.rotary._long_factors import factors_of, sharper
+from structpe.positions.rotary._turns import RotaryModel, Turns, check_longer, length_of
+
+__all__ = ["LongRoPE"]
+
+
+class LongRoPE(RotaryModel, name="longrope"):
+    """``rotary-half`` with speeds b^(-2i/d_h) / lambda_i; queries, keys become c = sqrt(1 + ln a / ln L') times longer.
+
+    a is how many times longer texts are than the L' units of those in training. The first ``kept`` places turn, and
+    stay as long, as in training. (Ding et al. 2024, section 3; the authors' code, whose c is called "su". Others that
+    it has, and Hugging Face's "attention_factor", are given by ``longer``.)
+
+    The factors lambda are found by a search, for each trained model anew; the search itself is not here. Without
+    factors they are a^(2i/(d_h-2)), those of ``ntk-aware``, from which among others the authors' search starts.
+
+    Args:
+        dims: sizes of the Transformer; the width of a head must be even.
+        encoding: one number per unit.
+        base: b.
+        factors: lambda, d_h/2 positive numbers.
+        scale: a, 1 or more.
+        trained: L', 2 or more.
+        kept: places below this are left as in training.
+        longer: c, above 0; None for that of the formula.
+
+    Raises:
+        PositionError: the width of a head is odd, a scale below 1, a length below 2, another number of factors, a c of
+            0 or less, or a vector per unit.
+    """
+
+    spec = Spec(
+        "ding2024",
+        "sequence",
+        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        note="with places that are kept, scores between these and others depend on where they are",
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        base: float = 10000.0,
+        factors: tuple[float, ...] = (),
+        scale: float = 4.0,
+        trained: int = 4096,
+        kept: int = 0,
+        longer: float | None = None,
+    ) -> None:
+        check_longer(self.name, scale=scale)
+        super().__init__(dims, encoding, base)
+        as_trained = self.inverse_frequencies()
+        self.frequencies = torch.stack([as_trained / factors_of(self.name, dims, factors, scale), as_trained])
+        lengthened = length_of(self.name, longer, sharper(self.name, scale, trained))
+        self.lengths, self.kept = torch.tensor([lengthened, 1.0], dtype=torch.float64), kept
+
+    def prepare(self, positions: Positions) -> Turns:
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        frequencies, lengths = self.frequencies.to(keys.device), self.lengths.to(keys.device)
+        both = positions.queries(encoding), keys
+        which = [(places < self.kept).long() for places in both]
+        angles = [(t[..., None].double() * frequencies[w])[:, None] for t, w in zip(both, which, strict=True)]
+        return Turns(*angles, *(lengths[w][:, None, :, None] for w in which))

@@ -1,0 +1,1 @@
+"""Sinusoids of places at the input, of each layer or of the first."""

@@ -1,0 +1,48 @@
+"""Sinusoids that turn the slower the longer the text shall be (Takase and Okazaki 2019)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.sinusoidal._lengths import ratio
+
+__all__ = ["LengthRatio"]
+
+
+class LengthRatio(PositionModel, name="length-ratio"):
+    """x_t + P_t,  P_t = cat[sin((t + 2) omega_i), cos((t + 2) omega_i)],  omega_i = l^(-i/(d/2 - 1)).
+
+    t = 0, 1, ..., and l is the length that the text shall have: by default the number of its units, as when training
+    on given texts. A decoder is told: give the nodes a feature and take ``length=Feature("length")``. A length below 1
+    counts as 1. (Takase and Okazaki 2019, LRPE, and their code, whose tables begin with row 2; survey, eq. 33, with t,
+    interleaved, and exponents -2i/d.) The code takes the places of the first text of a batch for all texts, which is
+    the same where no text is padded on the left. Ordinary sinusoids may be added, as there:
+    ``["sinusoidal-concatenated", "length-ratio"]``, with ``start=2``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: t, one number per unit.
+        length: l, one number per unit.
+
+    Raises:
+        PositionError: an encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "takase2019",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places, lengths = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
+        return x + ratio(places, lengths, self.dims.width).to(x.dtype)

@@ -1,0 +1,60 @@
+"""Sinusoids of how many units are still to come, the length being uncertain while training (Oka et al. 2020)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.sinusoidal._lengths import difference
+
+__all__ = ["NoisyLength"]
+
+
+class NoisyLength(PositionModel, name="noisy-length"):
+    """x_t + P_t,  P_t = cat[sin(r omega_i), cos(r omega_i)],  r = l + e + 1 - t,  omega_i = 10000^(-i/(d/2 - 1)).
+
+    As ``length-difference``, but that in training an integer e, the same for all units of a structure, is drawn anew
+    for each batch from -w..w, each as likely; in evaluation e = 0. (Oka et al. 2020; survey, section 4.4: "adding a
+    randomly sampled integer to the length". No code is known: the sinusoids are those of the code that it extends, by
+    Takase and Okazaki.) For inference Oka et al. predict l from the source by a network of its own, no part of a
+    position model: what it predicts is given by ``length=Feature("length")``.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: t, one number per unit.
+        length: l, one number per unit.
+        window: w; without noise it is ``length-difference``.
+
+    Raises:
+        PositionError: an encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "oka2020",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size(), window: int = 4) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
+        self.window = window
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, d) what is added, with the noise of this batch."""
+        places, lengths = (numbers(self.name, e, positions.queries(e)) for e in self.encodings)
+        return difference(places, lengths + self.noise(lengths), self.dims.width)
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        return x + prepared.to(x.dtype)
+
+    def noise(self, lengths: Tensor) -> Tensor:
+        """(b, 1) the e of each structure."""
+        if not self.training:
+            return lengths.new_zeros(len(lengths), 1)
+        return torch.randint(-self.window, self.window + 1, (len(lengths), 1), device=lengths.device)

@@ -1,0 +1,40 @@
+"""Sinusoids in a predicted order, for texts that are written all at once (Bao et al. 2019)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.reordered import Reordered
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.sinusoidal._sinusoids import interleaved
+
+__all__ = ["PNAT"]
+
+
+class PNAT(PositionModel, name="pnat"):
+    """x_u + P_z(u): z the place in the text that is predicted for unit u, P (sinusoidal).
+
+    z is a permutation: of the places of all units of a text that is written at once, each decoder input taking one.
+    (Bao et al. 2019; survey, section 4.4: position embeddings are reordered by the predicted permutation. No code is
+    known.) The prediction comes with the structure, as a rank of each node; where there is none, z is the place in
+    reading order. The predictors of length and permutation are networks over the decoder's inputs, with targets and a
+    loss of their own; neither the survey nor this model defines them.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: z, one number per unit.
+
+    Raises:
+        PositionError: the encoding gives a vector per unit.
+    """
+
+    spec = Spec("bao2019", "sequence", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
+
+    def __init__(self, dims: Dims, encoding: Encoding = Reordered("predicted")) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        return x + interleaved(places, self.dims.width).to(x.dtype)

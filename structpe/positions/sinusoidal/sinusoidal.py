@@ -1,0 +1,43 @@
+"""Sinusoidal absolute positions, interleaved (Vaswani et al. 2017; survey, eq. 21)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
+from structpe.positions._rows import numbers, of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.sinusoidal._sinusoids import interleaved
+
+__all__ = ["Sinusoidal"]
+
+
+class Sinusoidal(PositionModel, name="sinusoidal"):
+    """x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
+
+    t is what the encoding says of a unit: its place in the sequence, its depth in a tree. (Vaswani et al. 2017; survey,
+    eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines before all cosines, with
+    frequencies 10000^(-i/(d/2 - 1)). Computed in float64, then rounded to the dtype of x.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: one number per unit.
+
+    Raises:
+        PositionError: the encoding gives a vector per unit.
+    """
+
+    spec = Spec(
+        "vaswani2017",
+        "sequence",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
+        return x + interleaved(places, self.dims.width).to(x.dtype)

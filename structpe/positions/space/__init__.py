@@ -1,0 +1,1 @@
+"""Points in continuous space, and on the sphere."""

@@ -1,0 +1,70 @@
+"""Points in space through learned waves and a network (Li et al. 2021, learnable Fourier features)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.coordinates import Points
+from structpe.errors import PositionError
+from structpe.positions._rows import of_arity
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.grids._grids import coordinates
+
+__all__ = ["Continuous"]
+
+
+class Continuous(PositionModel, name="continuous"):
+    """x_u + W_2 gelu(W_1 r + b_1) + b_2,  r = cat[cos(W_r c_u), sin(W_r c_u)] / sqrt(F).
+
+    c_u (A) is the place of a unit in a space of A axes, any real numbers; W_r (F/2, A) are learned frequencies, from
+    N(0, 1/gamma^2), so that r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2: gamma is how far things
+    count as near. W_1 (H, F), W_2 (d, H). (Li et al. 2021, section 3, algorithm 1, with one group of axes.) Without the
+    waves, such a network would be blind to what is fine.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: A real numbers per unit.
+        axes: A.
+        features: F, an even number.
+        hidden: H.
+        gamma: in the unit of the coordinates.
+
+    Raises:
+        PositionError: sizes below 1, an odd number of features, a gamma of 0 or less, or another number of coordinates.
+    """
+
+    spec = Spec(
+        "li2021",
+        "grid",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="F*A//2 + (F + 1)*H + (H + 1)*d"),
+    )
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Points(),
+        axes: int = 2,
+        features: int = 64,
+        hidden: int = 32,
+        gamma: float = 1.0,
+    ) -> None:
+        if min(axes, features, hidden) < 1 or features % 2 or gamma <= 0:
+            raise PositionError(
+                f"position model {self.name!r} needs axes, features and hidden of 1 or more, an even number of "
+                f"features and a gamma above 0; given are {axes} axes, {features} features, hidden {hidden} and gamma "
+                f"{gamma}"
+            )
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], A=axes, F=features, H=hidden)
+        self.frequencies = nn.Parameter(torch.randn(features // 2, axes) / gamma)
+        self.network = nn.Sequential(nn.Linear(features, hidden), nn.GELU(), nn.Linear(hidden, dims.width))
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), self.sizes["A"])
+        angles = places.to(x.dtype) @ self.frequencies.T
+        fourier = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
+        added: Tensor = self.network(fourier)
+        return x + added

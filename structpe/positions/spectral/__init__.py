@@ -1,0 +1,1 @@
+"""Eigenvectors and eigenvalues of the Laplacian of a graph."""

@@ -1,0 +1,141 @@
+"""A network over eigenspaces that does not depend on their bases (Lim et al. 2023)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.encodings.eigenpairs import Eigenpairs
+from structpe.encodings.unit_count import UnitCount
+from structpe.errors import PositionError
+from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._perceptron import count_perceptron, perceptron
+from structpe.positions._rows import holds
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions.spectral._nodes import Nodes
+from structpe.positions.spectral._spectral import Spectrum
+
+__all__ = ["BasisNet"]
+
+_OPERATIONS = 5
+
+
+class BasisNet(PositionModel, name="basisnet"):
+    """x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
+
+    V_i (n, m_i) is any orthonormal basis of the i-th eigenspace, so that V_i V_i^T does not depend on it. phi_m, one
+    for each dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::
+
+        c_u  = [P_uu, sum_w P_ww / n, sum_w P_uw / n, sum_w P_wu / n, sum_vw P_vw / n^2]        P = V_i V_i^T
+        y    = norm(relu(A c + a)),   y <- norm(relu(B y + B' mean over nodes of y + b))  twice,   m numbers of an MLP
+
+    norm is batch normalisation over the nodes and eigenspaces of one dimension; rho an MLP with one hidden layer, to
+    width k; all inner widths are ``hidden``. (Lim et al. 2023, section 3.2, eq. 5; IGN 2 -> 1 of the authors' code;
+    concatenation with the eigenvalues as in the reimplementation of Huang et al. 2024, whose rho is a graph network.)
+
+    An eigenspace cut off by the limit k is left out whole by the default encoding, as what remains of it would depend
+    on the basis. Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. What is said of
+    a node does not depend on how many units it has.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: the eigenvectors, eigenvalues and eigenspaces.
+        dimensions: the largest dimension of an eigenspace; at most k of the encoding.
+        hidden: width inside phi and rho.
+
+    Raises:
+        PositionError: a batch has an eigenspace of a larger dimension.
+    """
+
+    spec = Spec(
+        "lim2023",
+        "graph",
+        Cells(
+            "A",
+            "APE",
+            learnable=True,
+            recurring=False,
+            unbound=True,
+            params=(
+                "m*(6*w + 2*(2*w*w + w) + 3*2*w + (w + 1)*w) + (w + 1)*m*(m + 1)//2 + "
+                f"{count_perceptron('2*k', 'w', 'k', 'd')}"
+            ),
+        ),
+    )
+
+    def __init__(
+        self, dims: Dims, encoding: Eigenpairs = Eigenpairs(whole=True), dimensions: int = 3, hidden: int = 16
+    ) -> None:
+        self.unit_count = UnitCount()
+        k = encoding.k
+        super().__init__(dims, [encoding, self.unit_count], k=k, m=dimensions, w=hidden)
+        self.eigenpairs = encoding
+        self.phi = nn.ModuleList(_Invariant(hidden, m + 1) for m in range(dimensions))
+        self.rho = perceptron([2 * k, hidden, k])
+        self.embed = nn.Linear(k, dims.width)
+
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, k) what rho gives."""
+        dtype = self.embed.weight.dtype
+        spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.unit_count, dtype)
+        members = (spectrum.spaces[..., None] == spectrum.spaces[..., None, :]) & spectrum.there[..., None]
+        dimension = members.sum(-1)  # (b, n, k) of the eigenspace of each vector
+        real = spectrum.there & nodes.present[..., None]
+        self._check(torch.where(real, dimension, 0))
+        place = members.tril(-1).sum(-1)  # the how-manieth vector of its eigenspace it is
+        first = real & (place == 0)
+        projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        of_spaces = torch.zeros_like(spectrum.vectors)
+        begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
+        for m, network in enumerate(self.phi, start=1):
+            numbers = network(projections, first & (dimension == m), nodes)  # (b, n, k, m)
+            own = numbers.gather(2, begin[..., None].expand(-1, -1, -1, m))
+            own = own.gather(3, place.clamp(max=m - 1)[..., None])[..., 0]
+            of_spaces = torch.where(real & (dimension == m), own, of_spaces)
+        values = torch.where(spectrum.there, spectrum.values, 0)
+        encoded: Tensor = self.rho(torch.cat([of_spaces, values], dim=-1))
+        return encoded
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        embedded: Tensor = self.embed(prepared)
+        return x + embedded.to(x.dtype)
+
+    def _check(self, dimensions: Tensor) -> None:
+        if holds((dimensions > len(self.phi)).any()):
+            raise PositionError(
+                f"position model {self.name!r} is built for eigenspaces of dimension {len(self.phi)} or less, this "
+                f"batch has one of {int(dimensions.max())}; build it with a larger 'dimensions'"
+            )
+
+
+class _Invariant(nn.Module):
+    """phi_m: the projections of all eigenspaces (b, n, k, 5) to m numbers each (b, n, k, m)."""
+
+    def __init__(self, hidden: int, numbers: int) -> None:
+        super().__init__()
+        self.enter = nn.Linear(_OPERATIONS, hidden)
+        self.own = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(2))
+        self.mean = nn.ModuleList(nn.Linear(hidden, hidden, bias=False) for _ in range(2))
+        self.norms = nn.ModuleList(BatchNorm(hidden) for _ in range(3))
+        self.out = perceptron([hidden, hidden, numbers])
+
+    def forward(self, projections: Tensor, where: Tensor, nodes: Nodes) -> Tensor:
+        """``where`` (b, n, k) says which are of dimension m, each eigenspace once: they make the statistics."""
+        enter, *inner = self.norms
+        y = enter(functional.relu(self.enter(projections)), where)
+        for own, mean, norm in zip(self.own, self.mean, inner, strict=True):
+            y = norm(functional.relu(own(y) + mean(nodes.means(y))), where)
+        out: Tensor = self.out(y)
+        return out
+
+
+def _operations(vectors: Tensor, members: Tensor, nodes: Nodes) -> Tensor:
+    """(b, n, k, 5) the linear maps from a matrix P to nodes, of the projection on the eigenspace of each vector."""
+
+    def within(of_vectors: Tensor) -> Tensor:
+        return torch.einsum("bnj,bnkj->bnk", of_vectors, members)
+
+    diagonal = within(vectors * vectors)
+    row = within(vectors * nodes.means(vectors))
+    return torch.stack([diagonal, nodes.means(diagonal), row, row, nodes.means(row)], dim=-1)

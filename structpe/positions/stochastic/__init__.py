@@ -1,0 +1,1 @@
+"""Stochastic position encoding: relative positions for linear attention, by random features."""

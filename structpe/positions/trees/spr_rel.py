@@ -1,0 +1,55 @@
+"""Relative structural position representations: vectors at keys and values (Wang X. et al. 2019)."""
+
+from __future__ import annotations
+
+from structpe.encodings.base import Encoding
+from structpe.encodings.spr import SPRRelative as Relative
+from structpe.positions._rows import Table, Window, of_arity, offsets
+from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.terms import Lookup, Terms
+
+__all__ = ["SPRRelative"]
+
+
+class SPRRelative(PositionModel, name="spr-rel"):
+    """In the first layer s_ij = q_i.(k_j + K[rel_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[rel_ij]).
+
+    rel_ij is the relative position in the tree, clipped to +-t_max; K and V are tables (2 t_max + 1, d), for each head
+    its own d_h channels. (Wang X. et al. 2019, who follow Shaw et al. 2018; survey, section 4.3.1.) No code of the
+    authors is known: the first layer alone is Table 1's "not recurring", its 2(2 t_max + 1)d the width, and t_max our
+    choice.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        reach: t_max.
+
+    Raises:
+        PositionError: the reach is below 1, or the encoding does not give one integer per pair.
+    """
+
+    spec = Spec(
+        "wang2019",
+        "tree",
+        Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*R*d"),
+        table1=Cells("R", "MAM", learnable=True, recurring=False, unbound=False, params="2*(2*t+1)*d"),
+    )
+
+    def __init__(self, dims: Dims, encoding: Encoding = Relative(), reach: int = 20) -> None:
+        window = Window(of_arity(self.name, encoding, 2), reach)
+        super().__init__(dims, [encoding], R=window.size)
+        self.window = window
+        self.keys = Table(dims, window.size, "layer-wise", width=dims.head)
+        self.values = Table(dims, window.size, "layer-wise", width=dims.head)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The row of each distinct value."""
+        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
+        return of_pairs.map(self.window.of)
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        if site.layer > 0:
+            return Terms()
+        return Terms(
+            key=(prepared.map(self.keys.at(0).__getitem__),), value=(prepared.map(self.values.at(0).__getitem__),)
+        )

@@ -1,0 +1,1 @@
+"""Random walks and diffusion on a graph."""
