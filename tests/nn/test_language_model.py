@@ -10,6 +10,7 @@ from torch import Tensor
 
 from structpe.data.encode import encode
 from structpe.errors import ConfigError, PositionError
+from structpe.nn.attention import OwnAttention
 from structpe.nn.language_model import LanguageModel
 from structpe.nn.layer import StackConfig
 from structpe.positions import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Spec, build
@@ -102,7 +103,7 @@ def own() -> Iterator[PositionModel]:
 
 def test_an_attention_of_its_own_has_no_memory(own: PositionModel) -> None:
     net = model(own)
-    assert all(layer.attention is None for layer in net.decoder.stack.layers)
+    assert all(isinstance(layer.attention, OwnAttention) for layer in net.decoder.stack.layers)
     _, memory = net(units(4), places(net, 4))
     with pytest.raises(PositionError, match="a position model with an attention of its own has no memory"):
         net(units(4), places(net, 8).step(4, 8), memory)
