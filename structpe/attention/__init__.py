@@ -1,8 +1,9 @@
 """Attention kernels: how attention is computed. One file per kernel; the registry finds them."""
 
-from structpe.attention._ragged_tmp import attend_ragged
-from structpe.attention.base import KERNELS, Kernel, attend
-from structpe.attention.layout import Layout
+from structpe.attention._dispatch import attend, attend_ragged
+from structpe.attention._layout import Layout
+from structpe.attention.base import KERNELS, Call, Choice, Kernel, watching
 
-__all__ = ["KERNELS", "Kernel", "Layout", "attend", "attend_ragged"]
-len(KERNELS)
+__all__ = ["KERNELS", "Call", "Choice", "Kernel", "Layout", "attend", "attend_ragged", "watching"]
+
+len(KERNELS)  # loads them now: torch.compile may see the first call of attend, and sees through no import

@@ -1,30 +1,91 @@
-"""A kernel computes the one equation; it knows terms and nothing else.
+"""A kernel computes the one equation; it knows terms and layouts, and nothing else.
 
 ``dense`` is the meaning: slow, plain, every field. The others say which fields they support and are held to ``dense``
-by the tests, in values and gradients.
+by the tests, in values and gradients. Each says when it suits a call, and what it costs then.
 
 Shapes: b batch, h heads, n queries, m keys, d width of a head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
-from structpe.attention._diagnosis import blamed
-from structpe.attention._shapes import check_shapes
-from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.attention._layout import Layout
+from structpe.errors import StructPEError
 from structpe.registry import Registry
 from structpe.terms import Terms
 
-__all__ = ["KERNELS", "Kernel", "attend", "kernel"]
+__all__ = ["KERNELS", "Call", "Choice", "Kernel", "cheapest", "choose", "kernel", "watching"]
 
 Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
+Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
+
+
+@dataclass(frozen=True)
+class Call:
+    """What is known of an attention before it is computed.
+
+    Attributes:
+        used: fields of :class:`Terms` that are used.
+        device: type of the device, such as ``cpu``.
+        dtype: of queries.
+        shape: b, h, n, m and d. While it is traced, sizes are symbols, and (1, 1, 64, 64, 64) is taken instead.
+        pairs: number of listed pairs; 0 where none are listed.
+        ragged: whether it is one of several buckets, whose starting costs are shared.
+        gradients: whether gradients are needed.
+        traced: whether it is traced or compiled.
+        dropout: probability with which a weight is dropped.
+    """
+
+    used: frozenset[str]
+    device: str
+    dtype: torch.dtype
+    shape: tuple[int, int, int, int, int]
+    pairs: int = 0
+    ragged: bool = False
+    gradients: bool = False
+    traced: bool = False
+    dropout: float = 0.0
+
+    @classmethod
+    def of(
+        cls, terms: Terms, like: Tensor, shape: tuple[int, int, int, int, int], dropout: float, ragged: bool
+    ) -> Call:
+        """The call of these terms on tensors like this one."""
+        traced = torch.compiler.is_compiling()
+        return cls(
+            used=terms.used(),
+            device=like.device.type,
+            dtype=like.dtype,
+            shape=(1, 1, 64, 64, 64) if traced else shape,
+            pairs=64 if traced and terms.pairs else sum(len(pairs.query) for pairs in terms.pairs),
+            ragged=ragged,
+            gradients=torch.is_grad_enabled() and like.requires_grad,
+            traced=traced,
+            dropout=dropout,
+        )
+
+    @property
+    def cells(self) -> int:
+        """Scores that are computed: b h n m."""
+        b, h, n, m, _ = self.shape
+        return b * h * n * m
+
+
+def _any(call: Call) -> str | None:
+    del call
+    return None
+
+
+def _never(call: Call) -> bool:
+    del call
+    return False
 
 
 @dataclass(frozen=True)
@@ -34,105 +95,104 @@ class Kernel:
     Attributes:
         name: its name in the registry.
         supports: the fields of :class:`Terms` that it computes.
-        cost: its place in the order in which ``auto`` tries kernels; the lowest that supports the terms wins.
         compute: (q, k, v, terms, dropout) -> o.
+        cost: nanoseconds that a call takes, forward and backward, roughly: to be compared with those of other kernels.
         needs: those of the fields without which it cannot compute at all.
+        limits: why it does not suit a call whose terms it can compute; None where it does.
+        ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets at once;
+            None where buckets are computed one by one.
+        at_once: whether ``ragged`` computes a call.
     """
 
     name: str
     supports: frozenset[str]
-    cost: int
     compute: Compute
+    cost: Callable[[Call], float]
     needs: frozenset[str] = frozenset()
+    limits: Callable[[Call], str | None] = _any
+    ragged: Ragged | None = None
+    at_once: Callable[[Call], bool] = _never
+
+    def unable(self, used: frozenset[str]) -> str | None:
+        """Why it does not compute terms that use these fields; None where it does."""
+        if lacking := used - self.supports:
+            return f"does not compute {', '.join(sorted(lacking))}"
+        if missing := self.needs - used:
+            return f"computes attention with {', '.join(sorted(missing))} only, which these terms lack"
+        return None
 
     def can(self, used: frozenset[str]) -> bool:
         """Whether it computes terms that use these fields."""
-        return self.needs <= used <= self.supports
+        return self.unable(used) is None
+
+    def unsuited(self, call: Call) -> str | None:
+        """Why ``auto`` does not consider it for a call; None where it does."""
+        return self.unable(call.used) or self.limits(call)
+
+    def suits(self, call: Call) -> bool:
+        """Whether ``auto`` considers it for a call."""
+        return self.unsuited(call) is None
 
 
 KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
 """Every kernel by its name."""
 
 
-def kernel(name: str, supports: str, cost: int, needs: str = "") -> Callable[[Compute], Compute]:
-    """Enter a function into the registry as a kernel. Fields of ``Terms`` are named apart by blanks."""
+def kernel(
+    name: str,
+    supports: str,
+    cost: Callable[[Call], float],
+    needs: str = "",
+    limits: Callable[[Call], str | None] = _any,
+    ragged: Ragged | None = None,
+    at_once: Callable[[Call], bool] = _never,
+) -> Callable[[Compute], Compute]:
+    """Enter a function into the registry as a kernel; see :class:`Kernel`. Blanks separate fields of ``Terms``."""
 
     def enter(compute: Compute) -> Compute:
-        KERNELS.add(name, Kernel(name, frozenset(supports.split()), cost, compute, frozenset(needs.split())))
+        fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())
+        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once))
         return compute
 
     return enter
 
 
-def attend(
-    q: Float[Tensor, "b h n d"],
-    k: Float[Tensor, "b h m d"],
-    v: Float[Tensor, "b h m d"],
-    terms: Terms | None = None,
-    kernel: str = "auto",
-    dropout: float = 0.0,
-) -> Float[Tensor, "b h n d"]:
-    """Attention with the changes that ``terms`` asks for: the equation at the head of :mod:`structpe.terms`.
+@dataclass(frozen=True)
+class Choice:
+    """A call, the kernel that computes it, and why: the cost of each kernel, or the reason why it does not suit."""
 
-    Args:
-        q, k, v: queries, keys and values.
-        terms: what position models add; None for plain attention.
-        kernel: name of a kernel, or ``auto``: the cheapest that supports the terms.
-        dropout: probability with which an attention weight is dropped.
-
-    Raises:
-        UnsupportedTerm: the named kernel does not compute one of the terms.
-        StructPEError: there is no kernel of that name, the shapes do not fit one another, an index names a row that is
-            not there (on a GPU that is found out too late to be said), or a map does not give queries and keys.
-    """
-    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
-        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
-    terms = terms or Terms()
-    b, h, n, d = q.shape
-    check_shapes(terms, b, h, n, k.shape[2], d)
-    _check_linear(terms)
-    able = [each for each in KERNELS.values() if each.can(terms.used())]
-    if kernel == "auto":
-        # Not min(able, key=...), through which torch.compile does not see.
-        return _computed(sorted(able, key=lambda each: each.cost)[0], q, k, v, terms, dropout)
-    chosen = KERNELS[kernel]
-    if chosen not in able:
-        names = ", ".join(each.name for each in able)
-        raise UnsupportedTerm(f"kernel {kernel!r} {_unable(chosen, terms.used())}; these can: {names} (or 'auto')")
-    return _computed(chosen, q, k, v, terms, dropout)
+    call: Call
+    kernel: str
+    others: dict[str, float | str]
 
 
-def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
-    """What a kernel computes; where it fails and the terms are to blame, the error is about the terms."""
+_WATCHERS: list[list[Choice]] = []
+
+
+@contextmanager
+def watching() -> Iterator[list[Choice]]:
+    """Note which kernel computes each attention within the block; nothing while it is compiled."""
+    noted: list[Choice] = []
+    _WATCHERS.append(noted)
     try:
-        return chosen.compute(q, k, v, terms, dropout)
-    except (RuntimeError, LookupError, TypeError, ValueError) as error:
-        if not torch.compiler.is_compiling() and (told := blamed(terms, q, k)):
-            raise StructPEError(told) from error
-        raise
+        yield noted
+    finally:
+        _WATCHERS.remove(noted)
 
 
-def _unable(chosen: Kernel, used: frozenset[str]) -> str:
-    if lacking := used - chosen.supports:
-        return f"does not compute {', '.join(sorted(lacking))}"
-    return f"computes attention with {', '.join(sorted(chosen.needs - used))} only, which these terms lack"
+def cheapest(call: Call) -> Kernel:
+    """The kernel of least cost among those that suit."""
+    # Not min(able, key=...), through which torch.compile does not see.
+    return sorted([each for each in KERNELS.values() if each.suits(call)], key=lambda each: each.cost(call))[0]
 
 
-_WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})
-
-
-def _check_linear(terms: Terms) -> None:
-    """What cannot be said at all, by any kernel."""
-    if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
-        raise UnsupportedTerm(
-            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
-            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
-        )
-    if terms.projection is not None:
-        mixed = terms.projection.keys.shape[-1]
-        if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
-            raise UnsupportedTerm(
-                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
-                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
-            )
+def choose(name: str, call: Call) -> Kernel:
+    """The kernel of this name, which can compute the call; with ``auto`` the cheapest that suits."""
+    chosen = cheapest(call) if name == "auto" else KERNELS[name]
+    if _WATCHERS and not call.traced:
+        others: dict[str, float | str] = {
+            each.name: each.unsuited(call) or each.cost(call) for each in KERNELS.values()
+        }
+        for watcher in _WATCHERS:
+            watcher.append(Choice(call, chosen.name, others))
+    return chosen

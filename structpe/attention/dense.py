@@ -17,7 +17,7 @@ __all__ = ["dense"]
 @kernel(
     "dense",
     supports="maps factors bias gate mask key query product value act scale pairs causal feature_map projection",
-    cost=100,
+    cost=lambda call: 100.0 * call.cells,
 )
 def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """Every field, as it reads. A query that may attend nowhere gets zeros."""

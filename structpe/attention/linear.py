@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention._mixtures import mixed
-from structpe.attention.base import kernel
+from structpe.attention.base import Call, kernel
 from structpe.errors import UnsupportedTerm
 from structpe.terms import Terms
 
@@ -17,7 +17,17 @@ _CHUNK = 128
 """Units that are summed at once: what is held is a state (f, d) per chunk and (chunk, chunk) products within it."""
 
 
-@kernel("linear", supports="maps mask causal feature_map projection", cost=5, needs="feature_map")
+def _cost(call: Call) -> float:
+    b, h, n, m, d = call.shape
+    return 2.0 * b * h * (n + m) * d
+
+
+@kernel(
+    "linear",
+    supports="maps mask causal feature_map projection",
+    cost=_cost,
+    needs="feature_map",
+)
 def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), summed before it meets the query: no (n, m) is made.
 

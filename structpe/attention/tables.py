@@ -26,7 +26,11 @@ from structpe.terms import Terms
 __all__ = ["tables"]
 
 
-@kernel("tables", supports="maps factors bias gate mask key query value act scale causal", cost=10)
+@kernel(
+    "tables",
+    supports="maps factors bias gate mask key query value act scale causal",
+    cost=lambda call: 15.0 * call.cells,
+)
 def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """O(h n (r + m)) memory for tables of r rows in use; ``dense`` takes O(n m d), which is less beyond r = m d / h."""
     for change in terms.maps:

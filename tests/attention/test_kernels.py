@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from structpe.attention import KERNELS, Kernel, attend
+from structpe.attention import KERNELS, Call, Kernel, attend, watching
+from structpe.attention.base import kernel as kernel_of
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
 from tests.attention.drawing import (
@@ -217,7 +218,7 @@ def test_a_kernel_for_some_terms_alone_says_for_which(kernel: str) -> None:
         attend(*inputs(), Terms(scale=2.0) if kernel not in PADDING_ONLY else None, kernel)
     (needed,) = KERNELS[kernel].needs
     assert f"kernel {kernel!r} computes attention with {needed} only, which these terms lack" in str(caught.value)
-    assert "these can: dense, sdpa, tables (or 'auto')" in str(caught.value)
+    assert "these can: dense, sdpa, small, tables (or 'auto')" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +255,32 @@ def test_an_unknown_kernel() -> None:
 @given(some=st.sets(st.sampled_from(FIELDS)))
 def test_auto_takes_the_cheapest_that_can(some: set[str]) -> None:
     terms = drawn(settled(some), 1, padding_only=True)
-    cheapest = min((k for k in KERNELS.values() if k.can(terms.used())), key=lambda k: k.cost)
-    assert torch.equal(attend(*inputs(), terms), attend(*inputs(), terms, cheapest.name))
+    with watching() as noted:
+        found = attend(*inputs(), terms)
+    (choice,) = noted
+    able = {name for name, each in KERNELS.items() if each.suits(choice.call)}
+    assert choice.kernel == min(able, key=lambda name: KERNELS[name].cost(choice.call))
+    assert {name for name, each in choice.others.items() if isinstance(each, float)} == able
+    assert torch.equal(found, attend(*inputs(), terms, choice.kernel))
+
+
+def test_a_kernel_of_ones_own_is_taken_where_it_suits_and_is_the_cheapest() -> None:
+    def few_heads(call: Call) -> str | None:
+        return f"is for one head, and there are {call.shape[1]}" if call.shape[1] > 1 else None
+
+    @kernel_of("nothing", supports="bias", cost=lambda call: 0.0, limits=few_heads)
+    def nothing(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+        return torch.zeros_like(q)
+
+    try:
+        one, two = torch.ones(1, 1, 3, 4), torch.ones(1, 2, 3, 4)
+        assert not attend(one, one, one).any()
+        assert attend(one, one, one, Terms(causal=True)).all()
+        with watching() as noted:
+            assert attend(two, two, two).all()
+        assert noted[0].others["nothing"] == "is for one head, and there are 2"
+    finally:
+        KERNELS.forget("nothing")
 
 
 @pytest.mark.parametrize(

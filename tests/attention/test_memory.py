@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from structpe.nn.encoder import Encoder
+from structpe.nn.layers import LayerConfig
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -14,8 +16,6 @@ from torch.utils._pytree import tree_leaves
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
 from structpe.positions import MODELS, Dims
 from structpe.structure import Structure, path
 from structpe.terms import Factor, Listed, Lookup, Pairs, Terms

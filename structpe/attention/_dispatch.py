@@ -1,0 +1,164 @@
+"""Attention by the kernel that suits: of padded batches, and of flat ones whose structures differ in size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from structpe.attention._diagnosis import blamed
+from structpe.attention._layout import Layout
+from structpe.attention._shapes import check_shapes
+from structpe.attention.base import KERNELS, Call, Kernel, choose
+from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.terms import Terms
+
+__all__ = ["attend", "attend_ragged"]
+
+
+def attend(
+    q: Float[Tensor, "b h n d"],
+    k: Float[Tensor, "b h m d"],
+    v: Float[Tensor, "b h m d"],
+    terms: Terms | None = None,
+    kernel: str = "auto",
+    dropout: float = 0.0,
+) -> Float[Tensor, "b h n d"]:
+    """Attention with the changes that ``terms`` asks for: the equation at the head of :mod:`structpe.terms`.
+
+    Args:
+        q, k, v: queries, keys and values.
+        terms: what position models add; None for plain attention.
+        kernel: name of a kernel, or ``auto``: the cheapest that suits.
+        dropout: probability with which an attention weight is dropped.
+
+    Raises:
+        UnsupportedTerm: the named kernel does not compute one of the terms.
+        StructPEError: there is no kernel of that name, the shapes do not fit one another, an index names a row that is
+            not there (on a GPU that is found out too late to be said), or a map does not give queries and keys.
+    """
+    if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
+    terms = terms or Terms()
+    b, h, n, d = q.shape
+    shape = (b, h, n, k.shape[2], d)
+    _check(terms, kernel, shape)
+    return _computed(choose(kernel, Call.of(terms, q, shape, dropout, False)), q, k, v, terms, dropout)
+
+
+def attend_ragged(
+    q: Float[Tensor, "N h d"],
+    k: Float[Tensor, "N h d"],
+    v: Float[Tensor, "N h d"],
+    layout: Layout,
+    terms: Sequence[Terms],
+    kernel: str = "auto",
+    dropout: float = 0.0,
+) -> Float[Tensor, "N h d"]:
+    """Attention of each unit to the units of its structure, for structures that differ in size.
+
+    Each bucket of the layout goes to the kernel that suits it; neighbouring buckets of one kernel go to it at once
+    where it can compute several.
+
+    Args:
+        q, k, v: of all units. Views of one tensor (N, 3, h, d) are read without a copy.
+        layout: how the units are padded.
+        terms: of each bucket, without the mask of its padding.
+        kernel: name of a kernel, or ``auto``: of each bucket the cheapest that suits.
+        dropout: probability with which an attention weight is dropped.
+
+    Raises:
+        UnsupportedTerm, StructPEError: as :func:`attend`; or the layout is of other units or another number of buckets.
+    """
+    if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise StructPEError(
+            f"attend_ragged takes q, k, v (N, h, d) and the terms of each bucket; the shapes are {shapes}, the layout "
+            f"has {layout.units} units in {len(layout)} buckets, and there are {len(terms)} terms"
+        )
+    h, d = q.shape[1:]
+    for each, (b, n) in zip(terms, layout.shapes, strict=True):
+        _check(each, kernel, (b, h, n, n, d))
+    each_shape = zip(terms, layout.shapes, strict=True)
+    calls = [Call.of(mine, q, (b, h, n, n, d), dropout, True) for mine, (b, n) in each_shape]
+    chosen = [choose(kernel, call) for call in calls]
+    alike = [(each.name, each.at_once(call)) for each, call in zip(chosen, calls, strict=True)]
+    groups = [[i for i, _ in group] for _, group in groupby(enumerate(alike), key=lambda pair: pair[1])]
+    qkv, counts = packed(q, k, v), layout.counts()
+    parts = torch.split(qkv, [sum(counts[group[0] : group[-1] + 1]) for group in groups]) if len(groups) > 1 else [qkv]
+    mixed = []
+    for part, group in zip(parts, groups, strict=True):
+        alone, mine, by = layout.part(group[0], group[-1] + 1), [terms[i] for i in group], chosen[group[0]]
+        if by.ragged is not None and alike[group[0]][1]:
+            mixed.append(by.ragged(part, alone, mine, dropout))
+        else:
+            mixed.append(_by_bucket(part, alone, mine, by, dropout))
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
+    """Queries, keys and values as one tensor: the one that all three are views of, or a copy."""
+    base, (count, heads, width) = q._base, q.shape
+    if base is None or torch.compiler.is_compiling() or k._base is not base or v._base is not base:
+        return torch.stack([q, k, v], dim=1)
+    step = heads * width
+    places = [x.storage_offset() - base.storage_offset() for x in (q, k, v)]
+    same = all(x.stride() == (3 * step, width, 1) for x in (q, k, v)) and places == [0, step, 2 * step]
+    if same and base.is_contiguous() and base.numel() == count * 3 * step:
+        return base.view(count, 3, heads, width)
+    return torch.stack([q, k, v], dim=1)
+
+
+def _by_bucket(qkv: Tensor, layout: Layout, terms: Sequence[Terms], by: Kernel, dropout: float) -> Tensor:
+    """(N, h, d) of the buckets of a layout, one after the other."""
+    mixed = []
+    for number, rows in enumerate(layout.padded(qkv.flatten(1))):
+        q, k, v = rows.view(*rows.shape[:2], *qkv.shape[1:]).permute(2, 0, 3, 1, 4).unbind()
+        masked = terms[number] + Terms(mask=layout.mask(number))
+        mixed.append(_computed(by, q, k, v, masked, dropout).transpose(1, 2).flatten(2))
+    return layout.flat(mixed).view(len(qkv), *qkv.shape[2:])
+
+
+def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int]) -> None:
+    """Check that terms fit the shape and that the named kernel computes them."""
+    check_shapes(terms, *shape)
+    _check_linear(terms)
+    if name == "auto":
+        return
+    used, chosen = terms.used(), KERNELS[name]
+    if not chosen.can(used):
+        names = ", ".join(each.name for each in KERNELS.values() if each.can(used))
+        raise UnsupportedTerm(f"kernel {name!r} {chosen.unable(used)}; these can: {names} (or 'auto')")
+
+
+def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """What a kernel computes; where it fails and the terms are to blame, the error is about the terms."""
+    try:
+        return chosen.compute(q, k, v, terms, dropout)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
+            raise StructPEError(found) from error
+        raise
+
+
+_WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})
+
+
+def _check_linear(terms: Terms) -> None:
+    """What no kernel can compute at all."""
+    if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
+        raise UnsupportedTerm(
+            f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "
+            f"models that act by {', '.join(sorted(_WITH_FEATURE_MAP - {'feature_map'}))}"
+        )
+    if terms.projection is not None:
+        mixed = terms.projection.keys.shape[-1]
+        if terms.causal or terms.pairs or any(mask.shape[-2] != 1 or mask.shape[-1] != mixed for mask in terms.mask):
+            raise UnsupportedTerm(
+                "keys that are mixtures of others cannot be masked for each query, so that neither causal attention "
+                "nor listed pairs go with a projection; a mask must be (b or 1, h or 1, 1, m)"
+            )

@@ -1,0 +1,63 @@
+"""Terms folded into queries, keys and one additive mask, for kernels that know nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from structpe.attention._gather import gather_scalars, masks, meet_keys, meet_queries, total, without_lists
+from structpe.attention._mixtures import mixed
+from structpe.terms import Terms
+
+__all__ = ["Folded", "folded"]
+
+
+class Folded(NamedTuple):
+    """softmax(scale q k^T + added) v over the pairs that the masks allow.
+
+    Attributes:
+        q, k, v: (b, h, n, c), (b, h, m, c) and (b, h, m, d); c may exceed d, by factors.
+        added: (b or 1, h or 1, n or 1, m or 1); None where nothing is added.
+        masks: bool, in the same form; that of causal attention is among them.
+        scale: of the products.
+        alone: whether causal attention of as many queries as keys is all that masks or biases ask for.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    added: Tensor | None
+    masks: tuple[Tensor, ...]
+    scale: float
+    alone: bool
+
+
+def folded(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Folded:
+    """Fold maps, factors, biases, vectors at keys and queries, and projections."""
+    for change in terms.maps:
+        q, k = change(q, k)
+    k, v, terms = mixed(k, v, terms)
+    terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
+    scale = terms.scale / math.sqrt(q.shape[-1])
+    parts = [gather_scalars(bias) for bias in terms.bias]
+    parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
+    alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
+    forbidding = () if alone else masks(terms, q, k)
+    q, k, scale = _longer(q, k, scale, terms)
+    added = total(parts)
+    return Folded(q, k, v, None if added is None else added.to(q.dtype), forbidding, scale, alone)
+
+
+def _longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:
+    """[scale q; left].[k; right]: a longer head in place of a bias, and what is left to scale by."""
+    if not terms.factors and scale > 0:
+        return q, k, scale
+    # Here, as no fused kernel promises to scale by 0 or less.
+    q = scale * q
+    for factor in terms.factors:
+        q = torch.cat([q, factor.left.to(q.dtype).expand(*q.shape[:3], -1)], dim=-1)
+        k = torch.cat([k, factor.right.to(k.dtype).expand(*k.shape[:3], -1)], dim=-1)
+    return q, k, 1.0
