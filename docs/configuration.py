@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import yaml
 from docstring_parser import parse
 
-from structpe.nn.graph_layers import GraphModelConfig
+from structpe.nn.graph_model import GraphModelConfig
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
 from structpe.tasks.prediction.study import Published, StudyConfig

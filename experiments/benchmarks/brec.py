@@ -20,9 +20,8 @@ from typing import Any
 import torch
 
 from structpe.benchmarks.brec import KINDS, Pair, brec_pairs
-from structpe.data.graphs import GraphBatch, GraphExample, collate
-from structpe.nn.graph_layers import GraphModelConfig
-from structpe.nn.graph_model import GraphModel
+from structpe.data.batch import Batch, Example, collate
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.brec import BrecConfig, Verdict, count, judge
@@ -79,7 +78,7 @@ class Vectors(torch.nn.Module):
         super().__init__()
         self.inner = inner
 
-    def forward(self, given: GraphBatch) -> torch.Tensor:
+    def forward(self, given: Batch) -> torch.Tensor:
         return self.inner(given)[given.order.argsort()]
 
 
@@ -88,15 +87,15 @@ def model(position: str) -> Vectors:
     return Vectors(GraphModel(MODEL, build(POSITIONS[position], MODEL.dims), None, None, NUMBERS))
 
 
-def batch(position: str, graphs: Sequence[Structure]) -> GraphBatch:
+def batch(position: str, graphs: Sequence[Structure]) -> Batch:
     """Graphs as the model reads them."""
     inner = model(position).inner
     encoded = {encoding: encoding.many(graphs) for encoding in inner.position.encodings}
     nothing = torch.zeros(1).numpy()
     examples = [
-        GraphExample.of(graph, {e: each[i] for e, each in encoded.items()}, nothing) for i, graph in enumerate(graphs)
+        Example.of(graph, {e: each[i] for e, each in encoded.items()}, nothing) for i, graph in enumerate(graphs)
     ]
-    return collate(examples, inner.layout)
+    return collate(examples, inner.grouping)
 
 
 def judged(file: Path) -> list[tuple[int, Verdict]]:

@@ -100,8 +100,8 @@ def prepared(config: PredictionConfig, scratch: Path) -> tuple[Prediction, Data]
         encodings = encode(benchmark.graphs, model.position.encodings, scratch / "encodings")
         train, valid, test = (examples(benchmark, numbers.tolist(), encodings) for numbers in split)
         sizes = np.array([example.size for example in train])
-        data = Data(train, sizes, Collate(model.layout), valid, test, encodings.seconds)
-    return Prediction(model, benchmark.objective, data.valid, Collate(model.layout)), data
+        data = Data(train, sizes, Collate(model.grouping), valid, test, encodings.seconds)
+    return Prediction(model, benchmark.objective, data.valid, Collate(model.grouping)), data
 
 
 def validated(task: Prediction, data: Data) -> float:

@@ -63,7 +63,7 @@ def measured(root: Path, row: str, steps: int) -> str:
     position = build(fitted(config.position, config.model.dims, lambda: benchmark.graphs), config.model.dims)
     model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, benchmark.objective.outputs)
     data = node_data(config, benchmark, benchmark.splits[0], model, root / "encodings")
-    task = Prediction(model, benchmark.objective, data.valid, Collate(model.layout))
+    task = Prediction(model, benchmark.objective, data.valid, Collate(model.grouping))
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.learning_rate, fused=True)
     makes, takes = [], []
     for numbers in Plan(data.sizes, config.training.batch_size, 0).batches(0, steps):
@@ -76,7 +76,7 @@ def measured(root: Path, row: str, steps: int) -> str:
         optimizer.step()
         optimizer.zero_grad()
         takes.append(time.process_time() - start)
-    cells = [row, f"{len(batch.graph):,}", f"{len(batch.near.source):,}"]
+    cells = [row, f"{len(batch.graph):,}", f"{len(batch.adjacency.source):,}"]
     cells += [f"{statistics.median(each[1:] or each):.2f}" for each in (makes, takes)]
     return f"| {' | '.join([*cells, f'{peak_memory() / 2**20:,.0f}'])} |"
 

@@ -14,7 +14,7 @@ from tasks import DIMS, LAYERS
 from torch import Tensor
 from train import Cached
 
-from structpe.nn.encoder import Encoder
+from structpe.nn.stack import Stack
 from structpe.positions import PositionModel, build
 from structpe.structure import path
 from structpe.tasks.positions import fitted
@@ -50,15 +50,15 @@ def cost(config: Any) -> dict[str, float]:
 
 def _step(position: PositionModel, structure: Any) -> Callable[[], None]:
     torch.manual_seed(0)
-    encoder = Encoder(LAYERS, position)
+    encoder = Stack(LAYERS, position)
     example = Example(structure, np.zeros(LENGTH), 0.0)
     positions = (
         Cached(position.encodings, texts=False).positions([example] * BATCH).to(torch.device("cpu"), torch.float32)
     )
-    x, present = torch.randn(BATCH, LENGTH, DIMS.width), torch.ones(BATCH, LENGTH, dtype=torch.bool)
+    x = torch.randn(BATCH, LENGTH, DIMS.width)
 
     def step() -> None:
-        encoder(x, present, positions).sum().backward()
+        encoder.padded(x, positions).sum().backward()
         encoder.zero_grad()
 
     return step

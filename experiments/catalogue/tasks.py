@@ -17,15 +17,15 @@ from data import IGNORED, Example
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.nn.encoder import Encoder
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Positions
 
 __all__ = ["DIMS", "TASKS", "Task"]
 
 DIMS = Dims(width=64, heads=4, layers=2)
-LAYERS = LayerConfig(DIMS, feedforward=128, dropout=0.0)
+LAYERS = StackConfig.transformer(DIMS, feedforward=128)
 Padded = tuple[Tensor, Tensor]
 
 
@@ -92,11 +92,11 @@ class PooledNet(nn.Module):
     def __init__(self, vocabulary: int, out: int, pool: str, position: PositionModel) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, DIMS.width)
-        self.encoder = Encoder(LAYERS, position)
+        self.encoder = Stack(LAYERS, position)
         self.pool, self.out = pool, nn.Linear(DIMS.width, out)
 
     def forward(self, units: Tensor, present: Tensor, positions: Positions) -> Tensor:
-        hidden = self.encoder(self.embedding(units), present, positions) * present[..., None]
+        hidden = self.encoder.padded(self.embedding(units), positions, present) * present[..., None]
         if self.pool == "root":
             return self.out(hidden[:, 0])
         if self.pool == "sum":

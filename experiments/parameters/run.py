@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, build
 
 BERT_BASE = Dims(width=768, heads=12, layers=12)
@@ -80,7 +80,7 @@ class BertBase(nn.Module):
         width = BERT_BASE.width
         self.units = nn.Embedding(vocabulary, width)
         # The norm behind the embeddings is the encoder's last one here, where each part is normalised before.
-        self.encoder = Encoder(LayerConfig(BERT_BASE, FEEDFORWARD), build(position, BERT_BASE))
+        self.encoder = Stack(StackConfig.transformer(BERT_BASE, FEEDFORWARD), build(position, BERT_BASE))
         self.pooler = nn.Linear(width, width)
         self.masked = nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width))
         self.bias = nn.Parameter(torch.zeros(vocabulary))

@@ -37,10 +37,11 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, GPSConv, global_mean_pool
 
 from structpe.benchmarks.zinc import ATOMS, BONDS, _molecules
+from structpe.data.batch import Batch as OwnBatch
+from structpe.data.batch import Example, collate
 from structpe.data.features import Categories
-from structpe.data.graphs import GraphBatch, GraphExample, collate
-from structpe.nn.graph_layers import GraphModelConfig, HybridLayer
-from structpe.nn.graph_model import GraphModel
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
+from structpe.nn.layer import Layer
 from structpe.positions import build
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
 from structpe.structure import Structure
@@ -84,11 +85,11 @@ def _convolution() -> GINEConv:
 def parameters(own: GraphModel, peer: Peer) -> Iterator[tuple[str, list[Tensor], list[Tensor]]]:
     """Those of both models that say the same; joined, either side is one tensor."""
     yield "nodes", [own.nodes.table.weight], [table.weight for table in peer.nodes]
-    yield "edges", [own.edges.table.weight], [table.weight for table in peer.edges]
+    yield "edges", [own.stack.edges.table.weight], [table.weight for table in peer.edges]
     yield from _pairs("head", own.head, peer.head)
-    for i, (mine, theirs) in enumerate(zip(own.layers, peer.layers, strict=True)):
-        assert isinstance(mine, HybridLayer)
-        attention = mine.attention.attention
+    for i, (mine, theirs) in enumerate(zip(own.stack.layers, peer.layers, strict=True)):
+        assert isinstance(mine, Layer)
+        attention = mine.attention
         for kind in ("weight", "bias"):
             projected = [getattr(part, kind) for part in (attention.query, attention.key_value)]
             yield f"{i}.projections.{kind}", projected, [getattr(theirs.attn, f"in_proj_{kind}")]
@@ -115,7 +116,7 @@ def equal(own: GraphModel, peer: Peer) -> None:
                 part.copy_(numbers.view_as(part))
 
 
-def difference(own: GraphModel, peer: Peer, batch: GraphBatch, data: Batch) -> dict[str, float]:
+def difference(own: GraphModel, peer: Peer, batch: OwnBatch, data: Batch) -> dict[str, float]:
     """The largest between outputs, and between gradients by the mean absolute error; of copies in float64."""
     own, peer = copy.deepcopy(own).double(), copy.deepcopy(peer).double()
     mine, theirs = own(batch), peer(data)
@@ -160,11 +161,11 @@ class Case:
         return [self.structures[i : i + self.size] for i in range(0, most, self.size)]
 
 
-def example(structure: Structure, model: GraphModel) -> GraphExample:
+def example(structure: Structure, model: GraphModel) -> Example:
     """A graph as we batch it. What is to be predicted does not matter to speed: here, its number of nodes."""
     target = np.array([structure.size / 100], dtype=np.float32)
     encoded = {encoding: encoding.one(structure) for encoding in model.position.encodings}
-    return GraphExample.of(structure, encoded, target)
+    return Example.of(structure, encoded, target)
 
 
 def data(structure: Structure) -> Data:
@@ -176,7 +177,7 @@ def data(structure: Structure) -> Data:
     return Data(**{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}, y=y)
 
 
-def own_step(model: GraphModel, optimizer: torch.optim.Optimizer, batch: GraphBatch) -> None:
+def own_step(model: GraphModel, optimizer: torch.optim.Optimizer, batch: OwnBatch) -> None:
     """Forward, backward, update."""
     loss = (model(batch) - batch.target).abs().mean()
     optimizer.zero_grad()
@@ -223,8 +224,8 @@ def jobs(case: Case, how: Way) -> dict[str, Callable[[], None]]:
     examples = [[example(s, own) for s in part] for part in case.parts()]
     graphs = [[data(s) for s in part] for part in case.parts()]
 
-    def joined(part: Any, model: GraphModel = own) -> GraphBatch:
-        return collate(part, model.layout).to(how.device)
+    def joined(part: Any, model: GraphModel = own) -> OwnBatch:
+        return collate(part, model.grouping).to(how.device)
 
     def theirs_joined(part: Any) -> Batch:
         return Batch.from_data_list(part).to(how.device)

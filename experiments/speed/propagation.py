@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from structpe.data.adjacency import EdgeIndex, CSRAdjacency
+from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.nn.propagation import propagate
 from structpe.structure import Structure
 
@@ -25,14 +25,16 @@ def main() -> None:
     torch.set_num_threads(1)
     ends = np.random.default_rng(0).integers(0, NODES, (EDGES, 2))
     graph = Structure(("x",) * NODES, ends, directed=False)
-    adjacency = CSRAdjacency.join([EdgeIndex.of(graph)], [NODES])
+    there = CSRAdjacency.join([EdgeIndex.of(graph)], [NODES])
     x = torch.randn(NODES, WIDTH, requires_grad=True)
     ways: dict[str, Callable[[], Tensor]] = {
-        "embedding_bag": lambda: propagate(x, adjacency),
-        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(0, adjacency.target, x.index_select(0, adjacency.source)),
+        "embedding_bag": lambda: propagate(x, there),
+        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(
+            0, adjacency.target, x.index_select(0, adjacency.source)
+        ),
     }
     torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-4, atol=1e-4)
-    print(f"torch {torch.__version__}, {len(adjacency.source):,} messages, d {WIDTH}")
+    print(f"torch {torch.__version__}, {len(there.source):,} messages, d {WIDTH}")
     for name, way in ways.items():
         forward, both = times(way)
         print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")

@@ -88,10 +88,11 @@ def attend_ragged(
     chosen = [choose(kernel, call) for call in calls]
     alike = [(each.name, each.at_once(call)) for each, call in zip(chosen, calls, strict=True)]
     groups = [[i for i, _ in group] for _, group in groupby(enumerate(alike), key=lambda pair: pair[1])]
-    qkv, counts = packed(q, k, v), layout.counts()
-    parts = torch.split(qkv, [sum(counts[group[0] : group[-1] + 1]) for group in groups]) if len(groups) > 1 else [qkv]
-    mixed = []
-    for part, group in zip(parts, groups, strict=True):
+    qkv, parts, mixed = packed(q, k, v), [], []
+    if len(groups) > 1:
+        counts = layout.counts()
+        parts = list(torch.split(qkv, [sum(counts[group[0] : group[-1] + 1]) for group in groups]))
+    for part, group in zip(parts or [qkv], groups, strict=True):
         alone, mine, by = layout.part(group[0], group[-1] + 1), [terms[i] for i in group], chosen[group[0]]
         if by.ragged is not None and alike[group[0]][1]:
             mixed.append(by.ragged(part, alone, mine, dropout))

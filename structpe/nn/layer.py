@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -83,6 +83,20 @@ class StackConfig:
             CONVOLUTIONS[self.message_passing]  # raises for an unknown name
         elif not self.attention:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
+
+    @classmethod
+    def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
+        """Layers of a Transformer whose parts normalise first (Xiong et al. 2020), without message passing.
+
+        Args:
+            dims: sizes.
+            feedforward: hidden width of the feed-forward parts.
+            dropout: of activations, attention weights and the input.
+            options: all others, by name.
+        """
+        sizes = {"width": dims.width, "layers": dims.layers, "heads": dims.heads, "feedforward": feedforward}
+        dropouts = dict.fromkeys(("dropout", "attention_dropout", "input_dropout"), dropout)
+        return cls(**{**sizes, **dropouts, "norm": "layer", "norm_first": True, "message_passing": None} | options)
 
     @property
     def dims(self) -> Dims:

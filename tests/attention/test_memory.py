@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -16,6 +14,8 @@ from torch.utils._pytree import tree_leaves
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims
 from structpe.structure import Structure, path
 from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
@@ -152,11 +152,11 @@ def test_models_of_factors_keep_it(name: str) -> None:
     dims = Dims(64, H, 1)
     model = MODELS[name](dims)
     sentence = replace(path(["x"] * LONG), features={"segment": torch.arange(LONG).numpy() % 2})
-    encoder = Encoder(LayerConfig(dims, dims.width, dropout=0.0), model)
-    x, there = torch.randn(1, LONG, dims.width), torch.ones(1, LONG, dtype=torch.bool)
+    encoder = Stack(StackConfig.transformer(dims, dims.width), model)
+    x = torch.randn(1, LONG, dims.width)
     positions = encode([sentence], model.encodings)
     with Largest() as seen:
-        encoder(x, there, positions).square().sum().backward()
+        encoder.padded(x, positions).square().sum().backward()
     assert torch.Size(seen.shape).numel() < LONG * LONG, seen.shape
 
 
@@ -218,12 +218,12 @@ def test_whole_encoders_keep_to_it(name: str, training: bool) -> None:
     small: dict[str, Any] = {"cai": {"embedding": 8, "hidden": 8, "depths": 40}, "zhu-sum": {"sinusoid": False}}
     dims = Dims(H * D, H, 2)
     model = MODELS[name](dims, **options, **small.get(name, {}))
-    config = LayerConfig(dims, dims.width, dropout=0.1)
-    encoder = Encoder(config, model).train(training)
+    config = StackConfig.transformer(dims, dims.width, 0.1)
+    encoder = Stack(config, model).train(training)
     positions = encode(graphs, model.encodings)
-    x, there = torch.randn(B, N, dims.width), torch.ones(B, N, dtype=torch.bool)
+    x = torch.randn(B, N, dims.width)
     with Largest() as seen:
-        encoder(x, there, positions).square().sum().backward()
+        encoder.padded(x, positions).square().sum().backward()
     assert torch.Size(seen.shape).numel() < PAIR_VECTORS, seen.shape
 
 

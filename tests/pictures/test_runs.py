@@ -79,7 +79,7 @@ def test_own_content_is_what_the_model_computes(text_run: Path) -> None:
     (example,) = preparer.examples([ITEM], model.encoder.position.encodings)
     batch = preparer.collate([example])
     with torch.no_grad():
-        x = model.encoder.layers[0].norms[0](model.embedding(batch.units) * 16**0.5)  # type: ignore[operator,index]
+        x = model.encoder.layers[0].attention_norm(model.embedding(batch.x) * 16**0.5)[None]  # type: ignore[operator,index]
         layer = model.encoder.layers[0].attention
         q, k = layer.query(x), layer.key_value(x)[..., :16]  # type: ignore[operator,union-attr]
         q, k = (each.view(1, -1, 2, 8).transpose(1, 2) for each in (q, k))

@@ -16,8 +16,8 @@ from torch import Tensor
 
 import structpe
 from structpe.encodings import Encoding, UndirectedDistance
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel
 from structpe.terms import Factor, Lookup, Terms
 
@@ -38,7 +38,7 @@ def own(encoding: Encoding = FAR, **methods: Callable[..., Any]) -> type[Positio
 def through_a_layer(cls: type[PositionModel]) -> Tensor:
     model = cls(DIMS)  # type: ignore[call-arg]
     positions = structpe.encode([GRAPH], model.encodings)
-    out: Tensor = Encoder(LayerConfig(DIMS, 16), model)(torch.randn(1, 3, 8), torch.ones(1, 3).bool(), positions)
+    out: Tensor = Stack(StackConfig.transformer(DIMS, 16), model).padded(torch.randn(1, 3, 8), positions)
     return out
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.encodings import Order, Remaining, Words
 from structpe.errors import PositionError, UnsupportedTerm
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import Dims, Site, build
 from structpe.positions.blocks._phases import attended, turned, weights
 from structpe.positions.blocks.complex import Complex
@@ -148,11 +148,11 @@ def test_a_unit_that_may_see_nothing_and_scores_of_zero_have_gradients() -> None
 
 def test_it_is_the_attention_of_an_encoder() -> None:
     dims = Dims(8, 2, 2)
-    encoder = Encoder(LayerConfig(dims, 16, dropout=0.0), Complex(dims, words=WORDS)).double().eval()
+    encoder = Stack(StackConfig.transformer(dims, 16), Complex(dims, words=WORDS)).double().eval()
     positions = encode([path("abc"), path("cb")], encoder.position.encodings)
     present = torch.tensor([[True, True, True], [True, True, False]])
-    hidden: Tensor = encoder(noise(2, 3, 8), present, positions)
-    alone = encoder(noise(2, 3, 8)[1:, :2], present[1:, :2], encode([path("cb")], encoder.position.encodings))
+    hidden: Tensor = encoder.padded(noise(2, 3, 8), positions, present)
+    alone = encoder.padded(noise(2, 3, 8)[1:, :2], encode([path("cb")], encoder.position.encodings))
     torch.testing.assert_close(hidden[1, :2], alone[0], rtol=0, atol=1e-12)
 
 

@@ -15,8 +15,8 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Distance, Feature, Order
 from structpe.errors import PositionError
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, PositionModel, Site, build
 from structpe.structure import Structure, path
 from structpe.terms import Projection, Terms
@@ -196,9 +196,9 @@ def test_the_two_versions_of_the_paper_name_one_relative_model() -> None:
 def test_a_position_at_the_input_gets_the_gradient_of_its_token() -> None:
     """Theorem 2 (theorem 1 of the first version): they are the same wherever X and P are only ever added."""
     model: Any = made("learned", DIMS, length=6)
-    encoder = Encoder(LayerConfig(DIMS, 16, dropout=0.0), model).double()
+    encoder = Stack(StackConfig.transformer(DIMS, 16), model).double()
     x = noise(1, 6, 8).requires_grad_()
-    out = encoder(x, torch.ones(1, 6, dtype=torch.bool), encode([text(6)], model.encodings))
+    out = encoder.padded(x, encode([text(6)], model.encodings))
     (out * noise(1, 6, 8, seed=1)).sum().backward()
     assert x.grad is not None
     assert x.grad.any()
@@ -223,11 +223,11 @@ def test_places_in_a_linformer_keep_it_linear() -> None:
     sizes = {}
     for n in (64, 128, 256):
         model = made("diet-abs-lin", Dims(8, 2, 1), length=256, mixtures=4, rank=4).float()
-        encoder = Encoder(LayerConfig(Dims(8, 2, 1), 8, dropout=0.0), model)
+        encoder = Stack(StackConfig.transformer(Dims(8, 2, 1), 8), model)
         positions = encode([text(n)], model.encodings)
         x = torch.randn(1, n, 8, requires_grad=True)
         with Largest() as seen:
-            encoder(x, torch.ones(1, n, dtype=torch.bool), positions).square().sum().backward()
+            encoder.padded(x, positions).square().sum().backward()
         # The tables of all 256 places, with their gradients, are the model itself.
         sizes[n] = torch.Size(seen.shape).numel()
     assert all(size <= max(n * 16, 256 * 16) for n, size in sizes.items()), sizes

@@ -45,7 +45,7 @@ def far_out(model: PositionModel) -> Positions:
         return stretched(each) if isinstance(each, torch.Tensor) else each.map(stretched)
 
     of_six = encoded(model, [labelled_path(6)], torch.float32)
-    return Positions({encoding: far(encoding, each) for encoding, each in of_six.items()}, graphs=of_six.graphs)
+    return Positions({encoding: far(encoding, each) for encoding, each in of_six.items()}, present=of_six.present)
 
 
 @pytest.mark.parametrize("name", UNBOUND)

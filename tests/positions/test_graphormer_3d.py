@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.data.encode import encode, join
-from structpe.data.packing import graphs_of, pack
+from structpe.data.encode import encode
 from structpe.encodings import Euclidean
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, Dims, Site
@@ -77,15 +76,6 @@ def test_the_equations_pair_by_pair() -> None:
                 expected = model.out.weight @ hidden + model.out.bias
                 torch.testing.assert_close(bias.dense()[row, i, j], expected, rtol=0, atol=1e-9)
             torch.testing.assert_close(added[row, i], model.embed.weight @ total + model.embed.bias, rtol=0, atol=1e-9)
-
-
-def test_structures_that_share_a_row_have_a_sum_each() -> None:
-    model = MODELS["graphormer-3d"](Dims(8, 2, 2), encoding=Euclidean(labels=("H", "O"))).double()
-    (where,) = model.encodings
-    positions = join({where: [pack([where.one(each) for each in (WATER, GAS)])]}).of(graphs_of([[4, 2]]))
-    row = model.prepare(positions.to(torch.device("cpu"), torch.float64)).total[0]
-    alone = [model.prepare(encode([each], [where])).total[0] for each in (WATER, GAS)]
-    torch.testing.assert_close(row, torch.cat(alone))
 
 
 def test_moving_and_turning_a_molecule_changes_nothing() -> None:

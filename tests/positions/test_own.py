@@ -20,8 +20,8 @@ from torch.nn import functional
 import structpe
 from structpe.encodings import Order
 from structpe.errors import PositionError, StructPEError
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Cells, Dims, PositionModel, Site, Spec, build
 from structpe.positions._spec import spec_of
 from structpe.positions.build import describe
@@ -211,8 +211,8 @@ class TestWithoutSpec:
         assert "Bare" in pydoc.render_doc(type(model))
 
     def test_it_works_in_a_transformer(self, model: PositionModel) -> None:
-        encoder = Encoder(LayerConfig(DIMS, 16), model)
-        encoder(torch.randn(1, 3, 8), torch.ones(1, 3).bool(), structpe.encode([GRAPH], [ORDER])).sum().backward()
+        encoder = Stack(StackConfig.transformer(DIMS, 16), model)
+        encoder.padded(torch.randn(1, 3, 8), structpe.encode([GRAPH], [ORDER])).sum().backward()
         assert model.vector.grad is not None
 
     @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.data.encode import join
-from structpe.data.packing import pack
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
@@ -45,16 +43,15 @@ def test_each_text_is_read_in_its_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_texts_of_one_row_are_read_apart(name: str) -> None:
+def test_texts_of_a_batch_are_read_separately(name: str) -> None:
     """Also where their nodes are numbered against the order of reading."""
     model, texts = made(name), [relabelled(TREES[0], np.arange(7)[::-1])[0], *TREES[1:], labelled_path(1)]
-    sizes = [s.unit_count for s in texts]
-    positions = join({e: [pack(e.many(texts))] for e in model.encodings})
-    x = noise(1, sum(sizes), 8)
-    together = model.inputs(x, model.prepare(positions)).split(sizes, dim=1)
-    for mine, units, structure in zip(together, x.split(sizes, dim=1), texts, strict=True):
-        alone = model.inputs(units, model.prepare(encoded(model, [structure])))
-        torch.testing.assert_close(mine, alone, rtol=0, atol=1e-12)
+    x = noise(len(texts), 10, 8)
+    together = model.inputs(x, model.prepare(encoded(model, texts)))
+    for mine, units, structure in zip(together, x, texts, strict=True):
+        size = structure.unit_count
+        alone = model.inputs(units[None, :size], model.prepare(encoded(model, [structure])))[0]
+        torch.testing.assert_close(mine[:size], alone, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)

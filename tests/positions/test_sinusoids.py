@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from structpe.data.encode import encode
 from structpe.encodings import Depth, Feature, Laplacian, Size
 from structpe.errors import PositionError
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.absolute.learned import Learned
 from structpe.positions.sinusoidal._lengths import difference, ratio
@@ -240,14 +240,13 @@ def test_in_a_layer_values_are_those_of_a_model_without_positions() -> None:
     """Attention that cannot but look at one key shows the value: with positions in it, it would differ."""
     dims = Dims(8, 2, 1)
     torch.manual_seed(0)
-    encoder = Encoder(LayerConfig(dims, 16, dropout=0.0), Shortformer(dims)).double().eval()
+    encoder = Stack(StackConfig.transformer(dims, 16), Shortformer(dims)).double().eval()
     first, second = (
-        encoder(x, torch.ones(1, 1, dtype=torch.bool), encode([text(1)], [*encoder.position.encodings]))
-        for x in (noise(1, 1, 8), noise(1, 1, 8))
+        encoder.padded(x, encode([text(1)], [*encoder.position.encodings])) for x in (noise(1, 1, 8), noise(1, 1, 8))
     )
     torch.manual_seed(0)
-    plain = Encoder(LayerConfig(dims, 16, dropout=0.0), NoPosition(dims)).double().eval()
-    without = plain(noise(1, 1, 8), torch.ones(1, 1, dtype=torch.bool), encode([text(1)], []))
+    plain = Stack(StackConfig.transformer(dims, 16), NoPosition(dims)).double().eval()
+    without = plain.padded(noise(1, 1, 8), encode([text(1)], []))
     torch.testing.assert_close(first, without, rtol=0, atol=1e-12)
     assert torch.equal(first, second)
 

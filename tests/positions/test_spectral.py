@@ -41,7 +41,7 @@ def given(g: Golden, model: PositionModel) -> tuple[Positions, list[int]]:
     for row, (size, at) in enumerate(zip(sizes, first, strict=True)):
         pairs[row, :size, :, 0] = g["in.V"][at : at + size]
         pairs[row, :size, :, 1] = g["in.Lambda"][row]
-    return Positions({**positions, model.encodings[0]: pairs}, graphs=positions.graphs), sizes
+    return Positions({**positions, model.encodings[0]: pairs}, present=positions.present), sizes
 
 
 def load(module: torch.nn.Module, weights: list[Tensor]) -> None:
@@ -103,7 +103,7 @@ def turned(positions: Positions, encoding: Encoding, signs_only: bool) -> Positi
             if signs_only:
                 turn = torch.diag((torch.randint(0, 2, (size,), generator=generator) * 2 - 1).to(pairs.dtype))
             graph[:, columns, 0] = graph[:, columns, 0] @ turn
-    return Positions({**positions, encoding: pairs}, graphs=positions.graphs)
+    return Positions({**positions, encoding: pairs}, present=positions.present)
 
 
 def says(name: str, signs_only: bool, **options: object) -> tuple[Tensor, Tensor]:
@@ -161,7 +161,7 @@ def _jump(name: str) -> float:
         values, vectors = np.linalg.eigh(np.eye(4) - scale[:, None] * weights * scale)
         positions = encoded(model, [CYCLE])
         pairs = torch.from_numpy(np.stack([vectors, np.tile(values, (4, 1)), np.tile(np.arange(4.0), (4, 1))], -1))
-        positions = Positions({**positions, model.encodings[0]: pairs[None]}, graphs=positions.graphs)
+        positions = Positions({**positions, model.encodings[0]: pairs[None]}, present=positions.present)
         whole.append(model.inputs(torch.zeros(1, 4, 8, dtype=torch.float64), model.prepare(positions)))
     return float((whole[0] - whole[1]).detach().abs().max())
 

@@ -116,7 +116,7 @@ def test_training_flips_whole_eigenvectors_of_the_whole_batch(name: str) -> None
     for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
         pairs = positions[model.encodings[0]].clone()
         pairs[..., 0] *= torch.tensor(signs)
-        flipped = type(positions)({**positions, model.encodings[0]: pairs}, graphs=positions.graphs)
+        flipped = type(positions)({**positions, model.encodings[0]: pairs}, present=positions.present)
         possible.append(model.eval().inputs(x, model.prepare(flipped)))
     seen = set()
     for _ in range(40):

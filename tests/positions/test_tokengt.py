@@ -10,8 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.data.encode import encode, join
-from structpe.data.packing import graphs_of, pack
+from structpe.data.encode import encode
 from structpe.encodings import Endpoints, TokenLaplacian
 from structpe.errors import EncodingError, PositionError, StructureError
 from structpe.positions import MODELS, Dims, Positions
@@ -168,16 +167,6 @@ def test_what_is_refused() -> None:
         MODELS["tokengt-orf"](Dims(8, 2, 1), width=0)
     with pytest.raises(EncodingError, match="k is 0; give 1 or more"):
         TokenLaplacian(0)
-
-
-def test_structures_that_share_a_row_have_a_matrix_each() -> None:
-    model = made("tokengt-orf")
-    graphs = [edge_tokens(HOUSE), edge_tokens(path("ab"))]
-    packed = pack([Endpoints().one(graph) for graph in graphs])
-    sizes = [graph.size for graph in graphs]
-    row = model.prepare(join({Endpoints(): [packed]}).of(graphs_of([sizes])))
-    alone = [model.prepare(encode([graph], model.encodings))[0] for graph in graphs]
-    torch.testing.assert_close(row[0], torch.cat(alone))
 
 
 def test_padding_is_nobodys_end() -> None:

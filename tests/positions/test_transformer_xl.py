@@ -14,7 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import Distance
 from structpe.errors import PositionError
 from structpe.nn.language_model import LanguageModel
-from structpe.nn.layers import LayerConfig
+from structpe.nn.layer import StackConfig
 from structpe.positions import Dims, Site
 from structpe.positions.relative.transformer_xl import TransformerXL
 from structpe.positions.relative.transformer_xl_learnable import TransformerXLLearnable
@@ -136,11 +136,11 @@ def test_the_formula_of_learned_vectors() -> None:
 def test_a_segment_with_its_memory_is_the_second_half_of_one_text(model_class: type[TransformerXL]) -> None:
     dims = Dims(16, 2, 1)
     torch.manual_seed(0)
-    net = LanguageModel(LayerConfig(dims, 32), 11, model_class(dims)).double().eval()
-    for parameter in net.layers.position.parameters():
+    net = LanguageModel(StackConfig.transformer(dims, 32), 11, model_class(dims)).double().eval()
+    for parameter in net.decoder.position.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     text = torch.randint(11, (2, 10), generator=torch.Generator().manual_seed(0))
-    positions = encode([path(["w"] * 10)], net.layers.position.encodings)
+    positions = encode([path(["w"] * 10)], net.decoder.position.encodings)
     whole, _ = net(text, positions)
     first, memory = net(text[:, :6], positions.step(0, 6))
     second, _ = net(text[:, 6:], positions.step(6, 10), memory)

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention import attend
-from structpe.data.encode import encode, join
-from structpe.data.packing import pack
+from structpe.data.encode import encode
 from structpe.encodings import Depth, Distance
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Site
@@ -163,15 +162,13 @@ def test_a_step_of_decoding_has_the_row_of_its_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
-def test_each_text_of_a_row_has_a_first_unit(name: str) -> None:
+def test_each_text_of_a_batch_has_a_first_unit(name: str) -> None:
     model, sizes = made(name), (3, 5, 2)
     texts = [path(["w"] * size) for size in sizes]
-    positions = join({e: [pack(e.many(texts))] for e in model.encodings})
-    together = bias(model.terms(model.prepare(positions), Site(0)))[0]
-    for first, size in zip((0, 3, 8), sizes, strict=True):
-        inside = slice(first, first + size)
+    together = bias(model.terms(model.prepare(encoded(model, texts)), Site(0)))
+    for row, size in enumerate(sizes):
         alone = bias(terms_of(model, size))[0]
-        torch.testing.assert_close(together[:, inside, inside], alone, rtol=0, atol=1e-12)
+        torch.testing.assert_close(together[row, :, :size, :size], alone, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])

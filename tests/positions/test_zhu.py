@@ -14,8 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention import attend
-from structpe.data.encode import encode, join
-from structpe.data.packing import graphs_of, pack
+from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import PositionError
@@ -314,17 +313,3 @@ def test_paths_longer_than_any_in_the_batch_leave_slots_blank() -> None:
     assert positions[model.encodings[0]].table.shape[1] == 1
     together = key_vectors(model, TREES[0])[0, 0]
     torch.testing.assert_close(key_vectors(model, short)[0, 0], together, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["zhu-avg", "zhu-sum"])
-def test_places_are_counted_within_each_structure_of_a_row(name: str) -> None:
-    model, sizes = made(name), [each.unit_count for each in TREES]
-    (encoding,) = model.encodings
-    packed = join({encoding: [pack(encoding.many(TREES))]}).of(graphs_of([sizes]))
-    together = model.terms(model.prepare(packed), Site(1)).key[0].dense()[0]
-    first = 0
-    for structure, size in zip(TREES, sizes, strict=True):
-        alone = model.terms(model.prepare(encoded(model, [structure])), Site(1)).key[0].dense()[0]
-        inside = slice(first, first + size)
-        torch.testing.assert_close(together[inside, inside], alone, rtol=0, atol=1e-12)
-        first += size

@@ -19,9 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from structpe.attention import Layout
 from structpe.encodings import Encoding
-from structpe.nn.encoder import Encoder
-from structpe.nn.layers import EncoderLayer, LayerConfig
+from structpe.nn.context import Context
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims, PositionModel, Positions
 from tests.positions.cases import TREES, encoded, made
 
@@ -36,16 +38,18 @@ class OfTensors(nn.Module):
     Args:
         encoder: the encoder.
         like: positions that say which tensors are what.
+        layout: of the batch, in one bucket.
     """
 
-    def __init__(self, encoder: Encoder, like: Mapping[Encoding, Any]) -> None:
+    def __init__(self, encoder: Stack, like: Mapping[Encoding, Any], layout: Layout) -> None:
         super().__init__()
-        self.encoder, self.like = encoder, dict(like)
+        self.encoder, self.like, self.layout = encoder, dict(like), layout
 
-    def forward(self, x: Tensor, present: Tensor, *tensors: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *tensors: Tensor) -> Tensor:
         rest = iter(tensors)
-        positions = Positions({encoding: rebuilt(p, rest) for encoding, p in self.like.items()})
-        out: Tensor = self.encoder(x, present, positions)
+        each = {encoding: rebuilt(p, rest) for encoding, p in self.like.items()}
+        positions = Positions(each, present=self.layout.present[0])
+        out, _ = self.encoder.run(x, Context(self.encoder.position, self.layout, [positions]))
         return out
 
 
@@ -77,13 +81,13 @@ def exported(module: nn.Module, given: tuple[Tensor, ...]) -> Tensor:
 HOW: dict[str, Callable[[nn.Module, tuple[Tensor, ...]], Tensor]] = {"compile": compiled, "export": exported}
 
 
-def encoder_around(model: PositionModel, whole: bool) -> Encoder:
+def encoder_around(model: PositionModel, whole: bool) -> Stack:
     """An encoder; unless whole, without norms and feed-forward parts, which no position model touches."""
-    encoder = Encoder(LayerConfig(DIMS, 8, dropout=0.0), model).eval()
+    encoder = Stack(StackConfig.transformer(DIMS, 8), model).eval()
     for layer in () if whole else encoder.layers:
-        assert isinstance(layer, EncoderLayer)
-        layer.norms = nn.ModuleList(nn.Identity() for _ in layer.norms)
-        layer.feedforward = layer.dropout = encoder.norm = encoder.dropout = nn.Identity()  # type: ignore[assignment]
+        assert isinstance(layer, Layer)
+        layer.attention_norm = layer.dropout = encoder.norm = encoder.dropout = nn.Identity()  # type: ignore[assignment]
+        layer.feedforward = None
     return encoder
 
 
@@ -92,14 +96,14 @@ def trouble(name: str, how: str) -> str:
     model = made(name, DIMS).float()
     encoder = encoder_around(model, whole=name == WHOLE)
     positions = encoded(model, TREES, torch.float32)
-    counts = torch.tensor([structure.unit_count for structure in TREES])
-    x, present = torch.randn(3, 10, 8), torch.arange(10)[None] < counts[:, None]
-    given = (x, present, *(t for p in positions.values() for t in tensors_of(p)))
+    layout = Layout.of([structure.unit_count for structure in TREES])
+    given = (torch.randn(layout.units, 8), *(t for p in positions.values() for t in tensors_of(p)))
+    whole = OfTensors(encoder, positions, layout)
     try:
-        out = HOW[how](OfTensors(encoder, positions), given)
+        out = HOW[how](whole, given)
     except Exception as error:  # whatever goes wrong is the answer
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-    expected = encoder(x, present, positions)  # not before: a first call may be the one that is traced
+    expected = whole(*given)  # not before: a first call may be the one that is traced
     return "" if torch.allclose(out, expected, rtol=0, atol=1e-5) else "other numbers than without tracing"
 
 

@@ -11,12 +11,13 @@ from tables import MISSING, Row, Table, number
 from torch import Tensor, nn
 from turns import medians
 
+from structpe.attention import Layout
 from structpe.data.encode import encode
 from structpe.errors import StructPEError
-from structpe.nn.attention import Attention
-from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, Sources, build
+from structpe.nn.attention import Attention, OwnAttention
+from structpe.nn.context import Context
+from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.tasks.positions import fitted
-from structpe.terms import Terms
 
 __all__ = ["TABLE"]
 
@@ -37,19 +38,13 @@ class Around(nn.Module):
     def __init__(self, position: PositionModel) -> None:
         super().__init__()
         self.position = position
-        self.attention = None if position.own_attention else Attention(DIMS)
+        self.attention = OwnAttention() if position.own_attention else Attention(DIMS)
 
     def forward(self, x: Tensor, positions: Positions) -> Tensor:
         """(b, n, d) to (b, n, d)."""
-        prepared = self.position.prepare(positions)
-        x = self.position.layer(self.position.inputs(x, prepared), prepared, SITE)
-        if self.attention is None:
-            attended, _ = self.position.attend(x, prepared, SITE, Terms())
-            return attended
-        made_of = self.position.sources(Sources(x, x, x), prepared, SITE)
-        keys, values = self.attention.project(made_of.key, made_of.value)
-        out: Tensor = self.attention(made_of.query, keys, values, self.position.terms(prepared, SITE))
-        return out
+        context = Context(self.position, Layout.full(*x.shape[:2]), [positions])
+        rows = context.before(context.inputs(x.flatten(0, 1)), SITE)
+        return self.attention(rows, context, SITE).view_as(x)
 
 
 def _step(config: str | list[str], graphs: str) -> Callable[[], None]:
