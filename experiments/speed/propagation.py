@@ -30,7 +30,7 @@ def main() -> None:
     ways: dict[str, Callable[[], Tensor]] = {
         "embedding_bag": lambda: propagate(x, there),
         "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(
-            0, adjacency.target, x.index_select(0, adjacency.source)
+            0, there.target, x.index_select(0, there.source)
         ),
     }
     torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-4, atol=1e-4)

@@ -30,4 +30,4 @@ class NTKAware(RotaryModel, name="ntk-aware"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_longer(self.name, scale=scale)
-        super().__init__(dims, encoding, newer_base(dims.head, base, scale))
+        super().__init__(dims, encoding, float(newer_base(dims.head, base, scale)))

@@ -1,0 +1,40 @@
+"""``structpe explain``: which kernel serves each layer, and why the others do not."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from structpe.cli._overrides import as_overrides
+from structpe.cli.base import Command
+from structpe.printing import printable
+
+__all__ = ["Explain"]
+
+
+class Explain(Command, name="explain"):
+    """Show which attention kernel serves each layer, and why the others do not.
+
+    CONFIG is the YAML file of a training or of a study. A batch of its training data goes through the untrained model.
+    Any value of CONFIG can be given here too: --KEY VALUE, with dots between the levels; a VALUE is YAML.
+    """
+
+    example = (
+        "structpe explain examples/amr.yaml\n"
+        "structpe explain examples/amr.yaml --model.kernel dense\n"
+        "structpe explain examples/study.yaml --only 'diameters/gps/*'"
+    )
+    overrides = True
+
+    def arguments(self, parser: ArgumentParser) -> None:
+        parser.usage = "structpe explain CONFIG [--only PATTERN ...] [--KEY VALUE ...]"
+        parser.add_argument("config", metavar="CONFIG", help="a YAML file")
+        parser.add_argument(
+            "--only", action="append", default=[], metavar="PATTERN", help="runs of a study; repeatable"
+        )
+
+    def run(self, given: Namespace) -> None:
+        from structpe.tasks.explaining import described, explain
+
+        found = explain(given.config, as_overrides(given.overrides), given.only)
+        for name, served in found.items():
+            print(printable("\n".join([name, *described(served)])))

@@ -1,0 +1,154 @@
+"""Which kernel serves each layer of a model, and why the others do not: one batch through it, watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from structpe.attention import Choice, watching
+from structpe.errors import ConfigError
+from structpe.nn.layer import Layer
+from structpe.plain.yaml import from_yaml
+
+__all__ = ["Served", "described", "explain"]
+
+MOST = 500
+"""Items of a training split that are read for the vocabulary and the batch."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """The attention of one layer on one bucket of the batch.
+
+    Attributes:
+        layer: its name in the model, such as ``encoder.layers.0``.
+        reads: ``itself``, or ``the source`` in a decoder that reads an encoder.
+        choice: the kernel, and why not the others.
+    """
+
+    layer: str
+    reads: str
+    choice: Choice
+
+    def lines(self) -> list[str]:
+        """What it comes to, in words."""
+        call, others = self.choice.call, self.choice.others
+        b, h, n, m, d = call.shape
+        size = f"{n} units" if n == m else f"{n} queries, {m} keys"
+        costs = sorted((cost, name) for name, cost in others.items() if not isinstance(cost, str))
+        about = ", ".join(f"{name} {cost / 1e6:.3g} ms" for cost, name in costs)
+        fields = ", ".join(sorted(call.used)) or "none"
+        reasons = [f"    {name} {why}" for name, why in sorted(others.items()) if isinstance(why, str)]
+        return [
+            f"  {b} of up to {size}, {h} heads of {d}, terms: {fields}",
+            f"    {self.choice.kernel}; estimated for one core: {about}",
+            *reasons,
+        ]
+
+
+def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str] = ()) -> dict[str, list[Served]]:
+    """By name of a run, which kernels serve its model on a batch of its training data.
+
+    Args:
+        path: a configuration of graph to text, or a study.
+        overrides: such as ``model.kernel=dense``.
+        only: of a study, patterns of the runs; one seed of each is looked at.
+
+    Raises:
+        ConfigError: the configuration is wrong.
+    """
+    from structpe.tasks.graph_to_text.config import load_config
+    from structpe.tasks.prediction.study import load_study
+
+    if not Path(path).is_file():
+        raise ConfigError(f"there is no file {path}; give the YAML file of a training or of a study")
+    plain = from_yaml(Path(path).read_text(encoding="utf-8"), str(path))
+    if isinstance(plain, Mapping) and {"models", "positions"} & plain.keys():
+        study = load_study(path, overrides)
+        keys = [key for key in study.keys(only) if key.seed == study.seeds[0]]
+        return {str(key): _found(*_of_benchmark(study.run(key))) for key in keys}
+    config = load_config(path, overrides)
+    return {config.name or str(path): _found(*_of_texts(config))}
+
+
+def _found(model: nn.Module, batch: Any) -> list[Served]:
+    with torch.no_grad(), _layers(model.eval()) as served:
+        model(batch)
+    return served
+
+
+def _of_texts(config: Any) -> tuple[nn.Module, Any]:
+    from structpe.tasks.graph_to_text import run
+    from structpe.tasks.graph_to_text.source import read_split
+
+    run.check(config)
+    items = read_split(config.data, "train")[:MOST]
+    preparer, positions = run.fit(config, items)
+    model = run.model(config, preparer, positions)
+    examples = preparer.examples(items, model.encoder.position.encodings, every_text=True)
+    examples = sorted(examples, key=lambda example: example.cost)
+    middle = max(0, len(examples) // 2 - config.training.batch_size // 2)
+    chosen = examples[middle : middle + config.training.batch_size]
+    return model, preparer.collate(chosen, grouping=model.encoder.grouping)
+
+
+def _of_benchmark(config: Any) -> tuple[nn.Module, Any]:
+    from structpe.benchmarks import load
+    from structpe.data.batch import Example, collate
+    from structpe.nn.graph_model import GraphModel
+    from structpe.positions.build import build
+    from structpe.tasks.positions import fitted
+
+    benchmark = load(config.data.name, config.data.folder, **config.data.options)
+    graphs = benchmark.graphs[: config.training.batch_size]
+    position = build(fitted(config.position, config.model.dims, lambda: list(graphs)), config.model.dims)
+    objective = benchmark.objective
+    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.outputs * objective.length)
+    encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
+    examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
+    return model, collate(examples, model.grouping)
+
+
+@contextmanager
+def _layers(model: nn.Module) -> Iterator[list[Served]]:
+    """Note what serves each layer of a model while it runs."""
+    served: list[Served] = []
+    with watching() as noted:
+        hooks, begun = [], [0]
+
+        def end(name: str, layer: Layer) -> None:
+            mine = noted[begun[0] :]
+            begun[0] = len(noted)
+            own = len(mine) - (layer.cross is not None)
+            served.extend(Served(name, "itself" if i < own else "the source", each) for i, each in enumerate(mine))
+
+        for name, module in model.named_modules():
+            if isinstance(module, Layer):
+                hooks.append(module.register_forward_hook(lambda layer, *_, name=name: end(name, layer)))
+        try:
+            yield served
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+
+def described(served: Sequence[Served]) -> list[str]:
+    """Layers that are served alike, in words."""
+    layers = [(name, list(each)) for name, each in groupby(served, key=lambda one: one.layer)]
+    words = [(name, [(one.reads, tuple(one.lines())) for one in each]) for name, each in layers]
+    lines = []
+    if not served:
+        lines.append("no layer asks for a kernel: the model has no attention, or its position model brings its own")
+    for spoken, alike in groupby(words, key=lambda pair: pair[1]):
+        names = [name for name, _ in alike]
+        lines.append(names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}")
+        for reads, each in spoken:
+            lines += [f"  reads {reads}", *each]
+    return lines
