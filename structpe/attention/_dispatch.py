@@ -12,7 +12,7 @@ from torch import Tensor
 from structpe.attention._diagnosis import blamed
 from structpe.attention._layout import Layout
 from structpe.attention._shapes import check_shapes
-from structpe.attention.base import KERNELS, Call, Kernel, choose
+from structpe.attention.base import KERNELS, Call, Kernel, Ragged, choose
 from structpe.errors import StructPEError, UnsupportedTerm
 from structpe.terms import Terms
 
@@ -95,7 +95,7 @@ def attend_ragged(
     for part, group in zip(parts or [qkv], groups, strict=True):
         alone, mine, by = layout.part(group[0], group[-1] + 1), [terms[i] for i in group], chosen[group[0]]
         if by.ragged is not None and alike[group[0]][1]:
-            mixed.append(by.ragged(part, alone, mine, dropout))
+            mixed.append(_at_once(by.ragged, part, alone, mine, dropout))
         else:
             mixed.append(_by_bucket(part, alone, mine, by, dropout))
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
@@ -112,6 +112,17 @@ def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
     if same and base.is_contiguous() and base.numel() == count * 3 * step:
         return base.view(count, 3, heads, width)
     return torch.stack([q, k, v], dim=1)
+
+
+def _at_once(compute: Ragged, qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> Tensor:
+    """Several buckets at once; where it fails and the terms are to blame, the error is about the terms."""
+    try:
+        return compute(qkv, layout, terms, dropout)
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        for each in terms:
+            if found := blamed(each, qkv, qkv):
+                raise StructPEError(found) from error
+        raise
 
 
 def _by_bucket(qkv: Tensor, layout: Layout, terms: Sequence[Terms], by: Kernel, dropout: float) -> Tensor:

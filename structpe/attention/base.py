@@ -21,7 +21,7 @@ from structpe.errors import StructPEError
 from structpe.registry import Registry
 from structpe.terms import Terms
 
-__all__ = ["KERNELS", "Call", "Choice", "Kernel", "cheapest", "choose", "kernel", "watching"]
+__all__ = ["KERNELS", "Call", "Choice", "Kernel", "Ragged", "cheapest", "choose", "kernel", "watching"]
 
 Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
 Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
@@ -79,11 +79,13 @@ class Call:
 
 
 def _any(call: Call) -> str | None:
+    """Every call suits."""
     del call
     return None
 
 
 def _never(call: Call) -> bool:
+    """No call is computed with others at once."""
     del call
     return False
 

@@ -56,7 +56,7 @@ class Attention(nn.Module):
             earlier: hidden vectors of the units before, of one bucket; None where there are none.
         """
         terms = [each + Terms(feature_map=self.feature_map) for each in context.terms(site)]
-        if "sources" in context.position.sites or context.caches or earlier is not None:
+        if "sources" in context.position.sites or context.past.caches or earlier is not None:
             rows = enumerate(context.layout.padded(x))
             mixed = context.layout.flat([self._bucket(part, i, terms[i], context, site, earlier) for i, part in rows])
         else:
@@ -78,7 +78,9 @@ class Attention(nn.Module):
             values = functional.linear(value, of_values, for_values)
         return self._split(keys), self._split(values)
 
-    def read(self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms) -> Float[Tensor, "b n d"]:
+    def read(
+        self, x: Float[Tensor, "b n d"], keys: Tensor, values: Tensor, terms: Terms | None
+    ) -> Float[Tensor, "b n d"]:
         """Attend from the units ``x`` to projected ``keys`` and ``values``."""
         out: Tensor = self.out(self._mixed(x, keys, values, terms))
         return out
@@ -90,11 +92,11 @@ class Attention(nn.Module):
         keys_of = x if earlier is None else torch.cat([earlier, x], dim=1)
         sources = context.position.sources(Sources(x, keys_of, keys_of), context.prepared[number], site)
         keys, values = self.project(sources.key, sources.value)
-        if context.caches:
-            keys, values = context.caches[site.layer].append(keys, values)
+        if context.past.caches:
+            keys, values = context.past.caches[site.layer].append(keys, values)
         return self._mixed(sources.query, keys, values, terms + Terms(mask=context.layout.mask(number)))
 
-    def _mixed(self, x: Tensor, keys: Tensor, values: Tensor, terms: Terms) -> Tensor:
+    def _mixed(self, x: Tensor, keys: Tensor, values: Tensor, terms: Terms | None) -> Tensor:
         mixed = attend(self._split(self.query(x)), keys, values, terms, self.kernel, self._dropped())
         return mixed.transpose(1, 2).flatten(2)
 
@@ -112,7 +114,7 @@ class OwnAttention(nn.Module):
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
     ) -> Float[Tensor, "N d"]:
         """Each unit attends to the units of its structure; the model prepares what its next layer reads."""
-        if context.caches or earlier is not None:
+        if context.past.caches or earlier is not None:
             raise PositionError("a position model with an attention of its own has no memory of earlier segments")
         terms, parts = context.terms(site), []
         for i, part in enumerate(context.layout.padded(x)):

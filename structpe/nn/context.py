@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from structpe.attention import Layout
-from structpe.data.adjacency import CSRAdjacency
 from structpe.data.batch import Batch
 from structpe.positions.base import PositionModel, Positions, Site
 from structpe.terms import Terms
 
-__all__ = ["Context", "KVCache"]
+__all__ = ["Context", "KVCache", "Past"]
 
 
 @dataclass
@@ -40,6 +39,23 @@ class KVCache:
             self.keys, self.values = self.keys[rows], self.values[rows]
 
 
+@dataclass(frozen=True)
+class Past:
+    """What the layers of a decoder know besides the units that they are given, all in one bucket.
+
+    Attributes:
+        memory: per layer (b, c, d) hidden vectors of the units before (Dai et al. 2019).
+        caches: per layer, keys and values of the units before.
+        source: per layer, keys and values (b, h, m, d_h) of what is read.
+        reading: terms of reading it, the mask of its padding say.
+    """
+
+    memory: Sequence[Tensor] = ()
+    caches: Sequence[KVCache] = ()
+    source: Sequence[tuple[Tensor, Tensor]] = ()
+    reading: Terms | None = None
+
+
 class Context:
     """One forward pass over N units.
 
@@ -49,11 +65,8 @@ class Context:
         positions: per bucket of ``position_layout``, the values of the encodings.
         position_layout: how the position model reads the units; None for ``layout``.
         extra: further terms of every attention, a causal mask say.
-        adjacency: for message passing.
-        graph: (N,) number of the structure of each unit, and how many structures there are, for virtual nodes.
-        memory: per layer (b, c, d) hidden vectors of the units before, of one bucket (Dai et al. 2019).
-        caches: per layer, keys and values of the units before, of one bucket.
-        source: per layer, keys and values (b, h, m, d_h) of what a decoder reads, and the terms of reading them.
+        batch: that the units are of, for message passing and virtual nodes.
+        past: what a decoder knows besides its units.
     """
 
     def __init__(
@@ -63,26 +76,19 @@ class Context:
         positions: Sequence[Positions],
         position_layout: Layout | None = None,
         extra: Terms | None = None,
-        adjacency: CSRAdjacency | None = None,
-        graph: tuple[Tensor, int] | None = None,
-        memory: Sequence[Tensor] = (),
-        caches: Sequence[KVCache] = (),
-        source: tuple[Sequence[tuple[Tensor, Tensor]], Terms] | None = None,
+        batch: Batch | None = None,
+        past: Past | None = None,
     ) -> None:
         self.position, self.layout = position, layout
         self.position_layout = layout if position_layout is None else position_layout
         self.prepared: list[Any] = [position.prepare(each) for each in positions]
         self.extra = Terms() if extra is None else extra
-        self.adjacency, self.graph = adjacency, graph
-        self.memory, self.caches, self.source = memory, caches, source
+        self.batch, self.past = batch, Past() if past is None else past
 
     @classmethod
     def of(cls, position: PositionModel, batch: Batch) -> Context:
         """A pass over a batch, each unit seeing all of its structure."""
-        graph = (batch.graph, len(batch.sizes))
-        return cls(
-            position, batch.layout, batch.positions, batch.position_layout, adjacency=batch.adjacency, graph=graph
-        )
+        return cls(position, batch.layout, batch.positions, batch.position_layout, batch=batch)
 
     def inputs(self, x: Tensor) -> Tensor:
         """The units (N, d) as the first layer reads them."""

@@ -13,7 +13,7 @@ from structpe.attention import Layout
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention
-from structpe.nn.context import Context, KVCache
+from structpe.nn.context import Context, KVCache, Past
 from structpe.nn.copying import Source
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
@@ -93,8 +93,7 @@ class Decoder(nn.Module):
             Layout.full(*y.shape[:2]),
             [positions],
             extra=Terms(mask=(_causal(first, last, y.device),)),
-            caches=state.caches,
-            source=(state.source, Terms(mask=(state.present[:, None, None, :],))),
+            past=Past((), state.caches, state.source, Terms(mask=(state.present[:, None, None, :],))),
         )
         state.length = last
         return self.stack.run(y.flatten(0, 1), context)[0].view_as(y)
@@ -113,7 +112,7 @@ class Decoder(nn.Module):
             The hidden vectors, and the memory for the next segment: what each layer was given, without gradient.
         """
         layout = Layout.full(*x.shape[:2])
-        context = Context(self.position, layout, [positions], extra=Terms(causal=True), memory=memory)
+        context = Context(self.position, layout, [positions], extra=Terms(causal=True), past=Past(memory))
         hidden, given = self.stack.run(x.flatten(0, 1), context)
         return hidden.view_as(x), [each.view_as(x) for each in given]
 

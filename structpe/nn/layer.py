@@ -171,7 +171,7 @@ class Layer(nn.Module):
 
     def _read(self, x: Tensor, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
         """What attention reads: the units, and those of a memory before them."""
-        earlier = context.memory[site.layer] if context.memory else None
+        earlier = context.past.memory[site.layer] if context.past.memory else None
         if not self.first or self.attention_norm is None:
             return x, earlier
         return self.attention_norm(x), None if earlier is None else self.attention_norm(earlier)
@@ -186,10 +186,8 @@ class Layer(nn.Module):
 
     def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
         assert self.cross is not None
-        assert context.source is not None
-        each, terms = context.source
-        (rows,) = context.layout.padded(y)
-        return context.layout.flat([self.cross.read(rows, *each[site.layer], terms)])
+        (rows,), past = context.layout.padded(y), context.past
+        return context.layout.flat([self.cross.read(rows, *past.source[site.layer], past.reading)])
 
     def _part(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         out: Tensor = x + self.dropout(part(norm(x))) if self.first else norm(x + self.dropout(part(x)))
@@ -212,8 +210,8 @@ class Messages(nn.Module):
 
     def forward(self, x: Tensor, edges: Tensor | None, context: Context) -> tuple[Tensor, Tensor | None]:
         """The messages to the units (N, d), and the new vectors of edges."""
-        assert context.adjacency is not None
-        passed, updated = self.convolution(x, edges, context.adjacency)
+        assert context.batch is not None
+        passed, updated = self.convolution(x, edges, context.batch.adjacency)
         if self.norm is None or edges is None:
             return passed, edges
         return passed, edges + self.dropout(self.norm(updated).relu())

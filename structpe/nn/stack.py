@@ -129,13 +129,13 @@ class VirtualNodes(nn.Module):
 
     def start(self, context: Context) -> Float[Tensor, "g d"]:
         """The virtual nodes before the first layer."""
-        assert context.graph is not None
-        return self.first.expand(context.graph[1], -1)
+        assert context.batch is not None
+        return self.first.expand(len(context.batch.sizes), -1)
 
     def forward(self, x: Tensor, virtual: Tensor, context: Context, number: int) -> tuple[Tensor, Tensor]:
         """The nodes after the virtual ones were added, and the virtual ones for the next layer."""
-        assert context.graph is not None
-        graph = context.graph[0]
+        assert context.batch is not None
+        graph = context.batch.graph
         x = x + virtual.index_select(0, graph)
         if number == len(self.updates):
             return x, virtual

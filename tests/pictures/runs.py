@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text import run
 from structpe.tasks.graph_to_text.source import read_split
+from structpe.tasks.training.weights import save_weights
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
 
@@ -25,7 +25,7 @@ def written(folder: Path, position: Any = "t5") -> Path:
     out.mkdir()
     preparer, positions = run.fit(config, read_split(config.data, "train"))
     run.begin(out, config, preparer, positions)
-    save_file(_random(run.model(config, preparer, positions)), out / "model.safetensors")
+    save_weights(_random(run.model(config, preparer, positions)), out / "model.safetensors")
     return out
 
 
@@ -40,14 +40,14 @@ def predicted(folder: Path, position: Any = "t5", **model: Any) -> Path:
     made = GraphModel(config.model, build(position, config.model.dims), benchmark.nodes, benchmark.edges, 3)
     save(config, out / "config.yaml")
     (out / "position.json").write_text(json.dumps(position), encoding="utf-8")
-    save_file(_random(made), out / "model.safetensors")
+    save_weights(_random(made), out / "model.safetensors")
     return out
 
 
-def _random(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Its weights, those of the position model drawn, as many begin at 0."""
+def _random(model: torch.nn.Module) -> torch.nn.Module:
+    """It, the weights of its position model drawn, as many begin at 0."""
     generator = torch.Generator().manual_seed(0)
     for name, parameter in model.named_parameters():
         if "position" in name:
             parameter.data = torch.randn(parameter.shape, generator=generator)
-    return {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    return model

@@ -230,7 +230,8 @@ def test_places_in_a_linformer_keep_it_linear() -> None:
             encoder.padded(x, positions).square().sum().backward()
         # The tables of all 256 places, with their gradients, are the model itself.
         sizes[n] = torch.Size(seen.shape).numel()
-    assert all(size <= max(n * 16, 256 * 16) for n, size in sizes.items()), sizes
+    # The largest are queries, keys and values of all units together.
+    assert all(size <= max(n * 24, 256 * 16) for n, size in sizes.items()), sizes
     assert sizes[256] < 256 * 256
 
 

@@ -197,7 +197,7 @@ def test_normalisation_in_training_heeds_no_padding() -> None:
         x = torch.zeros(2, room, 8, dtype=torch.float64)
         x[:, :7] = noise(2, 7, 8)
         there = torch.arange(room)[None] < torch.tensor([[7], [0]])
-        masked = positions.of(there.long() - 1)
+        masked = positions.of(there)
         out, _ = model.attend(x, model.prepare(masked), Site(0), Terms(mask=(there[:, None, None],)))
         results.append((out[0, :7], model.layers[0].norm.mean, model.layers[0].norm_links.variance))
     for few, many in zip(*results, strict=True):

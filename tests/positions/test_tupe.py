@@ -165,7 +165,7 @@ def test_a_step_of_decoding_has_the_row_of_its_place(name: str) -> None:
 def test_each_text_of_a_batch_has_a_first_unit(name: str) -> None:
     model, sizes = made(name), (3, 5, 2)
     texts = [path(["w"] * size) for size in sizes]
-    together = bias(model.terms(model.prepare(encoded(model, texts)), Site(0)))
+    together = bias(model.terms(model.prepare(encoded(model, texts)), Site(0))).expand(3, -1, -1, -1)
     for row, size in enumerate(sizes):
         alone = bias(terms_of(model, size))[0]
         torch.testing.assert_close(together[row, :, :size, :size], alone, rtol=0, atol=1e-12)
