@@ -76,7 +76,7 @@ def line(name: str, path: str, graph: str, position: str) -> None:
             job()
             mine.append((time.perf_counter() - start) / count * 1e3)
     read, encode, collate, train = (statistics.median(mine) for mine in times)
-    units = statistics.mean(len(e.units) for e in examples)
+    units = statistics.mean(e.graph.size for e in examples)
     total = read + encode + collate
     parts_of_it = f"{read:6.3f} {encode:13.3f} {collate:8.3f} {total:6.3f}"
     print(f"{name:20} {units:6.1f} {parts_of_it} {train:7.2f} {train / total:9.1f}")

@@ -29,9 +29,7 @@ def main() -> None:
     x = torch.randn(NODES, WIDTH, requires_grad=True)
     ways: dict[str, Callable[[], Tensor]] = {
         "embedding_bag": lambda: propagate(x, there),
-        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(
-            0, there.target, x.index_select(0, there.source)
-        ),
+        "gather, add": lambda: torch.zeros(NODES, WIDTH).index_add(0, there.target, x.index_select(0, there.source)),
     }
     torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-4, atol=1e-4)
     print(f"torch {torch.__version__}, {len(there.source):,} messages, d {WIDTH}")
