@@ -17,7 +17,7 @@ from structpe.errors import ConfigError, PositionError, ReadError
 from tests.cli.running import complaint_of_process, output
 
 NAMES = (
-    "app", "cite", "convert", "data", "encode", "evaluate", "figure", "generate", "parse", "positions", "show", "study",
+    "app", "cite", "convert", "data", "encode", "evaluate", "explain", "figure", "generate", "parse", "positions", "show", "study",
     "train",
 )  # fmt: skip
 
