@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Busy",
-    "alone",
+    "atomic_write",
+    "atomic_write_folder",
     "finish",
     "left_in",
+    "lock",
     "naming",
     "replacing",
     "sealed",
     "sha256_of",
     "sweep",
     "unsealed",
-    "whole_file",
-    "whole_folder",
 ]
 
 PATIENCE = 10.0
@@ -55,7 +55,7 @@ class Busy(StructPEError):
 
 
 @contextmanager
-def alone(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Path]:
+def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Path]:
     """Keep a place to this process, and give an empty hidden folder next to it to work in, on the same disk.
 
     The lock goes when the process does, however it ends. Errors of the disk name the place, not the hidden folder.
@@ -107,19 +107,19 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         yield path
         return
-    with alone(path) as work:
+    with lock(path) as work:
         hidden = work / f"new{path.suffix}"
         yield hidden
         finish(hidden, path, work)
 
 
-def whole_file(path: Path, write: Callable[[Path], object]) -> None:
+def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` make a file, and put it in place of ``path`` at one stroke; see :func:`replacing`."""
     with replacing(path) as hidden:
         write(hidden)
 
 
-def whole_folder(path: Path, write: Callable[[Path], object]) -> None:
+def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a folder, and put it in place of ``path``; one that is there already is replaced.
 
     Folders above it are made where they are missing.
@@ -136,7 +136,7 @@ def whole_folder(path: Path, write: Callable[[Path], object]) -> None:
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with alone(path) as work:
+    with lock(path) as work:
         hidden = work / "new"
         hidden.mkdir()
         write(hidden)
@@ -149,7 +149,7 @@ def finish(hidden: Path, path: Path, work: Path) -> None:
     Args:
         hidden: the file or folder, on the same disk as the place.
         path: the place.
-        work: the hidden folder that :func:`alone` gives for the place.
+        work: the hidden folder that :func:`lock` gives for the place.
     """
     _settle(hidden, work)
     if not path.is_dir():
@@ -316,5 +316,5 @@ def sweep(*places: Path) -> None:
     """Remove what a writer of a place has left that was killed when it was all but done, and whom none may follow."""
     for place in places:
         if place.with_name(f".{place.name}.tmp").exists():
-            with alone(place):
+            with lock(place):
                 pass

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError
-from structpe.files import sealed, sha256_of, unsealed, whole_file
+from structpe.files import atomic_write, sealed, sha256_of, unsealed
 
 __all__ = ["SUMS", "check", "read_sealed", "seal", "sealed_lines", "told", "wrong"]
 
@@ -24,7 +24,7 @@ def told(folder: Path, names: Iterable[str]) -> str:
 def seal(folder: Path, names: Iterable[str]) -> None:
     """Write down the checksums of files, which from then on must stay as they are."""
     text = told(folder, names)
-    whole_file(folder / SUMS, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(folder / SUMS, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
 
 def wrong(folder: Path, names: Iterable[str]) -> str:

@@ -8,9 +8,9 @@
     o_i  = sum_j softmax_j(s_ij) (v_j + value_ij)
 
 Vectors are inside the scale, biases outside it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
-or :class:`Listed` where few pairs attend at all (``pairs``). Two terms make attention linear in the number of units:
-``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and ``projection``, which
-replaces the m keys and values by fewer mixtures of them.
+or :class:`SparsePairs` where few pairs attend at all (``pairs``). Two terms make attention linear in the number of
+units: ``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and
+``projection``, which replaces the m keys and values by fewer mixtures of them.
 
 Shapes: b batch, h heads, n queries, m keys, d width of a head, R rows of a table, r rows that one structure uses, e
 listed pairs.
@@ -28,7 +28,7 @@ from torch import Tensor
 
 from structpe.errors import PositionError
 
-__all__ = ["Factor", "Listed", "Lookup", "Map", "Pairs", "Projection", "Terms"]
+__all__ = ["Factor", "Lookup", "Map", "Pairs", "Projection", "SparsePairs", "Terms"]
 
 Map: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(q (b, h, n, d), k (b, h, m, d)) -> (q', k'), of any one width. Maps of one ``Terms`` must commute."""
@@ -148,7 +148,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class SparsePairs:
     """A quantity of listed pairs: x_e = table[index_e], and zero for every other pair.
 
     Attributes:
@@ -167,18 +167,18 @@ class Listed:
     def __post_init__(self) -> None:
         _check_index("index", self.index, "(e,)", 1)
 
-    def map(self, function: Callable[[Tensor], Tensor]) -> Listed:
+    def map(self, function: Callable[[Tensor], Tensor]) -> SparsePairs:
         """The same pairs with another table, as :meth:`Lookup.map`."""
-        return Listed(_mapped(function, self.table), self.index, self.pairs)
+        return SparsePairs(_mapped(function, self.table), self.index, self.pairs)
 
     def dense(self, b: int, n: int, m: int) -> Tensor:
         """(b, n, m, ...) the quantity of each pair. For looking and for the reference."""
         whole = self.table.new_zeros(b, n, m, *self.table.shape[1:])
         return whole.index_put((self.pairs.batch, self.pairs.query, self.pairs.key), self.table[self.index])
 
-    def queries(self, rows: slice) -> Listed:
+    def queries(self, rows: slice) -> SparsePairs:
         """Only these queries, over the keys up to the last of them."""
-        return Listed(self.table, self.index[self.pairs.within(rows)], self.pairs.queries(rows))
+        return SparsePairs(self.table, self.index[self.pairs.within(rows)], self.pairs.queries(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +237,13 @@ class Terms:
 
     maps: tuple[Map, ...] = ()
     factors: tuple[Factor, ...] = ()
-    bias: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
-    gate: tuple[Lookup | Listed | Float[Tensor, "#b #h #n #m"], ...] = ()
+    bias: tuple[Lookup | SparsePairs | Float[Tensor, "#b #h #n #m"], ...] = ()
+    gate: tuple[Lookup | SparsePairs | Float[Tensor, "#b #h #n #m"], ...] = ()
     mask: tuple[Bool[Tensor, "#b #h #n #u"], ...] = ()
-    key: tuple[Lookup | Listed, ...] = ()
-    query: tuple[Lookup | Listed, ...] = ()
-    product: tuple[Lookup | Listed, ...] = ()
-    value: tuple[Lookup | Listed, ...] = ()
+    key: tuple[Lookup | SparsePairs, ...] = ()
+    query: tuple[Lookup | SparsePairs, ...] = ()
+    product: tuple[Lookup | SparsePairs, ...] = ()
+    value: tuple[Lookup | SparsePairs, ...] = ()
     act: Callable[[Tensor], Tensor] | None = None
     scale: float = 1.0
     pairs: tuple[Pairs, ...] = ()
@@ -288,13 +288,13 @@ class Terms:
 _KINDS: dict[str, tuple[Any, ...]] = {
     "maps": (Callable,),
     "factors": (Factor,),
-    "bias": (Lookup, Listed, Tensor),
-    "gate": (Lookup, Listed, Tensor),
+    "bias": (Lookup, SparsePairs, Tensor),
+    "gate": (Lookup, SparsePairs, Tensor),
     "mask": (Tensor,),
-    "key": (Lookup, Listed),
-    "query": (Lookup, Listed),
-    "product": (Lookup, Listed),
-    "value": (Lookup, Listed),
+    "key": (Lookup, SparsePairs),
+    "query": (Lookup, SparsePairs),
+    "product": (Lookup, SparsePairs),
+    "value": (Lookup, SparsePairs),
     "pairs": (Pairs,),
 }
 """Of what the fields are tuples."""

@@ -25,18 +25,18 @@ from safetensors.numpy import save_file
 
 from structpe import files
 from structpe.errors import explained
-from structpe.files import Busy, alone, replacing, sealed, sha256_of, unsealed, whole_file, whole_folder
+from structpe.files import Busy, atomic_write, atomic_write_folder, lock, replacing, sealed, sha256_of, unsealed
 from tests.killing import every_moment, killed_at
 
 WRITER = """
 import os, signal, sys
 from pathlib import Path
-from structpe.files import whole_file
+from structpe.files import atomic_write
 def write(hidden):
     hidden.write_text("half of ")
     {}
     hidden.write_text("living")
-whole_file(Path(sys.argv[1]), write)
+atomic_write(Path(sys.argv[1]), write)
 """
 
 
@@ -68,30 +68,30 @@ def umask(mask: int) -> Iterator[None]:
 
 def test_a_file_and_a_folder_are_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
     for text in ("first", "second"):
-        whole_file(tmp_path / "file.txt", put(text))
-        whole_folder(tmp_path / "folder", two_files(text))
+        atomic_write(tmp_path / "file.txt", put(text))
+        atomic_write_folder(tmp_path / "folder", two_files(text))
         assert (tmp_path / "file.txt").read_text() == text
         assert (tmp_path / "folder" / "inner" / "two").read_text() == text
     assert names(tmp_path) == ["file.txt", "folder"]
 
 
 def test_what_fails_leaves_what_was_there(tmp_path: Path) -> None:
-    whole_file(tmp_path / "file", put("before"))
+    atomic_write(tmp_path / "file", put("before"))
 
     def fails(hidden: Path) -> None:
         hidden.write_text("half")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        whole_file(tmp_path / "file", fails)
+        atomic_write(tmp_path / "file", fails)
     with pytest.raises(KeyboardInterrupt):
-        whole_folder(tmp_path / "folder", lambda hidden: fails(hidden / "inner"))
+        atomic_write_folder(tmp_path / "folder", lambda hidden: fails(hidden / "inner"))
     assert names(tmp_path) == ["file"]
     assert (tmp_path / "file").read_text() == "before"
 
 
 def test_folders_above_a_folder_are_made(tmp_path: Path) -> None:
-    whole_folder(tmp_path / "run" / "checkpoints" / "step", two_files("text"))
+    atomic_write_folder(tmp_path / "run" / "checkpoints" / "step", two_files("text"))
     assert names(tmp_path / "run" / "checkpoints") == ["step"]
 
 
@@ -108,7 +108,7 @@ def test_what_a_dead_writer_left_is_swept_by_the_next(how: signal.Signals, tmp_p
         died = subprocess.run([sys.executable, "-c", WRITER.format(f"os.kill(os.getpid(), {how})"), tmp_path / "out"])
         assert died.returncode == -how
         assert names(tmp_path) == [".out.tmp"]  # one, however often
-    whole_file(tmp_path / "out", put("whole"))
+    atomic_write(tmp_path / "out", put("whole"))
     assert names(tmp_path) == ["out"]
 
 
@@ -117,8 +117,8 @@ def test_nothing_of_a_dead_writer_gets_into_what_the_next_one_writes(tmp_path: P
         (hidden / "stale").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
-    assert killed_at(1000, lambda: whole_folder(tmp_path / "folder", dies))
-    whole_folder(tmp_path / "folder", two_files("text"))
+    assert killed_at(1000, lambda: atomic_write_folder(tmp_path / "folder", dies))
+    atomic_write_folder(tmp_path / "folder", two_files("text"))
     assert names(tmp_path / "folder") == ["inner", "one"]
 
 
@@ -136,7 +136,7 @@ def test_a_folder_is_replaced_where_the_system_cannot_exchange_two(
     monkeypatch.setattr(files, "sys", SimpleNamespace(platform=platform))
     monkeypatch.setattr(files.ctypes, "CDLL", lambda name: library)
     for text in ("first", "second"):
-        whole_folder(tmp_path / "folder", two_files(text))
+        atomic_write_folder(tmp_path / "folder", two_files(text))
         assert (tmp_path / "folder" / "one").read_text() == text
     assert names(tmp_path) == ["folder"]
 
@@ -148,9 +148,9 @@ def test_a_living_writer_is_not_touched(tmp_path: Path, monkeypatch: pytest.Monk
         living.stdout.readline()
         monkeypatch.setattr(files, "PATIENCE", 0.05)
         with pytest.raises(Busy, match=r"out: another writer is at work there; wait until it has ended, or choose ano"):
-            whole_file(tmp_path / "out", put("mine"))
+            atomic_write(tmp_path / "out", put("mine"))
         with pytest.raises(Busy):
-            whole_folder(tmp_path / "out", two_files("mine"))
+            atomic_write_folder(tmp_path / "out", two_files("mine"))
         assert not (tmp_path / "out").exists()
         living.communicate(b"\n")
     assert living.returncode == 0
@@ -167,10 +167,10 @@ def test_who_has_to_wait_is_told_so_and_is_next(tmp_path: Path) -> None:
         told.set()
 
     def second() -> None:
-        with alone(tmp_path / "out", waits):
+        with lock(tmp_path / "out", waits):
             order.append("second")
 
-    with alone(tmp_path / "out"):
+    with lock(tmp_path / "out"):
         thread = threading.Thread(target=second)
         thread.start()
         assert told.wait(10)
@@ -194,7 +194,7 @@ def test_many_writers_of_one_file_leave_one_whole_file(tmp_path: Path) -> None:
 
     def many() -> None:
         for _ in range(most // 4):
-            whole_file(tmp_path / "out", write)
+            atomic_write(tmp_path / "out", write)
 
     threads = [threading.Thread(target=many) for _ in range(4)]
     for thread in threads:
@@ -210,7 +210,7 @@ def test_killed_at_any_moment_a_file_is_the_old_or_the_new(tmp_path: Path) -> No
     place = tmp_path / "file"
     place.write_text("old")
     moments = 0
-    for _ in every_moment(lambda: whole_file(place, put("new"))):
+    for _ in every_moment(lambda: atomic_write(place, put("new"))):
         assert place.read_text() in ("old", "new")
         assert set(names(tmp_path)) <= {"file", ".file.tmp"}
         moments += 1
@@ -226,10 +226,10 @@ def test_killed_at_any_moment_a_folder_is_the_old_or_the_new(
     if not exchange:
         monkeypatch.setattr(files, "_exchanged", lambda one, other: False)
     place, absent = tmp_path / "folder", 0
-    whole_folder(place, two_files("old"))
-    for _ in every_moment(lambda: whole_folder(place, two_files("new"))):
+    atomic_write_folder(place, two_files("old"))
+    for _ in every_moment(lambda: atomic_write_folder(place, two_files("new"))):
         absent += not place.exists()
-        with alone(place):  # the next writer
+        with lock(place):  # the next writer
             pass
         texts = {(place / name).read_text() for name in ("one", "inner/two")}
         assert texts in ({"old"}, {"new"})
@@ -243,8 +243,8 @@ def test_permissions_are_those_of_a_new_file(mask: int, tmp_path: Path) -> None:
     """safetensors makes files that nobody else may read."""
     tensors = {"a": np.zeros(3)}
     with umask(mask):
-        whole_file(tmp_path / "file", lambda hidden: save_file(tensors, hidden))
-        whole_folder(tmp_path / "folder", lambda hidden: save_file(tensors, hidden / "inner"))
+        atomic_write(tmp_path / "file", lambda hidden: save_file(tensors, hidden))
+        atomic_write_folder(tmp_path / "folder", lambda hidden: save_file(tensors, hidden / "inner"))
         (tmp_path / "usual").touch()
         (tmp_path / "usual folder").mkdir()
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
@@ -262,7 +262,7 @@ def test_permissions_of_a_file_beyond_those_stay(tmp_path: Path) -> None:
         (hidden / "nowhere").symlink_to("none")
 
     with umask(0o022):
-        whole_folder(tmp_path / "folder", write)
+        atomic_write_folder(tmp_path / "folder", write)
     assert stat.S_IMODE((tmp_path / "folder" / "program").stat().st_mode) == 0o744
     assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o600
     assert names(tmp_path / "folder") == ["link", "nowhere", "program"]
@@ -274,9 +274,9 @@ def test_a_full_disk_names_the_file_and_what_is_free(number: int, tmp_path: Path
         hidden.write_text("half")
         raise OSError(number, os.strerror(number))  # as `write` of an open file raises it: without a name
 
-    for write in (whole_file, whole_folder):
+    for write in (atomic_write, atomic_write_folder):
         with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
-            write(tmp_path / "out.txt", full if write is whole_file else lambda hidden: full(hidden / "inner"))
+            write(tmp_path / "out.txt", full if write is atomic_write else lambda hidden: full(hidden / "inner"))
         said = explained(caught.value, "")
         free = r": it needs more than the [\d,]+ bytes that are free" if number == errno.ENOSPC else ""
         expected = f"{tmp_path / 'out.txt'}: {os.strerror(number)}{free}; make room, then start the same command again"
@@ -290,7 +290,7 @@ def test_a_file_that_may_not_be_so_large_is_named_also_where_safetensors_writes_
     try:
         for write in (lambda hidden: hidden.write_bytes(bytes(20_000)), lambda hidden: save_file(LARGE, hidden)):
             with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
-                whole_file(tmp_path / "out", write)
+                atomic_write(tmp_path / "out", write)
             assert caught.value.filename == str(tmp_path / "out")
             assert ".tmp" not in explained(caught.value, "")
     finally:
@@ -310,17 +310,17 @@ def test_a_folder_that_cannot_be_written_to_is_told_with_the_place(
 
     monkeypatch.setattr(Path, "mkdir", refuse)  # tests may run as root, whom permissions do not bind
     with pytest.raises(OSError) as caught:  # noqa: PT011, what it says is looked at below
-        whole_file(tmp_path / "out.txt", put("text"))
+        atomic_write(tmp_path / "out.txt", put("text"))
     said = explained(caught.value, "")
     assert said.startswith(f"{tmp_path / 'out.txt'}: its folder cannot be written to ({os.strerror(number)}); ")
 
 
 def test_errors_of_other_files_keep_their_names(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
-        whole_file(tmp_path / "out", lambda hidden: (tmp_path / "source").read_text())
+        atomic_write(tmp_path / "out", lambda hidden: (tmp_path / "source").read_text())
     assert caught.value.filename == str(tmp_path / "source")
     with pytest.raises(FileNotFoundError) as caught:
-        whole_file(tmp_path / "none" / "out", put("text"))
+        atomic_write(tmp_path / "none" / "out", put("text"))
     assert caught.value.filename == str(tmp_path / "none" / "out")
 
 
@@ -328,26 +328,26 @@ def test_a_folder_is_no_file_and_a_file_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(IsADirectoryError) as folder:
-        whole_file(tmp_path / "folder", put("text"))
+        atomic_write(tmp_path / "folder", put("text"))
     with pytest.raises(NotADirectoryError) as file:
-        whole_folder(tmp_path / "file", two_files("text"))
+        atomic_write_folder(tmp_path / "file", two_files("text"))
     assert (folder.value.filename, file.value.filename) == (str(tmp_path / "folder"), str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("name", ["", ".", "/"])
 def test_a_place_without_a_name_is_a_folder(name: str) -> None:
     with pytest.raises(IsADirectoryError):
-        whole_file(Path(name), put("text"))
+        atomic_write(Path(name), put("text"))
 
 
 def test_one_place_has_one_lock_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(files, "PATIENCE", 0.0)
     (tmp_path / "inner").mkdir()
-    with alone(Path("out")):
+    with lock(Path("out")):
         for name in (tmp_path / "out", Path("inner/../out"), Path("./out")):
             with pytest.raises(Busy):
-                whole_file(name, put("text"))
+                atomic_write(name, put("text"))
 
 
 def test_a_lock_goes_also_where_the_process_has_gone_to_another_folder(
@@ -355,7 +355,7 @@ def test_a_lock_goes_also_where_the_process_has_gone_to_another_folder(
 ) -> None:
     (tmp_path / "inner").mkdir()
     monkeypatch.chdir(tmp_path)
-    with alone(Path("out")) as work:
+    with lock(Path("out")) as work:
         monkeypatch.chdir("inner")
         (work / "half").touch()
     assert names(tmp_path) == ["inner"]
@@ -368,10 +368,10 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere" / "file").write_text("old")
     (tmp_path / "folder").symlink_to(tmp_path / "elsewhere")
     for name in ("file", "new"):
-        whole_file(tmp_path / name, put("text"))
+        atomic_write(tmp_path / name, put("text"))
         assert (tmp_path / name).is_symlink()
         assert (tmp_path / "elsewhere" / name).read_text() == "text"
-    whole_folder(tmp_path / "folder", two_files("text"))
+    atomic_write_folder(tmp_path / "folder", two_files("text"))
     assert (tmp_path / "folder").is_symlink()
     assert names(tmp_path / "elsewhere") == ["inner", "one"]
 
@@ -382,7 +382,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     read: list[str] = []
     reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
     reader.start()
-    whole_file(tmp_path / "pipe", put("text"))
+    atomic_write(tmp_path / "pipe", put("text"))
     reader.join(10)
     assert read == ["text"]
     assert (tmp_path / "pipe").is_fifo()
@@ -392,7 +392,7 @@ def test_a_link_to_a_pipe_is_written_to_as_well(tmp_path: Path) -> None:
     """As ``/dev/stdout`` is one; what it leads to has no name."""
     read, write = os.pipe()
     (tmp_path / "out").symlink_to(f"/dev/fd/{write}")
-    whole_file(tmp_path / "out", put("text"))
+    atomic_write(tmp_path / "out", put("text"))
     assert os.read(read, 10) == b"text"
     assert (tmp_path / "out").is_symlink()
     for handle in (read, write):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from structpe.attention import attend
 from structpe.errors import PositionError
-from structpe.terms import Listed, Lookup, Pairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import ALONE, FIELDS, drawn, settled
 
 SOME = st.sets(st.sampled_from(FIELDS))
@@ -115,11 +115,11 @@ def test_a_step_cannot_be_exchanged() -> None:
         lookup().queries(slice(2, 4)).transpose()
 
 
-def listed() -> Listed:
+def listed() -> SparsePairs:
     """Of 2 structures of 5 units, in no order."""
     chosen = torch.rand(2, 5, 5) < 0.5
     batch, query, key = chosen.nonzero()[torch.randperm(int(chosen.sum()))].T
-    return Listed(torch.randn(6, 3), torch.randint(6, (len(key),)), Pairs(batch, query, key))
+    return SparsePairs(torch.randn(6, 3), torch.randint(6, (len(key),)), Pairs(batch, query, key))
 
 
 def test_a_listed_quantity_is_that_of_its_pairs_and_zero_elsewhere() -> None:

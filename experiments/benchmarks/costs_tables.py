@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_type_hints
 
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.tasks.prediction.report import Row, markdown
 from structpe.tasks.prediction.study import load_study
 
@@ -46,8 +46,8 @@ def write(study: Path, folder: Path) -> None:
     ]
     used = [found for row, found in zip(table, mine, strict=True) if found and row.seeds]
     text = markdown(rows, load_study(study).published) + _told(used, sum(row.seeds > 0 for row in table))
-    whole_file(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    whole_file(folder / "table.csv", lambda hidden: _write(rows, hidden))
+    atomic_write(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(folder / "table.csv", lambda hidden: _write(rows, hidden))
 
 
 def _told(used: list[Measured], count: int) -> str:

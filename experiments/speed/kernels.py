@@ -17,7 +17,7 @@ import torch
 
 from structpe.attention import attend
 from structpe.feature_maps import elu_plus_one
-from structpe.terms import Listed, Pairs, Terms
+from structpe.terms import Pairs, SparsePairs, Terms
 
 UNITS, HEADS, WIDTH, KEYS = 4096, 8, 64, 8
 CASES = [
@@ -62,7 +62,7 @@ def terms_of(case: str) -> Terms:
     query = torch.arange(UNITS).repeat_interleave(KEYS)
     key = torch.cat([torch.randperm(UNITS)[:KEYS] for _ in range(UNITS)])
     pairs = Pairs(torch.zeros_like(query), query, key)
-    bias = Listed(torch.randn(4, HEADS, requires_grad=True), torch.randint(4, key.shape), pairs)
+    bias = SparsePairs(torch.randn(4, HEADS, requires_grad=True), torch.randint(4, key.shape), pairs)
     return Terms(pairs=(pairs,), bias=(bias,))
 
 

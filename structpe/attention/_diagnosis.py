@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from structpe.terms import Listed, Lookup, Terms
+from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = ["blamed"]
 
@@ -31,7 +31,7 @@ def _of_places(name: str, term: Any) -> Iterator[str]:
     if isinstance(term, Lookup):
         yield from _outside(f"the rows of a {name}", term.rows, len(term.table), "table")
         yield from _outside(f"the index of a {name}", term.index, term.rows.shape[1], "list of rows")
-    elif isinstance(term, Listed):
+    elif isinstance(term, SparsePairs):
         yield from _outside(f"the index of a {name}", term.index, len(term.table), "table")
 
 

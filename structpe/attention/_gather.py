@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structpe.terms import Listed, Lookup, Terms
+from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
     "collect_values",
@@ -30,10 +30,10 @@ __all__ = [
 def without_lists(terms: Terms, b: int, n: int, m: int) -> Terms:
     """The same with every listed quantity as a lookup, whose last row is the zero of the pairs that are not listed."""
 
-    def whole(x: Lookup | Listed | Tensor) -> Lookup | Tensor:
-        return _whole(x, b, n, m) if isinstance(x, Listed) else x
+    def whole(x: Lookup | SparsePairs | Tensor) -> Lookup | Tensor:
+        return _whole(x, b, n, m) if isinstance(x, SparsePairs) else x
 
-    if not any(isinstance(x, Listed) for name in _OF_PAIRS for x in getattr(terms, name)):
+    if not any(isinstance(x, SparsePairs) for name in _OF_PAIRS for x in getattr(terms, name)):
         return terms
     made: dict[str, Any] = {name: tuple(map(whole, getattr(terms, name))) for name in _OF_PAIRS}
     return replace(terms, **made)
@@ -42,7 +42,7 @@ def without_lists(terms: Terms, b: int, n: int, m: int) -> Terms:
 _OF_PAIRS = ("bias", "gate", "key", "query", "product", "value")
 
 
-def gather_scalars(x: Lookup | Listed | Tensor) -> Tensor:
+def gather_scalars(x: Lookup | SparsePairs | Tensor) -> Tensor:
     """(b or 1, h or 1, n, m) scalars of each pair."""
     if isinstance(x, Tensor):
         return x
@@ -50,17 +50,17 @@ def gather_scalars(x: Lookup | Listed | Tensor) -> Tensor:
     return _pick(local[:, :, None, :], _lookup(x).index)
 
 
-def meet_keys(q: Tensor, x: Lookup | Listed) -> Tensor:
+def meet_keys(q: Tensor, x: Lookup | SparsePairs) -> Tensor:
     """(b, h, n, m) q_i . table[x_ij]: the query meets each row once, then the products are gathered."""
     return _pick(q @ _heads(x).to(q.dtype).transpose(-1, -2), _lookup(x).index)
 
 
-def meet_queries(x: Lookup | Listed, k: Tensor) -> Tensor:
+def meet_queries(x: Lookup | SparsePairs, k: Tensor) -> Tensor:
     """(b, h, n, m) table[x_ij] . k_j: as :func:`meet_keys`, with keys and queries exchanged."""
     return _pick(k @ _heads(x).to(k.dtype).transpose(-1, -2), _lookup(x).index.transpose(1, 2)).transpose(-1, -2)
 
 
-def collect_values(weights: Tensor, x: Lookup | Listed) -> Tensor:
+def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
     """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, which they then meet."""
     b, h, n, _ = weights.shape
     rows = _heads(x).to(weights.dtype)
@@ -120,16 +120,16 @@ def may_forbid(bias: Tensor) -> bool:
     return bias.numel() > 0 and bool(bias.detach().amin() == -math.inf)
 
 
-def _heads(x: Lookup | Listed) -> Tensor:
+def _heads(x: Lookup | SparsePairs) -> Tensor:
     return _lookup(x).local().movedim(2, 1)  # (b, r, h, ...) -> (b, h, r, ...)
 
 
-def _lookup(x: Lookup | Listed) -> Lookup:
+def _lookup(x: Lookup | SparsePairs) -> Lookup:
     assert isinstance(x, Lookup)  # without_lists has seen to it
     return x
 
 
-def _whole(x: Listed, b: int, n: int, m: int) -> Lookup:
+def _whole(x: SparsePairs, b: int, n: int, m: int) -> Lookup:
     zero = len(x.table)
     table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
     index = x.index.new_full((b, n, m), zero)

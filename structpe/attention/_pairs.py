@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention._sums import Along, collect, meet
-from structpe.terms import Listed, Lookup, Pairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms
 
 __all__ = ["Listing"]
 
@@ -58,15 +58,15 @@ class Listing:
         """(e, h) q_i . k_j."""
         return meet(self.of_queries(q), self.of_keys(k))
 
-    def meet_keys(self, q: Tensor, x: Lookup | Listed) -> Tensor:
+    def meet_keys(self, q: Tensor, x: Lookup | SparsePairs) -> Tensor:
         """(e, h) q_i . x_ij."""
         return meet(self.of_queries(q), self._vectors(x))
 
-    def meet_queries(self, x: Lookup | Listed, k: Tensor) -> Tensor:
+    def meet_queries(self, x: Lookup | SparsePairs, k: Tensor) -> Tensor:
         """(e, h) x_ij . k_j."""
         return meet(self._vectors(x), self.of_keys(k))
 
-    def meet_products(self, q: Tensor, k: Tensor, x: Lookup | Listed) -> Tensor:
+    def meet_products(self, q: Tensor, k: Tensor, x: Lookup | SparsePairs) -> Tensor:
         """(e, h) sum_c q_ic k_jc x_ijc."""
         return meet(self.of_queries(q), self.of_keys(k), self._vectors(x))
 
@@ -74,11 +74,11 @@ class Listing:
         """(b n, h, d) the sum of weights_ij v_j of each query."""
         return collect(weights, self.query, self.b * self.n, self.of_keys(v))
 
-    def collect_pairs(self, weights: Tensor, x: Lookup | Listed) -> Tensor:
+    def collect_pairs(self, weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
         """(b n, h, d) the sum of weights_ij x_ij of each query."""
         return collect(weights, self.query, self.b * self.n, self._vectors(x))
 
-    def scalars(self, x: Lookup | Listed | Tensor) -> Tensor:
+    def scalars(self, x: Lookup | SparsePairs | Tensor) -> Tensor:
         """(e, h or 1) the quantity of each pair."""
         if isinstance(x, Tensor):
             return self._picked(x)
@@ -105,11 +105,11 @@ class Listing:
     def _flat(self, x: Tensor, units: int) -> Tensor:
         return x.expand(self.b, self.h, units, -1).transpose(1, 2).flatten(0, 1)
 
-    def _vectors(self, x: Lookup | Listed) -> Along:
+    def _vectors(self, x: Lookup | SparsePairs) -> Along:
         table, row = self._rows(x)
         return table.expand(-1, self.h, -1), row
 
-    def _rows(self, x: Lookup | Listed) -> Along:
+    def _rows(self, x: Lookup | SparsePairs) -> Along:
         """(R, h or 1, ...) the table and (e,) the row of each pair."""
         if isinstance(x, Lookup):
             rows, index = (_shared(len(part), self.pairs.batch) for part in (x.rows, x.index))

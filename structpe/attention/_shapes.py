@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from structpe.errors import StructPEError
-from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
 
 __all__ = ["check_shapes"]
 
@@ -44,7 +44,7 @@ def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: in
         _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
         _fits(f"the index of a {name}", term.index.shape, (b,), (n, keys))
         _check_table(name, term.table, h, d)
-    elif isinstance(term, Listed):
+    elif isinstance(term, SparsePairs):
         _fits(f"the index of a {name}", term.index.shape, (), (len(term.pairs.batch),))
         _check_table(name, term.table, h, d)
         _check_pairs(f"the pairs of a {name}", term.pairs, b, n, keys)

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention.base import kernel
-from structpe.terms import Listed, Lookup, Projection, Terms
+from structpe.terms import Lookup, Projection, SparsePairs, Terms
 
 __all__ = ["dense"]
 
@@ -87,14 +87,14 @@ def _mixed(projection: Projection, k: Tensor, v: Tensor, masks: tuple[Tensor, ..
     return projection.keys.to(k.dtype) @ k, projection.values.to(v.dtype) @ v
 
 
-def _vectors(x: Lookup | Listed, q: Tensor, m: int) -> Tensor:
+def _vectors(x: Lookup | SparsePairs, q: Tensor, m: int) -> Tensor:
     dense = _pairs(x, q, m).to(q.dtype).movedim(3, 1)  # (b, n, m, h, d) -> (b, h, n, m, d)
     return dense.expand(q.shape[0], q.shape[1], *dense.shape[2:])
 
 
-def _scalars(x: Lookup | Listed | Tensor, q: Tensor, m: int) -> Tensor:
+def _scalars(x: Lookup | SparsePairs | Tensor, q: Tensor, m: int) -> Tensor:
     return x if isinstance(x, Tensor) else _pairs(x, q, m).movedim(3, 1)
 
 
-def _pairs(x: Lookup | Listed, q: Tensor, m: int) -> Tensor:
+def _pairs(x: Lookup | SparsePairs, q: Tensor, m: int) -> Tensor:
     return x.dense() if isinstance(x, Lookup) else x.dense(q.shape[0], q.shape[2], m)

@@ -25,7 +25,7 @@ from structpe.benchmarks._opcodes import look_through
 from structpe.benchmarks._unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.benchmarks._zips import check_zip
 from structpe.errors import ReadError
-from structpe.files import alone, finish
+from structpe.files import finish, lock
 
 __all__ = ["load", "save"]
 
@@ -62,7 +62,7 @@ def save(content: object, file: str | Path, **options: Any) -> None:
     """``torch.save``, but a file that is there is whole: several runs may make the same one at once."""
     file = Path(file)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with alone(file, lambda: None) as work:
+    with lock(file, lambda: None) as work:
         with (work / "new").open("wb") as draft:  # what fails to be written to a path is an error without a reason
             torch.save(content, draft, **options)
         finish(work / "new", file, work)

@@ -167,13 +167,13 @@ def _table(parsed: Parsed, subwords: bool) -> str:
 
 
 def _write(out: Path, pieces: Iterable[str]) -> None:
-    from structpe.files import whole_file
+    from structpe.files import atomic_write
 
     def write(path: Path) -> None:
         with path.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(pieces)
 
-    whole_file(out, write)
+    atomic_write(out, write)
     print(printable(f"{out}: written"))
 
 

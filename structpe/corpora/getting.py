@@ -23,7 +23,7 @@ from structpe.corpora.records import record, recorded, results
 from structpe.corpora.sources import Source
 from structpe.corpora.unpack import unpack, unpack_gz
 from structpe.errors import ConfigError, listed
-from structpe.files import left_in, sweep, whole_file
+from structpe.files import atomic_write, left_in, sweep
 
 __all__ = ["Hooks", "find", "get"]
 
@@ -305,13 +305,13 @@ def _copied(given: Path, place: Path) -> Seen:
     with writing(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (place.exists() and place.samefile(given)):
-            whole_file(place, lambda hidden: shutil.copyfile(given, hidden))
+            atomic_write(place, lambda hidden: shutil.copyfile(given, hidden))
     return sha256_of(place)
 
 
 def _written(place: Path, write: Callable[[Path], object]) -> None:
     with writing(place):
-        whole_file(place, write)
+        atomic_write(place, write)
 
 
 def _as_npz(given: Path, place: Path) -> None:

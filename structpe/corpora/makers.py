@@ -9,7 +9,7 @@ from pathlib import Path
 
 from structpe.corpora.download import Tell, writing
 from structpe.corpora.listops import Grammar, expressions, line
-from structpe.files import whole_file
+from structpe.files import atomic_write
 
 __all__ = ["MAKERS", "make_listops", "make_listops_long", "shares"]
 
@@ -65,7 +65,7 @@ def _parts(folder: Path, grammar: Grammar, sizes: tuple[int, int, int], tell: Te
 
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        whole_file(train, lambda a: whole_file(dev, lambda b: whole_file(test, lambda c: fill(a, b, c))))
+        atomic_write(train, lambda a: atomic_write(dev, lambda b: atomic_write(test, lambda c: fill(a, b, c))))
 
 
 def shares(sizes: Sequence[int], draw: random.Random) -> Iterator[int]:

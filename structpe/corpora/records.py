@@ -12,7 +12,7 @@ from pathlib import Path
 
 from structpe.corpora.card import Card, CorpusError, File
 from structpe.corpora.download import Seen, Tell, sha256_of, writing
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.plain import from_json
 
 __all__ = ["State", "checked", "record", "recorded", "results"]
@@ -62,7 +62,9 @@ def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
     files = {**recorded(folder), **new}
     data = {"card": card.name, "files": {name: vars(files[name]) for name in sorted(files)}}
     with writing(folder):
-        whole_file(folder / NAME, lambda hidden: hidden.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8"))
+        atomic_write(
+            folder / NAME, lambda hidden: hidden.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        )
 
 
 def results(file: File, folder: Path) -> list[str]:

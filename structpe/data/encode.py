@@ -15,7 +15,7 @@ from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shap
 from structpe.errors import EncodingError
 from structpe.positions.base import Positions
 from structpe.structure import Structure
-from structpe.terms import Listed, Lookup, Pairs
+from structpe.terms import Lookup, Pairs, SparsePairs
 
 __all__ = ["check_pairs", "encode", "join"]
 
@@ -29,7 +29,7 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
     Returns:
         Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
-        table holds the distinct values of the batch, or ``Listed`` pairs where it is sparse.
+        table holds the distinct values of the batch, or ``SparsePairs`` pairs where it is sparse.
 
     Raises:
         EncodingError: a structure lacks what an encoding needs, or these are no lists of structures and encodings.
@@ -88,7 +88,7 @@ def _present(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
     return torch.arange(max(counts))[None] < torch.tensor(counts)[:, None]
 
 
-def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | Listed:
+def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | SparsePairs:
     if encoding.arity == 1:
         return _pad(encoding, encoded)
     return _list(encoded) if encoding.sparse else _merge(encoded)
@@ -121,14 +121,14 @@ def _merge(encoded: Sequence[Encoded]) -> Lookup:
     return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
 
 
-def _list(encoded: Sequence[Encoded]) -> Listed:
+def _list(encoded: Sequence[Encoded]) -> SparsePairs:
     """The listed pairs of all structures, one after the other."""
     table, places = _distinct([e.values for e in encoded])
     rows = [where[e.index] for e, where in zip(encoded, places, strict=True)]
     pairs = np.concatenate([e.listed for e in encoded if e.listed is not None]).astype(np.int64)
     batch = np.repeat(np.arange(len(encoded)), [len(each) for each in rows])
     listed = Pairs(*map(torch.from_numpy, (batch, pairs[:, 0].copy(), pairs[:, 1].copy())))
-    return Listed(torch.from_numpy(table), torch.from_numpy(np.concatenate(rows)), listed)
+    return SparsePairs(torch.from_numpy(table), torch.from_numpy(np.concatenate(rows)), listed)
 
 
 def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:

@@ -17,7 +17,7 @@ from structpe.data.edge_types import EdgeTypes
 from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
 from structpe.readers import Item
 from structpe.structure import Structure
@@ -171,10 +171,10 @@ class Preparer:
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and ``prepare.json``."""
-        whole_file(folder / "tokenizer.json", lambda hidden: self.tokenizer.save(str(hidden)))
+        atomic_write(folder / "tokenizer.json", lambda hidden: self.tokenizer.save(str(hidden)))
         content = {"config": asdict(self.config), "relations": self.edge_types.relations}
         text = json.dumps(content, indent=2, ensure_ascii=False)
-        whole_file(folder / "prepare.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_write(folder / "prepare.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, folder: Path) -> Preparer:

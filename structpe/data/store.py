@@ -28,7 +28,7 @@ from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
-from structpe.files import alone, finish, naming, sealed, sha256_of, unsealed
+from structpe.files import finish, lock, naming, sealed, sha256_of, unsealed
 from structpe.positions.base import Positions
 from structpe.structure import Structure
 
@@ -132,7 +132,7 @@ def write(
     path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _nobody
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
-        alone(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
+        lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
         naming(path, _growing(path)),
     ):
         if path.exists():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.data.content import Content, digest, refuse_changed, structures
 from structpe.errors import MissingExtra, undamaged
-from structpe.files import alone, sealed, whole_file, whole_folder
+from structpe.files import atomic_write, atomic_write_folder, lock, sealed
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
@@ -109,7 +109,7 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
     if out.exists():
         raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))
     out.parent.mkdir(parents=True, exist_ok=True)
-    with alone(part):
+    with lock(part):
         return _train(plan, out, part, tell)
 
 
@@ -171,9 +171,9 @@ def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item]
     part.mkdir(parents=True, exist_ok=True)
     for name, docs in zip(CORPORA, (list(documents(items, nlp.vocab)), list(documents(dev, nlp.vocab))), strict=True):
         corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
-        whole_file(part / name, corpus.to_disk)
+        atomic_write(part / name, corpus.to_disk)
     seal(part, CORPORA)
-    whole_file(part / "plan.json", lambda path: path.write_text(sealed(told), encoding="utf-8"))
+    atomic_write(part / "plan.json", lambda path: path.write_text(sealed(told), encoding="utf-8"))
 
 
 def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
@@ -300,15 +300,15 @@ def _quiet(loop: Iterator[T]) -> Iterator[T]:
 def _keep(nlp: Language, part: Path, step: int, score: float, best: float) -> float:
     """Write the model, and as the best too where it is; the better score."""
     if score > best:
-        whole_folder(part / "best", lambda hidden: _write(nlp, hidden))
+        atomic_write_folder(part / "best", lambda hidden: _write(nlp, hidden))
     _keep_last(nlp, part, _State(step, max(score, best)))
     return max(score, best)
 
 
 def _keep_last(nlp: Language, part: Path, state: _State) -> None:
-    whole_folder(part / "last", lambda hidden: _write(nlp, hidden))
+    atomic_write_folder(part / "last", lambda hidden: _write(nlp, hidden))
     text = sealed(asdict(state))
-    whole_file(part / "state.json", lambda path: path.write_text(text, encoding="utf-8"))
+    atomic_write(part / "state.json", lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def _write(nlp: Language, folder: Path) -> None:
@@ -331,4 +331,4 @@ def _finish(plan: Plan, part: Path, out: Path) -> None:
     nlp = spacy.load(folder)
     nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])
     nlp.meta["name"] = "structpe_parser"
-    whole_folder(out, nlp.to_disk)
+    atomic_write_folder(out, nlp.to_disk)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structpe.errors import MissingExtra, StructPEError
-from structpe.files import whole_file
+from structpe.files import atomic_write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,7 +143,7 @@ def save(picture: Figure, path: str | Path, dots: int = 150) -> Path:
     nothing: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
     with look():
         picture.savefig(held, format=kind, dpi=dots, metadata=nothing)
-    whole_file(path, lambda hidden: hidden.write_bytes(held.getvalue()))
+    atomic_write(path, lambda hidden: hidden.write_bytes(held.getvalue()))
     return path
 
 

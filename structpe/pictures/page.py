@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import MissingExtra
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.pictures._boxes import wide
 from structpe.pictures._page import Part, shell
 from structpe.pictures._page_graph import INCH, graph_of
@@ -93,7 +93,7 @@ def save_page(text: str, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".html":
         raise PictureError(f"{str(path)!r} has no suffix of a page; give one that ends in .html")
-    whole_file(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
     return path
 
 

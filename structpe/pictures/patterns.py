@@ -26,7 +26,7 @@ from structpe.positions.base import Dims, PositionModel, Sources, Sum
 from structpe.positions.build import Config, build
 from structpe.structure import Structure
 from structpe.tasks.positions import fitted
-from structpe.terms import Listed, Lookup, Terms
+from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
     "QUANTITIES",
@@ -234,7 +234,7 @@ def bias_of(terms: Terms, heads: int, n: int, m: int) -> Tensor | None:
     return sum(parts[1:], parts[0]).expand(-1, heads, n, m)
 
 
-def _pairs(bias: Lookup | Listed | Tensor, n: int, m: int) -> Tensor:
+def _pairs(bias: Lookup | SparsePairs | Tensor, n: int, m: int) -> Tensor:
     if isinstance(bias, Tensor):
         return bias
     return (bias.dense() if isinstance(bias, Lookup) else bias.dense(1, n, m)).movedim(3, 1)

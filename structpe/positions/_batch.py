@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.terms import Listed, Lookup
+from structpe.terms import Lookup, SparsePairs
 
 __all__ = ["Positions"]
 
@@ -21,7 +21,7 @@ class _NoEncoding(PositionError, KeyError):
 
 
 class Positions(Mapping[Encoding, Any]):
-    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`Listed` per pair.
+    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`SparsePairs` per pair.
 
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
@@ -32,7 +32,7 @@ class Positions(Mapping[Encoding, Any]):
 
     def __init__(
         self,
-        encodings: Mapping[Encoding, Tensor | Lookup | Listed],
+        encodings: Mapping[Encoding, Tensor | Lookup | SparsePairs],
         rows: slice | None = None,
         present: Tensor | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from structpe.errors import StructPEError
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.readers.base import Item, Skipped
 from structpe.registry import Registry
 from structpe.structure import Structure
@@ -136,7 +136,7 @@ def write(
         if not count:
             raise WriteError(f"there is no item to write to {path}; give at least one")
 
-    whole_file(path, fill)
+    atomic_write(path, fill)
     return count
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS
-from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
 
 __all__ = ["ALONE", "FIELDS", "PADDING_ONLY", "B", "D", "H", "M", "N", "Sizes", "drawn", "everything", "settled"]
 __all__ += ["tables_of"]
@@ -26,7 +26,7 @@ ALONE = {"act", "feature_map", "projection"}
 PADDING_ONLY = {"linear"}
 """Kernels whose masks may not depend on the query."""
 
-Scalars: TypeAlias = Lookup | Listed | Tensor
+Scalars: TypeAlias = Lookup | SparsePairs | Tensor
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def tables_of(terms: Terms) -> list[Tensor]:
     for name in FIELDS:
         value = getattr(terms, name)
         for x in value if isinstance(value, tuple) else (value,):
-            if isinstance(x, Lookup | Listed):
+            if isinstance(x, Lookup | SparsePairs):
                 found.append(x.table)
             elif isinstance(x, Factor):
                 found += [x.left, x.right]
@@ -127,11 +127,11 @@ class _Draw:
         batch, query, key = chosen.nonzero()[torch.randperm(int(chosen.sum()), generator=self.generator)].T
         return Pairs(batch, query, key)
 
-    def listed(self, *width: int, unseen: int = 0) -> Listed:
+    def listed(self, *width: int, unseen: int = 0) -> SparsePairs:
         """Of the pairs that attend, if any are listed, or of others."""
         pairs = self.shared if self.one_of(0, 1) else self.listing()
         table = self.numbers(7, self.one_of(1, self.h), *width, unseen=unseen)
-        return Listed(table, self.below(7, len(pairs.key)), pairs)
+        return SparsePairs(table, self.below(7, len(pairs.key)), pairs)
 
     def scalars(self, unseen: int = 0) -> tuple[Scalars, ...]:
         shape = (self.one_of(1, self.batch), self.one_of(1, self.h), self.one_of(1, self.n), self.one_of(1, self.m))
@@ -164,7 +164,7 @@ class _Draw:
         allowed[:, :, 1:2] = False  # a query that may attend nowhere
         return (allowed, self.below(5, 1, self.h, 1, self.keys) > 0)
 
-    def vectors(self) -> tuple[Lookup | Listed, ...]:
+    def vectors(self) -> tuple[Lookup | SparsePairs, ...]:
         forms = (self.lookup(self.d), self.lookup(self.d), self.listed(self.d))
         return tuple(form for form in forms if self.one_of(0, 1)) or (forms[self.one_of(0, 2)],)
 

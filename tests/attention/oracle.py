@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from structpe.terms import Listed, Lookup, Pairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms
 
 __all__ = ["attends", "meaning"]
 
@@ -87,7 +87,7 @@ def _listed(pairs: Pairs) -> list[tuple[int, int, int]]:
     return list(zip(pairs.batch.tolist(), pairs.query.tolist(), pairs.key.tolist(), strict=True))
 
 
-def _one(x: Lookup | Listed | Tensor, *at: int) -> Tensor:
+def _one(x: Lookup | SparsePairs | Tensor, *at: int) -> Tensor:
     """The quantity of one pair, found the slow way."""
     if isinstance(x, Tensor):
         return x[tuple(place if size > 1 else 0 for place, size in zip(at, x.shape, strict=False))]

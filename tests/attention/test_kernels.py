@@ -17,7 +17,7 @@ from torch import Tensor
 from structpe.attention import KERNELS, Call, Kernel, attend, watching
 from structpe.attention.base import kernel as kernel_of
 from structpe.errors import StructPEError, UnsupportedTerm
-from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
+from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import (
     FIELDS,
     PADDING_ONLY,
@@ -130,7 +130,7 @@ def test_a_bias_of_minus_infinity_is_a_mask(kernel: str, form: str) -> None:
     biases = {
         "tensor": torch.zeros(B, 1, N, M, dtype=torch.float64).masked_fill(forbidden[:, None], -math.inf),
         "lookup": Lookup(table, torch.arange(2)[None], index),
-        "listed": Listed(table, index.flatten(), every_pair()),
+        "listed": SparsePairs(table, index.flatten(), every_pair()),
     }
     needed = Terms(pairs=(every_pair(),)) if needs_pairs(kernel) else Terms()
     found = []

@@ -18,7 +18,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, Dims
 from structpe.structure import Structure, path
-from structpe.terms import Factor, Listed, Lookup, Pairs, Terms
+from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 
 B, H, N, D, ROWS = 2, 2, 64, 32, 9
 PAIR_VECTORS = B * N * N * D
@@ -170,7 +170,7 @@ def test_vectors_of_listed_pairs_are_made_block_by_block(pairs: int) -> None:
     query, key = torch.arange(pairs) % n, torch.arange(pairs) // n
     q, k, v = (torch.randn(1, 4, n, 16, requires_grad=True) for _ in range(3))
     every = Pairs(torch.zeros(pairs, dtype=torch.int64), query, key)
-    listed = Listed(torch.randn(ROWS, 4, 16, requires_grad=True), torch.arange(pairs) % ROWS, every)
+    listed = SparsePairs(torch.randn(ROWS, 4, 16, requires_grad=True), torch.arange(pairs) % ROWS, every)
     with Largest() as seen:
         attend(q, k, v, Terms(pairs=(every,), key=(listed,), value=(listed,))).square().sum().backward()
     assert torch.Size(seen.shape).numel() == BLOCK, seen.shape
@@ -184,8 +184,8 @@ def along_edges(n: int, feature_map: Any, mode: Any) -> tuple[int, Any]:
     pairs = Pairs(batch, query, near.flatten().repeat(B) % n)
     others = Pairs(batch, query, (pairs.key + 1) % n)
 
-    def listed(*width: int, of: Pairs = pairs) -> Listed:
-        return Listed(torch.randn(ROWS, H, *width, requires_grad=True), torch.randint(ROWS, (len(query),)), of)
+    def listed(*width: int, of: Pairs = pairs) -> SparsePairs:
+        return SparsePairs(torch.randn(ROWS, H, *width, requires_grad=True), torch.randint(ROWS, (len(query),)), of)
 
     terms = Terms(pairs=(pairs, others), mask=(torch.rand(B, 1, 1, n) < 0.9,), causal=True, value=(listed(4),))
     if feature_map is None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from structpe.attention import attend
 from structpe.errors import PositionError, StructPEError
-from structpe.terms import Factor, Listed, Lookup, Pairs, Projection, Terms
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
 
 B, H, N, D = 2, 2, 4, 8
 Q = torch.randn(B, H, N, D)
@@ -40,7 +40,7 @@ SHORT = Terms(pairs=(forced(replace(SOME), query=torch.tensor([0, 1])),))
 UNLIKE = Terms(projection=forced(mixing(3, N), values=torch.ones(1, 1, 2, N)))
 ONES = torch.ones(1, H, N, 2)
 UNRANKED = Terms(factors=(forced(Factor(ONES, ONES), right=torch.ones(1, H, N, 1)),))
-ELSEWHERE = Terms(bias=(Listed(torch.ones(3, H), THREE, replace(SOME, batch=THREE)),), pairs=(SOME,))
+ELSEWHERE = Terms(bias=(SparsePairs(torch.ones(3, H), THREE, replace(SOME, batch=THREE)),), pairs=(SOME,))
 WRONG = [
     (Terms(bias=(torch.zeros(B, H, 5, N),)), r"bias has shape \(2, 2, 5, 4\); .* \(2 or 1, 2 or 1, 4 or 1, 4 or 1\)"),
     (Terms(bias=(lookup(3),)), r"the table of a bias has shape \(3,\); for these .* must be \(2 or 1\)"),
@@ -60,8 +60,8 @@ WRONG = [
     (Terms(pairs=(replace(SOME, query=SOME.query - 1),)), "pairs name a query from -1 to 1; it must be from 0 to 3"),
     (ELSEWHERE, "the pairs of a bias name a batch from 0 to 2; it must be from 0 to 1"),
     (SHORT, r"pairs has shape \(2,\); .* must be \(3\)"),
-    (Terms(bias=(Listed(torch.ones(3, 5), THREE, SOME),), pairs=(SOME,)), r"the table of a bias has shape \(5,\)"),
-    (Terms(bias=(Listed(torch.ones(3, H), THREE[:2], SOME),), pairs=(SOME,)), r"the index of a bias .* \(2,\)"),
+    (Terms(bias=(SparsePairs(torch.ones(3, 5), THREE, SOME),), pairs=(SOME,)), r"the table of a bias has shape \(5,\)"),
+    (Terms(bias=(SparsePairs(torch.ones(3, H), THREE[:2], SOME),), pairs=(SOME,)), r"the index of a bias .* \(2,\)"),
     (Terms(projection=mixing(3, 5)), r"projection has shape \(1, 1, 3, 5\); .* must be \(2 or 1, 2 or 1, 3, 4\)"),
     (Terms(projection=mixing(3, 1)), r"projection has shape \(1, 1, 3, 1\); .* must be \(2 or 1, 2 or 1, 3, 4\)"),
     (UNLIKE, r"projection has shape \(1, 1, 2, 4\)"),

@@ -17,8 +17,8 @@ from structpe.errors import ConfigError, PositionError, ReadError
 from tests.cli.running import complaint_of_process, output
 
 NAMES = (
-    "app", "cite", "convert", "data", "encode", "evaluate", "explain", "figure", "generate", "parse", "positions", "show", "study",
-    "train",
+    "app", "cite", "convert", "data", "encode", "evaluate", "explain", "figure", "generate", "parse", "positions",
+    "show", "study", "train",
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from structpe import files
-from structpe.files import alone
+from structpe.files import lock
 from tests.cli.running import complaint
 from tests.corpora import SAMPLES
 
@@ -34,7 +34,7 @@ def test_a_second_writer_is_refused_and_nothing_is_touched(
     words, name = WRITES[command]
     out = tmp_path / name
     out.write_text("before")
-    with alone(out):
+    with lock(out):
         said = complaint(*words, out, code=1)
     assert said == f"{out}: another writer is at work there; wait until it has ended, or choose another place"
     assert out.read_text() == "before"

@@ -37,7 +37,7 @@ from structpe.encodings import (
 from structpe.errors import EncodingError, StoreError
 from structpe.files import sealed, sha256_of, unsealed
 from structpe.structure import Structure, path
-from structpe.terms import Listed, Lookup
+from structpe.terms import Lookup, SparsePairs
 from tests.killing import killed_at
 from tests.strategies import trees
 
@@ -112,7 +112,7 @@ def test_positions_of_a_batch_are_those_of_encode(written: Path) -> None:
         mine, other = stored[encoding], direct[encoding]
         if isinstance(mine, Lookup):
             mine, other = mine.dense(), other.dense()
-        if isinstance(mine, Listed):
+        if isinstance(mine, SparsePairs):
             mine, other = mine.dense(3, 7, 7), other.dense(3, 7, 7)
         assert torch.equal(mine, other)
 

@@ -23,7 +23,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import MODELS, PositionModel, Positions
 from structpe.structure import Structure
-from structpe.terms import Listed, Lookup, Pairs
+from structpe.terms import Lookup, Pairs, SparsePairs
 from tests.positions.cases import (
     CAUSAL,
     DIMS,
@@ -127,9 +127,9 @@ def test_garbage_in_the_padding_is_seen_by_nobody(name: str) -> None:
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
-def _littered(p: Tensor | Lookup | Listed) -> Tensor | Lookup | Listed:
+def _littered(p: Tensor | Lookup | SparsePairs) -> Tensor | Lookup | SparsePairs:
     """The same at pairs of real units, something else everywhere else."""
-    if isinstance(p, Listed):
+    if isinstance(p, SparsePairs):
         counts = torch.tensor([s.unit_count for s in TREES])[:, None, None]
         query, key = torch.arange(10)[:, None], torch.arange(10)
         added = ((query >= counts) | (key >= counts)).nonzero().T
@@ -138,7 +138,7 @@ def _littered(p: Tensor | Lookup | Listed) -> Tensor | Lookup | Listed:
             for mine, more in zip((p.pairs.batch, p.pairs.query, p.pairs.key), added, strict=True)
         )
         index = torch.cat([p.index, torch.zeros_like(added[0])])
-        return Listed(p.table, index, Pairs(batch, query, key))
+        return SparsePairs(p.table, index, Pairs(batch, query, key))
     if isinstance(p, Lookup):
         index, last = p.index.clone(), p.rows.shape[1] - 1
         for row, s in enumerate(TREES):
@@ -180,10 +180,10 @@ def test_from_a_store_it_says_the_same(name: str, tmp_path: Path) -> None:
     assert torch.equal(*each)
 
 
-def _tensors(p: Tensor | Lookup | Listed) -> tuple[Tensor, ...]:
+def _tensors(p: Tensor | Lookup | SparsePairs) -> tuple[Tensor, ...]:
     if isinstance(p, Lookup):
         return p.table, p.rows, p.index
-    return (p.table, p.index, p.pairs.batch, p.pairs.query, p.pairs.key) if isinstance(p, Listed) else (p,)
+    return (p.table, p.index, p.pairs.batch, p.pairs.query, p.pairs.key) if isinstance(p, SparsePairs) else (p,)
 
 
 @pytest.mark.parametrize("name", NAMES)

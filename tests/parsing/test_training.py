@@ -225,7 +225,7 @@ def test_a_parser_without_a_folder_and_a_second_training_are_refused(
             train(Plan((str(SAMPLE),)), out)
     monkeypatch.setattr(files, "PATIENCE", 0.1)
     with (
-        files.alone(tmp_path / "parser.part"),
+        files.lock(tmp_path / "parser.part"),
         pytest.raises(StructPEError, match=r"parser\.part: another writer is at work there; wait until it has ended"),
     ):
         train(Plan((str(SAMPLE),)), tmp_path / "parser")

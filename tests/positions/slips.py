@@ -64,7 +64,7 @@ TERMS: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda d: Terms(mask=torch.ones(1, 1, 3, 3).bool()),
         r"Terms\(mask=...\) takes a tuple, and was given one",
     ),
-    "a list": (lambda d: Terms(bias=[d]), r"takes a tuple of Lookup or Listed or Tensor, and was given list"),  # type: ignore[arg-type]
+    "a list": (lambda d: Terms(bias=[d]), r"takes a tuple of Lookup or SparsePairs or Tensor, and was given list"),  # type: ignore[arg-type]
     "numpy": (lambda d: Terms(bias=(torch.zeros(1, 2, 3, 3).numpy(),)), "and was given ndarray"),  # type: ignore[arg-type]
     "map none": (
         lambda d: Terms(bias=(d.map(lambda t: None),)),

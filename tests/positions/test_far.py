@@ -8,7 +8,7 @@ import torch
 from structpe.encodings import Encoding, Words
 from structpe.encodings.base import UNREACHABLE
 from structpe.positions import MODELS, PositionModel, Positions, Site
-from structpe.terms import Listed, Lookup
+from structpe.terms import Lookup, SparsePairs
 from tests.positions.cases import Around, encoded, labelled_path, made, noise
 
 FARTHER = 40_000
@@ -39,7 +39,7 @@ def far_out(model: PositionModel) -> Positions:
             return values
         return torch.where(values.abs() < UNREACHABLE, values * farther, values)
 
-    def far(encoding: Encoding, each: torch.Tensor | Lookup | Listed) -> torch.Tensor | Lookup | Listed:
+    def far(encoding: Encoding, each: torch.Tensor | Lookup | SparsePairs) -> torch.Tensor | Lookup | SparsePairs:
         if isinstance(encoding, Words):  # numbers of words, not of places
             return each
         return stretched(each) if isinstance(each, torch.Tensor) else each.map(stretched)

@@ -16,7 +16,7 @@ from structpe.positions.spectral.dwivedi import Dwivedi
 from structpe.positions.spectral.dwivedi_neighbours import DwivediNeighbours
 from structpe.positions.windows.sliding_window import SlidingWindow
 from structpe.structure import Structure, path
-from structpe.terms import Listed, Terms
+from structpe.terms import SparsePairs, Terms
 from tests.positions.cases import Around, accepts, encoded, labelled_path, made, noise
 
 DIMS = Dims(8, 2, 1)
@@ -104,7 +104,7 @@ def test_a_window_and_a_bias_within_it_are_linear() -> None:
     )
     terms = both.terms(both.prepare(encode([path(["w"] * 50)], both.encodings)), Site(0))
     (bias,), (pairs,) = terms.bias, terms.pairs
-    assert isinstance(bias, Listed)
+    assert isinstance(bias, SparsePairs)
     assert bias.pairs is pairs
     band = Terms(mask=(pairs.dense(1, 50, 50),), bias=(bias.dense(1, 50, 50).movedim(3, 1),))
     q, k, v = (torch.randn(1, 2, 50, 4) for _ in range(3))

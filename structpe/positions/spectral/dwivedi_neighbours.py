@@ -10,8 +10,8 @@ from structpe.encodings.neighbours import Neighbours
 from structpe.positions._rows import width_of
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.spectral._spectral import flipped
-from structpe.positions.windows._listed import clipped, of_listed_pairs
-from structpe.terms import Listed, Pairs, Terms
+from structpe.positions.windows._sparse import clipped, of_listed_pairs
+from structpe.terms import Pairs, SparsePairs, Terms
 
 __all__ = ["DwivediNeighbours"]
 
@@ -49,7 +49,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     def prepare(self, positions: Positions) -> tuple[Tensor, Pairs]:
         """(b, n, k) the eigenvectors at the queries, with the signs of this batch; and the pairs that attend."""
         vectors: Tensor = positions.queries(self.encodings[0])
-        listed: Listed = positions[self.encodings[1]]
+        listed: SparsePairs = positions[self.encodings[1]]
         return flipped(vectors) if self.training else vectors, listed.pairs
 
     def inputs(self, x: Tensor, prepared: tuple[Tensor, Pairs]) -> Tensor:

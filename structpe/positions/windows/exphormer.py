@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.expander import Expander
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.windows._listed import clipped
-from structpe.terms import Listed, Terms
+from structpe.positions.windows._sparse import clipped
+from structpe.terms import SparsePairs, Terms
 
 __all__ = ["Exphormer"]
 
@@ -16,7 +16,7 @@ __all__ = ["Exphormer"]
 class Exphormer(PositionModel, name="exphormer"):
     """s_ij = clip(sum_c q_ic k_jc e_ijc / sqrt(d_h), -5, 5) for listed pairs only, e_ij = W E[type of ij] of the layer.
 
-    Listed are the pairs of edges, of a random expander, and of the virtual node: see :class:`Expander`. E (T, w) embeds
+    The pairs are those of edges, of a random expander, and of the virtual node: see :class:`Expander`. E (T, w) embeds
     their types and is shared by the layers; W (d, w) without bias is of each. (Shirzad et al. 2023, section 3; the
     authors' code, its attention.) The expander is drawn once per structure, in training and evaluation, as there.
 
@@ -43,12 +43,12 @@ class Exphormer(PositionModel, name="exphormer"):
         self.types = nn.Parameter(torch.randn(encoding.size, width))
         self.weigh = nn.ModuleList(nn.Linear(width, dims.width, bias=False) for _ in range(dims.layers))
 
-    def prepare(self, positions: Positions) -> Listed:
+    def prepare(self, positions: Positions) -> SparsePairs:
         """The pairs with the types that occur."""
-        listed: Listed = positions[self.encodings[0]]
+        listed: SparsePairs = positions[self.encodings[0]]
         return listed
 
-    def terms(self, prepared: Listed, site: Site) -> Terms:
+    def terms(self, prepared: SparsePairs, site: Site) -> Terms:
         def weights(types: Tensor) -> Tensor:
             of_types: Tensor = self.weigh[site.layer](self.types[types])
             return of_types.view(len(types), self.dims.heads, self.dims.head) - 1  # the product is added to q.k

@@ -5,8 +5,8 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Window
 from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.windows._listed import of_listed_pairs
-from structpe.terms import Listed, Terms
+from structpe.positions.windows._sparse import of_listed_pairs
+from structpe.terms import SparsePairs, Terms
 
 __all__ = ["SlidingWindow"]
 
@@ -36,5 +36,5 @@ class SlidingWindow(PositionModel, name="sliding-window"):
         super().__init__(dims, [of_listed_pairs(self.name, encoding)])
 
     def terms(self, prepared: Positions, site: Site) -> Terms:
-        listed: Listed = prepared[self.encodings[0]]
+        listed: SparsePairs = prepared[self.encodings[0]]
         return Terms(pairs=(listed.pairs,))

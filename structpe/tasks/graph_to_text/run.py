@@ -25,7 +25,7 @@ import torch
 
 from structpe.data.prepare import AFRESH, Preparer
 from structpe.errors import StoreError, StructPEError, undamaged
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions.base import Dims, PositionModel
 from structpe.positions.build import build
@@ -85,8 +85,8 @@ def begin(folder: Path, config: GraphToTextConfig, preparer: Preparer, positions
     clear(folder, FILES)
     preparer.save(folder)
     text = json.dumps(positions, indent=2, ensure_ascii=False)
-    whole_file(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+    atomic_write(folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(folder / "config.yaml", lambda hidden: save(config, hidden))
     seal(folder, SEALED)
 
 

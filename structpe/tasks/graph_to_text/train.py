@@ -21,7 +21,7 @@ from structpe.tasks.graph_to_text.source import read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.folder import alone, learned
+from structpe.tasks.training.folder import learned, lock
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 
@@ -49,7 +49,7 @@ def train(config: GraphToTextConfig, fresh: bool = False) -> Result:
     """
     run.check(config)
     folder = Path(config.out)
-    with alone(folder):
+    with lock(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
             run.same(folder, config)

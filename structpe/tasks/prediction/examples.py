@@ -15,7 +15,7 @@ from structpe.data import store
 from structpe.data.batch import Example
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
-from structpe.files import sweep, whole_file
+from structpe.files import atomic_write, sweep
 from structpe.structure import Structure
 
 __all__ = ["Encodings", "encode", "examples"]
@@ -72,7 +72,7 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tupl
             def progress(done: int) -> None:
                 del done
                 took = json.dumps(before + time.perf_counter() - began)
-                whole_file(clock, lambda hidden: hidden.write_text(took, encoding="utf-8"))
+                atomic_write(clock, lambda hidden: hidden.write_text(took, encoding="utf-8"))
 
             store.write(path, graphs, [encoding], progress)
         sweep(path, clock)

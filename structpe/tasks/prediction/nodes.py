@@ -102,12 +102,12 @@ class Cutter:
         self.structure, self.whole, self.pairs, self.grouping = structure, whole, pairs, grouping
         self.sampler = Sampler(whole.edges, whole.size)
 
-    def example(self, sample: Sample, counted: Ids, drawn: bool = False) -> Example:
+    def example(self, sample: Sample, targets: Ids, drawn: bool = False) -> Example:
         """A sample made ready.
 
         Args:
             sample: of the graph.
-            counted: numbers of nodes whose targets count, if they are in it.
+            targets: numbers of nodes whose targets count, if they are in it.
             drawn: whether its messages stand for others that were not drawn.
         """
         whole, nodes = self.whole, sample.nodes
@@ -123,14 +123,14 @@ class Cutter:
             encoded,
             None if whole.target is None else whole.target[nodes],
             len(nodes),
-            np.isin(nodes, counted),
+            np.isin(nodes, targets),
         )
 
-    def pieces(self, parts: Sequence[Ids], together: int, counted: Ids) -> list[Example]:
+    def pieces(self, parts: Sequence[Ids], together: int, targets: Ids) -> list[Example]:
         """The whole graph in pieces of some parts each, those with near numbers together, as far as a node counts."""
         groups = [np.concatenate(parts[i : i + together]) for i in range(0, len(parts), together)]
-        groups = [nodes for nodes in groups if np.isin(nodes, counted).any()]
-        return [self.example(self.sampler.among(nodes), counted) for nodes in groups]
+        groups = [nodes for nodes in groups if np.isin(nodes, targets).any()]
+        return [self.example(self.sampler.among(nodes), targets) for nodes in groups]
 
 
 class Neighbourhoods:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from structpe.benchmarks.metrics import METRICS
 from structpe.errors import MissingExtra
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.tasks.prediction.curves import draw
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.prediction.train import Outcome
@@ -68,8 +68,8 @@ def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     folder = Path(study.out)
     folder.mkdir(parents=True, exist_ok=True)
     text = markdown(table, study.published)
-    whole_file(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    whole_file(folder / "table.csv", lambda hidden: _write(table, hidden))
+    atomic_write(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(folder / "table.csv", lambda hidden: _write(table, hidden))
     try:
         draw(study, keys)
     except MissingExtra as missing:  # the table says all that the curves do

@@ -31,7 +31,7 @@ from structpe.benchmarks.base import find
 from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
-from structpe.files import left_in, whole_file
+from structpe.files import atomic_write, left_in
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.sums import SUMS, read_sealed, seal, sealed_lines
@@ -45,7 +45,7 @@ from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.folder import InUse, alone, check_devices, clear, device_of, learned
+from structpe.tasks.training.folder import InUse, check_devices, clear, device_of, learned, lock
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.weights import WEIGHTS, load_weights
@@ -89,7 +89,7 @@ class Outcome:
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
         text = sealed_lines(asdict(self))
-        whole_file(folder / "result.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_write(folder / "result.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, folder: Path) -> Outcome | None:
@@ -124,7 +124,7 @@ def train(config: PredictionConfig, fresh: bool = False, encodings: Path | None 
     """
     check(config)
     folder = Path(config.out)
-    with alone(folder):
+    with lock(folder):
         fresh = fresh or not learned(folder)
         if not fresh:
             same(folder, config)
@@ -146,7 +146,7 @@ def finished(folder: Path) -> bool:
     if Outcome.load(folder) is None:
         return False
     if (folder / "checkpoints").exists() or left_in(folder):
-        with suppress(InUse), alone(folder):  # who is about to remove it will
+        with suppress(InUse), lock(folder):  # who is about to remove it will
             shutil.rmtree(folder / "checkpoints", ignore_errors=True)
     return True
 
@@ -272,8 +272,8 @@ def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphMode
 def _begin(folder: Path, config: PredictionConfig, position: Any) -> None:
     clear(folder, FILES)
     text = json.dumps(position, indent=2, ensure_ascii=False)
-    whole_file(folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    whole_file(folder / "config.yaml", lambda hidden: save(config, hidden))
+    atomic_write(folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_write(folder / "config.yaml", lambda hidden: save(config, hidden))
     seal(folder, SEALED)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError, undamaged
-from structpe.files import whole_folder
+from structpe.files import atomic_write_folder
 from structpe.sums import SUMS, told, wrong
 from structpe.tasks.training.tree import flatten, restore
 
@@ -43,7 +43,7 @@ def save(state: Any, folder: Path) -> None:
         (hidden / SUMS).write_text(told(hidden, (STATE, TENSORS)), encoding="utf-8")
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    whole_folder(folder, write)
+    atomic_write_folder(folder, write)
 
 
 def load(folder: Path) -> Any:

@@ -17,7 +17,7 @@ from structpe.sums import SUMS, check
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["InUse", "alone", "check_devices", "clear", "device_of", "learned", "same", "unbroken"]
+__all__ = ["InUse", "check_devices", "clear", "device_of", "learned", "lock", "same", "unbroken"]
 
 C = TypeVar("C")
 
@@ -27,7 +27,7 @@ class InUse(ConfigError):
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def lock(folder: Path) -> Iterator[None]:
     """Keep the folder to this process; the lock goes when the process does, however it ends.
 
     Raises:

@@ -11,7 +11,7 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from structpe.errors import undamaged
-from structpe.files import whole_file
+from structpe.files import atomic_write
 
 __all__ = ["CsvLog"]
 
@@ -51,7 +51,7 @@ class CsvLog(Logger):
             with path.open("w", newline="") as file:
                 csv.writer(file).writerows([("step", "metric", "value"), *kept])
 
-        whole_file(self.path, write)
+        atomic_write(self.path, write)
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from structpe.errors import undamaged
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.sums import read_sealed, sealed_lines
 
 __all__ = ["Result"]
@@ -44,7 +44,7 @@ class Result:
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
         text = sealed_lines(asdict(self))
-        whole_file(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_write(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
     @classmethod
     def load(cls, folder: Path) -> Result | None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.errors import StoreError, undamaged
-from structpe.files import whole_file
+from structpe.files import atomic_write
 
 __all__ = ["WEIGHTS", "load_weights", "save_weights"]
 
@@ -33,7 +33,7 @@ def save_weights(model: nn.Module, path: Path) -> None:
     from safetensors.torch import save_file
 
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-    whole_file(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: f"{VERSION}:{digest(tensors)}"}))
+    atomic_write(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: f"{VERSION}:{digest(tensors)}"}))
 
 
 def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:

@@ -27,7 +27,7 @@ from tests.tasks.graph_to_text.trial import is_trial
 FOLDER = Path(sys.argv[2])
 WHEN, NUMBER = (sys.argv[3], int(sys.argv[4])) if len(sys.argv) > 3 else ("never", 0)
 
-collate, write, end = Preparer.collate, checkpoint.whole_folder, Checkpoints.on_train_batch_end
+collate, write, end = Preparer.collate, checkpoint.atomic_write_folder, Checkpoints.on_train_batch_end
 count = {"collate": 0, "write": 0}
 
 
@@ -69,7 +69,7 @@ def told_end(self: Checkpoints, trainer: Any, module: Any, *rest: Any) -> None:
 told_collate.__name__ = "collate"  # a method is pickled by the name of its function
 # At the top, for the processes of several devices import this module anew.
 Preparer.collate = told_collate  # type: ignore[method-assign]
-checkpoint.whole_folder = told_write
+checkpoint.atomic_write_folder = told_write
 Checkpoints.on_train_batch_end = told_end  # type: ignore[method-assign]
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.train import Outcome, finished, train
-from structpe.tasks.training.folder import alone
+from structpe.tasks.training.folder import lock
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
 
@@ -180,6 +180,6 @@ def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_p
         again()
         assert sorted(folder.rglob("*")) == whole
     (folder / "checkpoints").mkdir()
-    with alone(folder):  # somebody is about to remove it
+    with lock(folder):  # somebody is about to remove it
         assert finished(folder)
     assert not finished(tmp_path / "nowhere")

@@ -21,7 +21,7 @@ from structpe.tasks.prediction.runs import run_all
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.prediction.train import Outcome, train
 from structpe.tasks.training import checkpoint
-from structpe.tasks.training.folder import alone
+from structpe.tasks.training.folder import lock
 from tests.forking import Forked, forked
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
@@ -40,7 +40,7 @@ def same_results(mine: Path, theirs: Path) -> None:
 def killed_at_its_second_checkpoint(config: PredictionConfig) -> None:
     """For a process of its own: the checkpoint is written, but has not got its name, when the process is killed."""
     torch.set_num_threads(1)  # threads do not survive a fork, and waiting for them would never end
-    write, count = checkpoint.whole_folder, 0
+    write, count = checkpoint.atomic_write_folder, 0
 
     def told(path: Path, fill: object) -> None:
         def filled(hidden: Path) -> None:
@@ -52,7 +52,7 @@ def killed_at_its_second_checkpoint(config: PredictionConfig) -> None:
 
         write(path, filled)
 
-    checkpoint.whole_folder = told  # type: ignore[assignment]
+    checkpoint.atomic_write_folder = told  # type: ignore[assignment]
     train(config)
 
 
@@ -163,7 +163,7 @@ def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
 def test_a_run_that_another_process_trains_is_passed_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     config = study(tmp_path, models={"gps": MODEL}, positions={"none": []}, seeds=[0])
     (key,) = config.keys()
-    with alone(config.folder(key)):
+    with lock(config.folder(key)):
         assert run_all(config, [key], threads=1) == []
     assert f"{key}: passed over, another process trains it" in capfd.readouterr().err
     assert Outcome.load(config.folder(key)) is None

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from structpe.errors import StoreError
-from structpe.files import whole_file
+from structpe.files import atomic_write
 from structpe.sums import seal
 from structpe.tasks.training import checkpoint
 
@@ -40,14 +40,14 @@ def test_one_that_could_not_be_written_to_its_end_is_not_there(tmp_path: Path, m
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    whole_file(file, lambda hidden: hidden.write_text("old"))
+    atomic_write(file, lambda hidden: hidden.write_text("old"))
 
     def half(hidden: Path) -> None:
         hidden.write_text("ne")
         raise OSError("no more")
 
     with pytest.raises(OSError, match="no more"):
-        whole_file(file, half)
+        atomic_write(file, half)
     assert file.read_text() == "old"
 
 
