@@ -1,4 +1,4 @@
-"""Feature maps: what may stand for the exponential of a score, so that attention is linear (``Terms.feature_map``).
+"""Feature maps, which replace the exponential of a score so that attention is linear (``Terms.feature_map``).
 
 A feature map f takes queries and keys alike, each row (d) by itself, to rows of numbers that are not negative;
 f(q).f(k) is then what a pair counts.
@@ -51,7 +51,7 @@ class PositiveFeatures(nn.Module):
         self.register_buffer("directions", orthogonal(features, width, torch.Generator().manual_seed(seed)))
 
     def draw(self, generator: torch.Generator) -> None:
-        """Other directions, from a generator on the CPU."""
+        """Draw new directions from a generator on the CPU."""
         features, width = self.directions.shape
         self.directions = orthogonal(features, width, generator).to(self.directions)
 

@@ -1,4 +1,4 @@
-"""Why a kernel failed, where the terms are to blame: looked for after it failed, so that it costs nothing before."""
+"""Find out whether terms made a kernel fail. This runs after the failure, so it costs nothing otherwise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["blamed"]
 
 
 def blamed(terms: Terms, q: Tensor, k: Tensor) -> str:
-    """What is wrong with terms that no kernel can compute; nothing where they are not to blame."""
+    """What is wrong with the terms; empty if nothing is."""
     return next(_problems(terms, q, k), "")
 
 
@@ -44,10 +44,10 @@ def _outside(what: str, places: Tensor, count: int, of: str) -> Iterator[str]:
 
 
 def _of_map(mapped: Any) -> Iterator[str]:
-    """A map gives queries and keys, alike in their width."""
+    """Check that a map returns queries and keys of the same width."""
     if not isinstance(mapped, tuple) or len(mapped) != 2 or not all(isinstance(each, Tensor) for each in mapped):
-        told = "None" if mapped is None else type(mapped).__name__
-        yield f"a map takes (q, k) and must give both again, (q', k'); it gives {told}"
+        given = "None" if mapped is None else type(mapped).__name__
+        yield f"a map takes (q, k) and must return both, (q', k'); it returns {given}"
     elif mapped[0].shape[-1] != mapped[1].shape[-1]:
         yield (
             f"a map gives queries of width {mapped[0].shape[-1]} and keys of width {mapped[1].shape[-1]}; they must "

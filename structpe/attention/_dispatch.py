@@ -1,4 +1,4 @@
-"""Attention by the kernel that suits: of padded batches, and of flat ones whose structures differ in size."""
+"""Choose a kernel and run it: for padded batches, and for flat batches whose structures differ in size."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def attend(
     kernel: str = "auto",
     dropout: float = 0.0,
 ) -> Float[Tensor, "b h n d"]:
-    """Attention with the changes that ``terms`` asks for: the equation at the head of :mod:`structpe.terms`.
+    """Compute attention with the changes in ``terms``: the equation at the top of :mod:`structpe.terms`.
 
     Args:
         q, k, v: queries, keys and values.
         terms: what position models add; None for plain attention.
-        kernel: name of a kernel, or ``auto``: the cheapest that suits.
-        dropout: probability with which an attention weight is dropped.
+        kernel: name of a kernel, or ``auto`` for the cheapest that suits.
+        dropout: probability of dropping an attention weight.
 
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
-        StructPEError: there is no kernel of that name, the shapes do not fit one another, an index names a row that is
-            not there (on a GPU that is found out too late to be said), or a map does not give queries and keys.
+        StructPEError: there is no kernel of that name, the shapes do not match, an index is outside its table (not
+            detected on a GPU), or a map does not return queries and keys.
     """
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
@@ -59,20 +59,20 @@ def attend_ragged(
     kernel: str = "auto",
     dropout: float = 0.0,
 ) -> Float[Tensor, "N h d"]:
-    """Attention of each unit to the units of its structure, for structures that differ in size.
+    """Let each unit attend to the units of its structure, for structures that differ in size.
 
-    Each bucket of the layout goes to the kernel that suits it; neighbouring buckets of one kernel go to it at once
-    where it can compute several.
+    A kernel is chosen for each bucket of the layout. Neighbouring buckets with the same kernel are computed in one call
+    if the kernel can.
 
     Args:
         q, k, v: of all units. Views of one tensor (N, 3, h, d) are read without a copy.
         layout: how the units are padded.
-        terms: of each bucket, without the mask of its padding.
-        kernel: name of a kernel, or ``auto``: of each bucket the cheapest that suits.
-        dropout: probability with which an attention weight is dropped.
+        terms: one per bucket, without the mask for padding.
+        kernel: name of a kernel, or ``auto`` for the cheapest that suits each bucket.
+        dropout: probability of dropping an attention weight.
 
     Raises:
-        UnsupportedTerm, StructPEError: as :func:`attend`; or the layout is of other units or another number of buckets.
+        UnsupportedTerm, StructPEError: as :func:`attend`; or the layout has a different number of units or buckets.
     """
     if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
@@ -102,7 +102,7 @@ def attend_ragged(
 
 
 def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
-    """Queries, keys and values as one tensor: the one that all three are views of, or a copy."""
+    """Queries, keys and values as one tensor. No copy is made if all three are views of it."""
     base, (count, heads, width) = q._base, q.shape
     if base is None or torch.compiler.is_compiling() or k._base is not base or v._base is not base:
         return torch.stack([q, k, v], dim=1)
@@ -115,7 +115,7 @@ def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
 
 
 def _at_once(compute: Ragged, qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> Tensor:
-    """Several buckets at once; where it fails and the terms are to blame, the error is about the terms."""
+    """Compute several buckets in one call. If it fails because of the terms, the error names the term."""
     try:
         return compute(qkv, layout, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
@@ -126,7 +126,7 @@ def _at_once(compute: Ragged, qkv: Tensor, layout: Layout, terms: list[Terms], d
 
 
 def _by_bucket(qkv: Tensor, layout: Layout, terms: Sequence[Terms], by: Kernel, dropout: float) -> Tensor:
-    """(N, h, d) of the buckets of a layout, one after the other."""
+    """Compute the buckets of a layout one by one; (N, h, d)."""
     mixed = []
     for number, rows in enumerate(layout.padded(qkv.flatten(1))):
         q, k, v = rows.view(*rows.shape[:2], *qkv.shape[1:]).permute(2, 0, 3, 1, 4).unbind()
@@ -148,7 +148,7 @@ def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int]) -> No
 
 
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
-    """What a kernel computes; where it fails and the terms are to blame, the error is about the terms."""
+    """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
@@ -161,7 +161,7 @@ _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", 
 
 
 def _check_linear(terms: Terms) -> None:
-    """What no kernel can compute at all."""
+    """Check that a feature map is not used with terms that change scores: no kernel can compute that."""
     if terms.feature_map is not None and (lost := terms.used() - _WITH_FEATURE_MAP):
         raise UnsupportedTerm(
             f"with a feature map attention has no score that {', '.join(sorted(lost))} could change; use position "

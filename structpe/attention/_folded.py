@@ -1,4 +1,4 @@
-"""Terms folded into queries, keys and one additive mask, for kernels that know nothing else."""
+"""Fold terms into queries, keys and one additive mask, for kernels that support only these."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Folded(NamedTuple):
 
     Attributes:
         q, k, v: (b, h, n, c), (b, h, m, c) and (b, h, m, d); c may exceed d, by factors.
-        added: (b or 1, h or 1, n or 1, m or 1); None where nothing is added.
-        masks: bool, in the same form; that of causal attention is among them.
+        added: (b or 1, h or 1, n or 1, m or 1); None if nothing is added.
+        masks: bool, broadcast likewise; they include the causal mask.
         scale: of the products.
-        alone: whether causal attention of as many queries as keys is all that masks or biases ask for.
+        alone: whether attention is causal, with as many queries as keys, and without other masks or biases.
     """
 
     q: Tensor
@@ -52,10 +52,10 @@ def folded(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Folded:
 
 
 def _longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:
-    """[scale q; left].[k; right]: a longer head in place of a bias, and what is left to scale by."""
+    """[scale q; left].[k; right]: a longer head replaces a bias. Also returns the remaining scale."""
     if not terms.factors and scale > 0:
         return q, k, scale
-    # Here, as no fused kernel promises to scale by 0 or less.
+    # Scale here: fused kernels do not support a scale of 0 or less.
     q = scale * q
     for factor in terms.factors:
         q = torch.cat([q, factor.left.to(q.dtype).expand(*q.shape[:3], -1)], dim=-1)

@@ -1,4 +1,4 @@
-"""Pair quantities from tables by gathering: never a tensor of (n, m, d)."""
+"""Gather quantities of pairs from tables, without a tensor of shape (n, m, d)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 def without_lists(terms: Terms, b: int, n: int, m: int) -> Terms:
-    """The same with every listed quantity as a lookup, whose last row is the zero of the pairs that are not listed."""
+    """Terms in which each :class:`SparsePairs` is a :class:`Lookup`; its last row, 0, is for pairs not listed."""
 
     def whole(x: Lookup | SparsePairs | Tensor) -> Lookup | Tensor:
         return _whole(x, b, n, m) if isinstance(x, SparsePairs) else x
@@ -70,12 +70,12 @@ def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
 
 
 def total(parts: Sequence[Tensor]) -> Tensor | None:
-    """The sum; None where there is nothing to add."""
+    """The sum of the parts; None if there are none."""
     return reduce(torch.add, parts) if parts else None
 
 
 def masks(terms: Terms, q: Tensor, k: Tensor) -> tuple[Tensor, ...]:
-    """The masks, and that of causal attention where it is asked for."""
+    """The masks, including the causal mask if attention is causal."""
     if not terms.causal:
         return terms.mask
     n, m = q.shape[2], k.shape[2]
@@ -83,7 +83,7 @@ def masks(terms: Terms, q: Tensor, k: Tensor) -> tuple[Tensor, ...]:
 
 
 def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
-    """Bias and bool masks as one mask: float with -inf where there is a bias, bool where there is none."""
+    """Join a bias and bool masks: a float mask with -inf if there is a bias, else a bool mask."""
     if not masks:
         return bias
     allowed = reduce(torch.logical_and, masks)
@@ -91,13 +91,13 @@ def disallow(bias: Tensor | None, masks: Sequence[Tensor]) -> Tensor | None:
 
 
 def opened(bias: Tensor | None, allowed: Tensor | None, like: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Biases and a bool mask as one thing to add, no row of which is -inf alone; and the rows that attend nowhere.
+    """Join biases and a bool mask so that no row is all -inf; also return the rows that attend to nothing.
 
-    The softmax of -inf alone is NaN, and so is its gradient. Such rows are open here; set them to zero after it.
+    The softmax of a row of -inf is NaN, and so is its gradient. Such rows are not masked here: set their result to 0.
 
     Args:
         bias: (b or 1, h or 1, n or 1, m or 1).
-        allowed: in the same form; False means that a pair does not attend.
+        allowed: bool, broadcast likewise; False masks a pair.
         like: of the dtype and device of scores.
 
     Returns:
@@ -114,7 +114,7 @@ def opened(bias: Tensor | None, allowed: Tensor | None, like: Tensor) -> tuple[T
 
 
 def may_forbid(bias: Tensor) -> bool:
-    """Whether one of the numbers may be -inf; True where looking would make a GPU wait or break a compiled graph."""
+    """Whether a number may be -inf; True if checking would synchronise with a GPU or break a compiled graph."""
     if torch.compiler.is_compiling() or bias.device.type != "cpu":
         return True
     return bias.numel() > 0 and bool(bias.detach().amin() == -math.inf)
@@ -125,7 +125,7 @@ def _heads(x: Lookup | SparsePairs) -> Tensor:
 
 
 def _lookup(x: Lookup | SparsePairs) -> Lookup:
-    assert isinstance(x, Lookup)  # without_lists has seen to it
+    assert isinstance(x, Lookup)  # see without_lists
     return x
 
 

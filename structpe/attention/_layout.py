@@ -1,4 +1,4 @@
-"""Where the units of a flat batch lie for attention: structures of like size, padded together in buckets."""
+"""How attention pads the units of a flat batch: structures of similar size share a bucket."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ __all__ = ["Layout"]
 class Layout:
     """N units of g structures, one structure after the other, and the padded buckets in which attention reads them.
 
-    A bucket holds structures that follow one another, padded to the largest of them. Buckets have P places together.
+    A bucket holds consecutive structures, padded to the largest of them. All buckets together have P places.
 
     Attributes:
         shapes: (b, n) of each bucket: its structures, and the places that each has.
-        present: (b, n) of each bucket, which places hold a unit; None where all do.
-        places: (P,) the unit at each place, 0 where it is padding; None where no structure is padded, so that the units
-            lie in their places already.
-        where: (N,) the place of each unit; None likewise.
-        cache: what a kernel computes from the layout alone, kept for the next layer and the next step.
+        present: (b, n) of each bucket, which places hold a unit; None if all do.
+        places: (P,) the unit at each place, 0 for padding; None if no structure is padded: unit i is at place i.
+        where: (N,) the place of each unit; None if no structure is padded.
+        cache: values that a kernel computes from the layout only, kept for the next layer and the next step.
     """
 
     shapes: tuple[tuple[int, int], ...]
@@ -40,8 +39,8 @@ class Layout:
         """The layout of structures of these sizes.
 
         Args:
-            sizes: units of each structure, 1 or more.
-            ends: where each bucket ends, the last one at g; None for one bucket.
+            sizes: number of units of each structure, at least 1.
+            ends: index after the last structure of each bucket; the last one is g. None for one bucket.
         """
         each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
         shapes = tuple((len(bucket), max(bucket)) for bucket in each)
@@ -51,12 +50,12 @@ class Layout:
 
     @classmethod
     def full(cls, b: int, n: int) -> Layout:
-        """The layout of b structures of n units each, none of them padded."""
+        """The layout of b structures of n units each, without padding."""
         return cls(((b, n),), (None,))
 
     @classmethod
     def masked(cls, present: Bool[Tensor, "b n"]) -> Layout:
-        """The layout of one bucket, from which places hold a unit."""
+        """The layout of one bucket, given which places hold a unit."""
         return cls._with(((present.shape[0], present.shape[1]),), (None if bool(present.all()) else present,))
 
     @classmethod
@@ -74,11 +73,11 @@ class Layout:
 
     @property
     def units(self) -> int:
-        """N."""
+        """N, the number of units."""
         return sum(b * n for b, n in self.shapes) if self.where is None else len(self.where)
 
     def mask(self, number: int) -> tuple[Bool[Tensor, "b 1 1 n"], ...]:
-        """What hides the padding of a bucket from attention; empty where it has no padding."""
+        """The attention mask of a bucket; empty if the bucket has no padding."""
         present = self.present[number]
         return () if present is None else (present[:, None, None, :],)
 
@@ -88,7 +87,7 @@ class Layout:
         return torch.ones(self.shapes[number], dtype=torch.bool, device=device) if present is None else present
 
     def part(self, first: int, end: int) -> Layout:
-        """The layout of the buckets first..end - 1 alone; made once."""
+        """The layout of the buckets first..end - 1; cached."""
         if (first, end) == (0, len(self)):
             return self
         if (first, end) not in self.cache:
@@ -105,7 +104,7 @@ class Layout:
         return found
 
     def padded(self, x: Shaped[Tensor, "N ..."]) -> list[Shaped[Tensor, "_ _ ..."]]:
-        """The rows of each bucket. What padding holds has no meaning, and no gradient."""
+        """The rows of each bucket. Rows of padding are arbitrary and get no gradient."""
         if self.places is not None and self.where is not None:
             x = _moved(x, self.places, self.where)
         parts = torch.split(x, [b * n for b, n in self.shapes])
@@ -118,7 +117,7 @@ class Layout:
         return x if self.places is None or self.where is None else _moved(x, self.where, self.places)
 
     def to(self, device: torch.device) -> Layout:
-        """The same on another device; itself where it is there already."""
+        """A copy on another device, or the layout itself if it is there already."""
         if self.where is None or self.places is None or self.where.device == device:
             return self
         present = tuple(None if p is None else p.to(device) for p in self.present)
@@ -131,7 +130,7 @@ def _moved(x: Tensor, to: Tensor, back: Tensor) -> Tensor:
 
 
 class _Moved(torch.autograd.Function):
-    """x[to], whose gradient is grad[back]: a choice again, where indexing would add up."""
+    """x[to]. Its gradient is the selection grad[back]; indexing would compute a slower sum."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, to: Tensor, back: Tensor) -> Tensor:
@@ -141,6 +140,6 @@ class _Moved(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         to, back, count = ctx.moves
-        if len(to) < count:  # the choice left out places, which are padding: nothing of them is used
+        if len(to) < count:  # the places left out are padding
             return grad.new_zeros(count, *grad.shape[1:]).index_copy_(0, to, grad), None, None
         return grad.index_select(0, back), None, None

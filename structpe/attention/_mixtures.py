@@ -12,10 +12,10 @@ __all__ = ["mixed"]
 
 
 def mixed(k: Tensor, v: Tensor, terms: Terms) -> tuple[Tensor, Tensor, Terms]:
-    """Keys and values as the terms mix them, and the terms that are left; all as given where nothing is mixed."""
+    """Keys and values after the projection of the terms, and the remaining terms."""
     if terms.projection is None:
         return k, v, terms
     keys, values = terms.projection.keys.to(k.dtype), terms.projection.values.to(v.dtype)
-    for mask in terms.mask:  # (b or 1, h or 1, 1, m): a key that is not there has no part in any mixture
+    for mask in terms.mask:  # (b or 1, h or 1, 1, m): a masked key has no part in any mixture
         keys, values = keys * mask, values * mask
     return keys @ k, values @ v, replace(terms, projection=None, mask=())

@@ -1,4 +1,4 @@
-"""What terms say of listed pairs, found pair by pair: never (n, m)."""
+"""Evaluate terms at listed pairs only, without a tensor of shape (n, m)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Listing"]
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The e pairs that may attend, among b times n queries and b times m keys of h heads.
+    """The e pairs that may attend, among b n queries and b m keys of h heads.
 
     Attributes:
         pairs: the shortest of the lists.
@@ -31,19 +31,19 @@ class Listing:
 
     @classmethod
     def of(cls, terms: Terms, q: Tensor, k: Tensor) -> Listing:
-        """The listing for terms that have a list at least."""
+        """The listing for terms with at least one list."""
         shortest = sorted(terms.pairs, key=lambda pairs: len(pairs.key))[0]  # min(..., key=...) cannot be compiled
         b, h, n, _ = q.shape
         return cls(shortest, b, h, n, k.shape[2])
 
     @property
     def query(self) -> Tensor:
-        """(e,) number of the query, counted through the batch."""
+        """(e,) index of the query in the flattened batch."""
         return self.pairs.batch * self.n + self.pairs.query
 
     @property
     def key(self) -> Tensor:
-        """(e,) number of the key, counted through the batch."""
+        """(e,) index of the key in the flattened batch."""
         return self.pairs.batch * self.m + self.pairs.key
 
     def of_queries(self, x: Tensor) -> Along:
@@ -86,7 +86,7 @@ class Listing:
         return table[row]
 
     def allowed(self, terms: Terms) -> Tensor | None:
-        """(e, h or 1) which of the pairs attend; None for all."""
+        """(e, h or 1) which of the pairs attend; None if all do."""
         parts = [self._picked(mask) for mask in terms.mask]
         parts += [self._find(pairs)[1][:, None] for pairs in terms.pairs if pairs is not self.pairs]
         if terms.causal:
@@ -117,12 +117,12 @@ class Listing:
         if x.pairs is self.pairs:
             return x.table, x.index
         place, found = self._find(x.pairs)
-        # One row more, the zero of a pair that is not on that list.
+        # One more row, 0, for pairs that are not on that list.
         table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
         return table, torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
 
     def _find(self, others: Pairs) -> tuple[Tensor, Tensor]:
-        """(e,) the place of each pair in another list, and whether it is there; a place behind the last, if not."""
+        """(e,) the index of each pair in another list, and whether it is there; if not, the index is past the end."""
         mine, (theirs, order) = self._code(self.pairs), self._code(others).sort()
         near = torch.searchsorted(theirs, mine)
         after = len(theirs)
@@ -134,5 +134,5 @@ class Listing:
 
 
 def _shared(size: int, where: Tensor) -> Tensor:
-    """Places along a dimension of this size, which all of them share if it is 1."""
+    """Indices into a dimension of this size; all 0 if the size is 1."""
     return where if size > 1 else where * 0

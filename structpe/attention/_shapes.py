@@ -1,4 +1,4 @@
-"""Whether terms fit queries and keys: said before a kernel runs, as no kernel could say it in the words of terms.
+"""Check the shapes of terms before a kernel runs, so that errors name the terms.
 
 Shapes: b batch, h heads, n queries, m keys, or mixtures of them, c mixtures, d width of a head.
 """
@@ -19,17 +19,17 @@ __all__ = ["check_shapes"]
 
 
 def check_shapes(terms: Terms, b: int, h: int, n: int, m: int, d: int) -> None:
-    """Check that all terms are of these sizes, or of 1 where all share what they say.
+    """Check that all terms have these sizes, or 1 where they broadcast.
 
     Raises:
-        StructPEError: one is not; or a mask is of other numbers than booleans; or a list has a pair that is not there.
+        StructPEError: a shape is wrong, a mask is not boolean, or a list has a pair outside the sizes.
     """
-    if torch.compiler.is_compiling():  # a size that may vary shall not be fixed by looking at it
+    if torch.compiler.is_compiling():  # a check would fix a size that may vary
         return
     keys = m if terms.projection is None else terms.projection.keys.shape[-2]
     for field in fields(terms):
         given = getattr(terms, field.name)
-        width = None if terms.maps and field.name != "value" else d  # maps may change that of queries and keys
+        width = None if terms.maps and field.name != "value" else d  # maps may change the width of queries and keys
         for term in given if isinstance(given, tuple) else (given,):
             _check(field.name, term, (b, h, n, m if field.name == "mask" and terms.projection else keys), m, width)
 
@@ -38,7 +38,9 @@ def _check(name: str, term: Any, sizes: tuple[int, int, int, int], m: int, d: in
     b, h, n, keys = sizes
     if isinstance(term, Tensor):
         if name == "mask" and term.dtype != torch.bool:
-            raise StructPEError(f"a mask is of booleans, this one is of {term.dtype}; give mask > 0, say")
+            raise StructPEError(
+                f"a mask must be bool, but this one is {term.dtype}; convert it, for example with mask > 0"
+            )
         _fits(name, term.shape, sizes)
     elif isinstance(term, Lookup):
         _fits(f"the rows of a {name}", term.rows.shape, (b,), (None,))
@@ -68,7 +70,7 @@ def _check_pairs(what: str, pairs: Pairs, *sizes: int) -> None:
     parts = (pairs.batch, pairs.query, pairs.key)
     for part in parts:
         _fits(what, part.shape, (), (len(pairs.batch),))
-    if not len(pairs.batch) or pairs.batch.device.type != "cpu":  # a GPU would have to be waited for
+    if not len(pairs.batch) or pairs.batch.device.type != "cpu":  # would synchronise with a GPU
         return
     for where, part, size in zip(("batch", "query", "key"), parts, sizes, strict=True):
         low, high = (int(x) for x in part.aminmax())
@@ -77,7 +79,7 @@ def _check_pairs(what: str, pairs: Pairs, *sizes: int) -> None:
 
 
 def _fits(what: str, shape: Sequence[int], shared: Sequence[int], own: Sequence[int | None] = ()) -> None:
-    """Raises unless the shape is that; sizes that may be ``shared`` may be 1, and None is any size."""
+    """Raise an error unless the shape matches; sizes in ``shared`` may be 1, and None means any size."""
     first, rest = shape[: len(shared)], shape[len(shared) :]
     alike = (
         len(shape) == len(shared) + len(own)

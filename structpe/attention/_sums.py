@@ -1,4 +1,4 @@
-"""Products and sums along listed pairs, each the gradient of the other; vectors of pairs are made block by block.
+"""Products and sums along listed pairs, each the gradient of the other. Vectors of pairs are computed block by block.
 
 Shapes: e pairs, h heads, d width. A factor (x, i) is a table x (R, h, d) and, for each pair, its row i (e,) in it.
 """
@@ -18,7 +18,7 @@ __all__ = ["Along", "collect", "meet"]
 Along: TypeAlias = tuple[Tensor, Tensor]
 
 _BLOCK = 1 << 20
-"""Numbers in a block: what is held of an (e, h, d) at a time."""
+"""Number of elements of a block of an (e, h, d) tensor."""
 
 
 def meet(*factors: Along) -> Tensor:
@@ -28,7 +28,7 @@ def meet(*factors: Along) -> Tensor:
 
 
 def collect(weights: Tensor, to: Tensor, rows: int, *factors: Along) -> Tensor:
-    """(rows, h, d) the sum over the pairs with to_e = row of weights_e times the product of x[i_e], likewise.
+    """(rows, h, d) sum over the pairs with to_e = row of weights_e times the product of x[i_e] over the factors.
 
     Args:
         weights: (e, h).
@@ -80,7 +80,7 @@ class _Collect(Function):
 
 
 def _of_factor(weights: Tensor, factors: Sequence[Along], which: int) -> Tensor:
-    """The gradient of one factor: what the others come to, collected to its rows."""
+    """The gradient of one factor: the product of the others, summed to its rows."""
     x, i = factors[which]
     return collect(weights, i, len(x), *factors[:which], *factors[which + 1 :]).to(x.dtype)
 

@@ -1,7 +1,7 @@
-"""A kernel computes the one equation; it knows terms and layouts, and nothing else.
+"""The registry of attention kernels. A kernel computes the equation of :mod:`structpe.terms`.
 
-``dense`` is the meaning: slow, plain, every field. The others say which fields they support and are held to ``dense``
-by the tests, in values and gradients. Each says when it suits a call, and what it costs then.
+``dense`` is the reference: slow, simple, and it supports every field. The other kernels declare the fields they
+support, the calls they suit and the cost of a call. Tests compare their values and gradients with those of ``dense``.
 
 Shapes: b batch, h heads, n queries, m keys, d width of a head.
 """
@@ -29,18 +29,18 @@ Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
 
 @dataclass(frozen=True)
 class Call:
-    """What is known of an attention before it is computed.
+    """What is known about an attention call before it is computed.
 
     Attributes:
         used: fields of :class:`Terms` that are used.
         device: type of the device, such as ``cpu``.
-        dtype: of queries.
-        shape: b, h, n, m and d. While it is traced, sizes are symbols, and (1, 1, 64, 64, 64) is taken instead.
-        pairs: number of listed pairs; 0 where none are listed.
-        ragged: whether it is one of several buckets, whose starting costs are shared.
+        dtype: of the queries.
+        shape: b, h, n, m and d; (1, 1, 64, 64, 64) while tracing, when sizes are symbols.
+        pairs: number of listed pairs; 0 if no pairs are listed.
+        ragged: whether it is one of several buckets, which share the cost of starting a kernel.
         gradients: whether gradients are needed.
         traced: whether it is traced or compiled.
-        dropout: probability with which a weight is dropped.
+        dropout: probability of dropping an attention weight.
     """
 
     used: frozenset[str]
@@ -57,7 +57,7 @@ class Call:
     def of(
         cls, terms: Terms, like: Tensor, shape: tuple[int, int, int, int, int], dropout: float, ragged: bool
     ) -> Call:
-        """The call of these terms on tensors like this one."""
+        """The call with these terms and queries."""
         traced = torch.compiler.is_compiling()
         return cls(
             used=terms.used(),
@@ -73,19 +73,19 @@ class Call:
 
     @property
     def cells(self) -> int:
-        """Scores that are computed: b h n m."""
+        """Number of scores: b h n m."""
         b, h, n, m, _ = self.shape
         return b * h * n * m
 
 
 def _any(call: Call) -> str | None:
-    """Every call suits."""
+    """The default of ``limits``: every call suits."""
     del call
     return None
 
 
 def _never(call: Call) -> bool:
-    """No call is computed with others at once."""
+    """The default of ``at_once``: buckets are computed one by one."""
     del call
     return False
 
@@ -98,12 +98,12 @@ class Kernel:
         name: its name in the registry.
         supports: the fields of :class:`Terms` that it computes.
         compute: (q, k, v, terms, dropout) -> o.
-        cost: nanoseconds that a call takes, forward and backward, roughly: to be compared with those of other kernels.
-        needs: those of the fields without which it cannot compute at all.
-        limits: why it does not suit a call whose terms it can compute; None where it does.
-        ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets at once;
-            None where buckets are computed one by one.
-        at_once: whether ``ragged`` computes a call.
+        cost: estimated nanoseconds of a call, forward and backward, to compare kernels.
+        needs: fields that must be used.
+        limits: why it does not suit a call whose terms it supports; None if it does.
+        ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets in one call;
+            None if the kernel computes buckets one by one.
+        at_once: whether ``ragged`` can compute a call.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Kernel:
     at_once: Callable[[Call], bool] = _never
 
     def unable(self, used: frozenset[str]) -> str | None:
-        """Why it does not compute terms that use these fields; None where it does."""
+        """Why it cannot compute terms that use these fields; None if it can."""
         if lacking := used - self.supports:
             return f"does not compute {', '.join(sorted(lacking))}"
         if missing := self.needs - used:
@@ -124,11 +124,11 @@ class Kernel:
         return None
 
     def can(self, used: frozenset[str]) -> bool:
-        """Whether it computes terms that use these fields."""
+        """Whether it can compute terms that use these fields."""
         return self.unable(used) is None
 
     def unsuited(self, call: Call) -> str | None:
-        """Why ``auto`` does not consider it for a call; None where it does."""
+        """Why ``auto`` does not consider it for a call; None if it does."""
         return self.unable(call.used) or self.limits(call)
 
     def suits(self, call: Call) -> bool:
@@ -137,7 +137,7 @@ class Kernel:
 
 
 KERNELS: Registry[Kernel] = Registry("structpe.attention", "attention kernel", StructPEError)
-"""Every kernel by its name."""
+"""All kernels, by name."""
 
 
 def kernel(
@@ -149,7 +149,7 @@ def kernel(
     ragged: Ragged | None = None,
     at_once: Callable[[Call], bool] = _never,
 ) -> Callable[[Compute], Compute]:
-    """Enter a function into the registry as a kernel; see :class:`Kernel`. Blanks separate fields of ``Terms``."""
+    """Register a function as a kernel; see :class:`Kernel`. Fields of ``Terms`` are separated by spaces."""
 
     def enter(compute: Compute) -> Compute:
         fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())
@@ -161,7 +161,7 @@ def kernel(
 
 @dataclass(frozen=True)
 class Choice:
-    """A call, the kernel that computes it, and why: the cost of each kernel, or the reason why it does not suit."""
+    """A call, the kernel chosen for it, and for each kernel its cost or the reason why it does not suit."""
 
     call: Call
     kernel: str
@@ -173,7 +173,7 @@ _WATCHERS: list[list[Choice]] = []
 
 @contextmanager
 def watching() -> Iterator[list[Choice]]:
-    """Note which kernel computes each attention within the block; nothing while it is compiled."""
+    """Record which kernel computes each attention call in the block. Compiled calls are not recorded."""
     noted: list[Choice] = []
     _WATCHERS.append(noted)
     try:
@@ -183,13 +183,13 @@ def watching() -> Iterator[list[Choice]]:
 
 
 def cheapest(call: Call) -> Kernel:
-    """The kernel of least cost among those that suit."""
-    # Not min(able, key=...), through which torch.compile does not see.
+    """The cheapest kernel that suits the call."""
+    # Not min(..., key=...), which torch.compile cannot trace.
     return sorted([each for each in KERNELS.values() if each.suits(call)], key=lambda each: each.cost(call))[0]
 
 
 def choose(name: str, call: Call) -> Kernel:
-    """The kernel of this name, which can compute the call; with ``auto`` the cheapest that suits."""
+    """The kernel of this name; with ``auto`` the cheapest that suits."""
     chosen = cheapest(call) if name == "auto" else KERNELS[name]
     if _WATCHERS and not call.traced:
         others: dict[str, float | str] = {

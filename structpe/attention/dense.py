@@ -1,4 +1,4 @@
-"""The meaning: the equation written out, every pair quantity as a dense tensor. Slow on purpose; the reference."""
+"""The reference: the equation written out, with dense tensors for all quantities of pairs. Slow on purpose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["dense"]
     cost=lambda call: 100.0 * call.cells,
 )
 def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """Every field, as it reads. A query that may attend nowhere gets zeros."""
+    """Supports every field. The output is 0 for a query that attends to nothing."""
     for change in terms.maps:
         q, k = change(q, k)
     if terms.projection is not None:
@@ -63,7 +63,7 @@ def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 
 
 def _softmax(score: Tensor, allowed: Tensor) -> Tensor:
-    # Only rows with something to attend to go through the softmax: a row of -inf alone has no gradient but NaN.
+    # A row of -inf is left out of the softmax: its gradient would be NaN.
     somewhere = allowed.any(-1, keepdim=True)
     score = torch.where(allowed, score, torch.where(somewhere, -math.inf, 0.0).to(score.dtype))
     return torch.where(somewhere, torch.softmax(score, dim=-1), torch.zeros((), dtype=score.dtype, device=score.device))
@@ -72,7 +72,7 @@ def _softmax(score: Tensor, allowed: Tensor) -> Tensor:
 def _allowed(terms: Terms, q: Tensor, n: int, m: int) -> Tensor:
     """(b or 1, h or 1, n, m) which pairs attend."""
     allowed = torch.ones(1, 1, n, m, dtype=torch.bool, device=q.device)
-    # The mask of a key that was mixed with others has done its work.
+    # With a projection the mask has been applied to the mixtures.
     for mask in terms.mask if terms.projection is None else ():
         allowed = allowed & mask
     for pairs in terms.pairs:
@@ -82,7 +82,7 @@ def _allowed(terms: Terms, q: Tensor, n: int, m: int) -> Tensor:
 
 def _mixed(projection: Projection, k: Tensor, v: Tensor, masks: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
     for mask in masks:
-        there = mask.transpose(-1, -2)  # (b or 1, h or 1, m, 1), as attend() has seen to
+        there = mask.transpose(-1, -2)  # (b or 1, h or 1, m, 1), as attend() has checked
         k, v = k * there, v * there
     return projection.keys.to(k.dtype) @ k, projection.values.to(v.dtype) @ v
 

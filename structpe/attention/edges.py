@@ -22,10 +22,10 @@ __all__ = ["edges"]
     needs="pairs",
 )
 def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """O(e h d) time and O(e h) memory for e pairs: nothing (n, m) is made. A query without a pair gets zeros.
+    """O(e h d) time and O(e h) memory for e pairs. The output is 0 for a query without a pair.
 
-    On a GPU the pairs of a query are summed in no fixed order, so that the last digits may differ from run to run,
-    unless ``torch.use_deterministic_algorithms`` asks for one.
+    On a GPU the order of the sums is not fixed, so the last digits may differ from run to run. Use
+    ``torch.use_deterministic_algorithms`` to fix it.
     """
     for change in terms.maps:
         q, k = change(q, k)
@@ -40,7 +40,7 @@ def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
 
 
 def _shares(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
-    """(e, h) how much each pair counts, before all of a query are made to sum to one."""
+    """(e, h) the weight of each pair before normalisation."""
     allowed = at.allowed(terms)
     if terms.feature_map is not None:
         shares = at.meet(terms.feature_map(q), terms.feature_map(k))
@@ -51,7 +51,7 @@ def _shares(q: Tensor, k: Tensor, terms: Terms, at: Listing) -> Tensor:
     query = at.query[:, None].expand_as(scores)
     highest = scores.new_zeros(at.b * at.n, at.h)
     highest = highest.scatter_reduce(0, query, scores.detach(), "amax", include_self=False)
-    # Of a query whose pairs are all at -inf: without its highest they are NaN, and so are gradients.
+    # If all pairs of a query are -inf, subtracting the maximum would give NaN.
     highest = highest.masked_fill(highest == -math.inf, 0.0)
     return torch.exp(scores - highest.gather(0, query))
 

@@ -14,7 +14,7 @@ from structpe.terms import Terms
 __all__ = ["linear"]
 
 _CHUNK = 128
-"""Units that are summed at once: what is held is a state (f, d) per chunk and (chunk, chunk) products within it."""
+"""Units per chunk of causal attention. Memory: a state (f, d) per chunk and (chunk, chunk) products within it."""
 
 
 def _cost(call: Call) -> float:
@@ -29,7 +29,7 @@ def _cost(call: Call) -> float:
     needs="feature_map",
 )
 def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), summed before it meets the query: no (n, m) is made.
+    """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), with the sums first: nothing of shape (n, m).
 
     (Katharopoulos et al. 2020, eqs. 5 and 9.) Causal attention sums chunk by chunk. A mask may say which keys are there
     and nothing about queries. As there are no weights, dropout drops a value for all queries of a head at once.
@@ -40,7 +40,7 @@ def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     for change in terms.maps:
         q, k = change(q, k)
     k, v, terms = mixed(k, v, terms)
-    assert terms.feature_map is not None  # attend() has seen to it
+    assert terms.feature_map is not None  # a field it needs
     wide = torch.promote_types(v.dtype, torch.float32)
     features, of_keys = terms.feature_map(q).to(wide), terms.feature_map(k).to(wide)
     for mask in terms.mask:
@@ -63,11 +63,11 @@ def _keys(mask: Tensor) -> Tensor:
 
 
 def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """(b, h, n, d) q_i . sum k_j v_j over the keys that query i sees, the last query all of them."""
+    """(b, h, n, d) q_i . sum k_j v_j over the keys that query i sees; the last query sees all keys."""
     n, m = q.shape[2], k.shape[2]
     if n > m:  # the first queries see nothing
         return torch.cat([v.new_zeros(*q.shape[:2], n - m, v.shape[-1]), _causal(q[:, :, n - m :], k, v)], dim=2)
-    first = k[:, :, : m - n].transpose(-1, -2) @ v[:, :, : m - n]  # of keys that every query sees
+    first = k[:, :, : m - n].transpose(-1, -2) @ v[:, :, : m - n]  # the keys that all queries see
     q, k, v = (_chunks(x) for x in (q, k[:, :, m - n :], v[:, :, m - n :]))
     states = torch.cat([first[:, :, None], k.transpose(-1, -2) @ v], dim=2)[:, :, :-1].cumsum(2)
     out = q @ states + (q @ k.transpose(-1, -2)).tril() @ v
@@ -75,7 +75,7 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def _chunks(x: Tensor) -> Tensor:
-    """(b, h, g, chunk, d), zeros at the end."""
+    """(b, h, g, chunk, d), padded with zeros."""
     b, h, n, d = x.shape
     size = max(1, min(_CHUNK, n))
     return functional.pad(x, (0, 0, 0, -n % size)).reshape(b, h, -(-n // size), size, d)

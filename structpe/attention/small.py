@@ -1,12 +1,12 @@
-"""Attention among few units, written out: where matrices are small, batched products beat the fused kernel on a CPU.
+"""Attention over few units by batched matrix products, which are faster than the fused kernel on a CPU.
 
-PyTorch's fused kernel goes through the structures one by one, whatever their size. For 128 graphs of 24 nodes, 4 heads
-of width 16, forward and backward take two thirds of its time here; from 50 nodes on it is the faster.
+PyTorch's fused kernel computes structures one by one. For 128 graphs of 24 nodes and 4 heads of width 16, this kernel
+takes two thirds of its time, forward and backward; from 50 nodes on the fused kernel is faster.
 
-Among few units the products themselves take less time than moving what is multiplied: padding structures to one size,
-splitting projections into heads, and all of that again for the gradients. So several buckets are computed at once: one
-selection of rows brings queries, keys and values of all heads to where the batched products of each bucket read them,
-and one brings back the result. The products write their gradients into one tensor, which one more selection reorders.
+For few units, moving the data takes more time than the products: padding structures, splitting projections into heads,
+and the same for the gradients. So several buckets are computed in one call. One selection of rows gathers queries, keys
+and values of all heads in the order in which the products read them, and one returns the result. The products write
+their gradients into one tensor, which one more selection reorders.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from structpe.terms import Terms
 __all__ = ["UNITS", "HeadPlaces", "small"]
 
 UNITS = 40
-"""The most units for which it is the faster."""
+"""The largest number of units for which it is faster than ``sdpa``."""
 
 
 def _limits(call: Call) -> str | None:
@@ -59,7 +59,7 @@ def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> 
     """(N, 3, h, d) to (N, h, d), all buckets at once.
 
     Raises:
-        RuntimeError: somebody asks for the gradient of a gradient.
+        RuntimeError: the gradient of a gradient is asked for.
     """
     _, _, heads, width = qkv.shape
     if ("places", heads) not in layout.cache:
@@ -75,7 +75,7 @@ def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> 
 
 
 def _padding(layout: Layout) -> list[Tensor | None]:
-    """Of each bucket (b, 1, 1, n), added to scores, so low that no unit sees padding; None where there is none."""
+    """Per bucket (b, 1, 1, n): a large negative number at padding, added to scores; None without padding."""
     if "padding" not in layout.cache:
         low = torch.finfo(torch.float32).min / 2  # low enough for float64 too
         layout.cache["padding"] = [None if p is None else (~p[:, None, None, :]).float() * low for p in layout.present]
@@ -106,17 +106,17 @@ def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
 
 @dataclass(frozen=True, eq=False)
 class HeadPlaces:
-    """Where the parts of N projected nodes lie, a part being what belongs to one head.
+    """Where the parts of N projected units are stored; a part is the vector of one head.
 
-    A bucket of b graphs, padded to n nodes each, takes its queries, keys and values as (3, b, h, n) parts, one bucket
-    after the other; what is mixed it gives as (b, h, n). All buckets have P places for nodes together.
+    A bucket of b structures, padded to n units each, reads its queries, keys and values as (3, b, h, n) parts, one
+    bucket after the other, and writes its output as (b, h, n). All buckets together have P places for units.
 
     Attributes:
         heads: h.
         shapes: (b, n) of each bucket.
-        taken: (3 h P,) number of the part at each place, of 3 h N; 0 where there is no node.
-        given_back: (3 h N,) the place of each part; so gradients come back.
-        mixed: (h N,) place of what is mixed for each node and head, of h P.
+        taken: (3 h P,) index of the part at each place, of 3 h N; 0 for padding.
+        given_back: (3 h N,) the place of each part, to reorder gradients.
+        mixed: (h N,) place of the output of each unit and head, of h P.
     """
 
     heads: int
@@ -127,16 +127,16 @@ class HeadPlaces:
 
     @classmethod
     def of(cls, heads: int, shapes: Sequence[tuple[int, int]], where: Int[Tensor, "N"] | None) -> HeadPlaces:
-        """Those of nodes that lie ``where`` in the P places of buckets of these shapes; None: node i at place i."""
-        apart = (_apart(kinds, heads, shapes) for kinds in (3, 1))
-        given_back, mixed = ((each if where is None else each.index_select(0, where)).flatten() for each in apart)
+        """From the place of each unit in buckets of these shapes; None if unit i is at place i."""
+        by_kind = (_by_kind(kinds, heads, shapes) for kinds in (3, 1))
+        given_back, mixed = ((each if where is None else each.index_select(0, where)).flatten() for each in by_kind)
         taken = torch.zeros(sum(3 * heads * b * n for b, n in shapes), dtype=torch.long)
         taken[given_back] = torch.arange(len(given_back))
         return cls(heads, tuple(shapes), taken, given_back, mixed)
 
 
-def _apart(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[Tensor, "P parts"]:
-    """Of each bucket, where its (b, n, kinds, h) parts lie when they are ordered as (kinds, b, h, n)."""
+def _by_kind(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[Tensor, "P parts"]:
+    """Per bucket, the places of its (b, n, kinds, h) parts in the order (kinds, b, h, n)."""
     each, start = [], 0
     for b, n in shapes:
         numbers = torch.arange(start, start := start + kinds * b * heads * n).view(kinds, b, heads, n)
@@ -145,7 +145,7 @@ def _apart(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[Ten
 
 
 class _Together(torch.autograd.Function):
-    """W = softmax(scale Q K^T + added), O = W V, of each bucket and head; dropped weights are those of ``noise``."""
+    """W = softmax(scale Q K^T + added), O = W V, for each bucket and head. ``noise`` drops weights."""
 
     @staticmethod
     def forward(
@@ -200,26 +200,26 @@ class _Together(torch.autograd.Function):
 
 
 def _weights(scores: Tensor, by_head: Tensor, plus: Tensor | None) -> Tensor:
-    """The softmax of scores with what is added to them; zeros for a query whose nodes are all at -inf, or padding.
+    """softmax(scores + plus); zeros for a query whose keys are all masked or padding.
 
     Args:
         scores: (b h, n, n).
         by_head: the same as (b, h, n, n).
-        plus: what is added, (b or 1, h or 1, n or 1, n).
+        plus: bias and padding, (b or 1, h or 1, n or 1, n).
     """
     if plus is None:
         return scores.softmax(-1)
     by_head.add_(plus)
     if not may_forbid(plus):
         return scores.softmax(-1)
-    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # padding is lower, no score is
+    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # below any score
     weights = scores.softmax(-1)
     weights.view_as(by_head).masked_fill_(nowhere, 0.0)
     return weights
 
 
 def _each(parts: Tensor, places: HeadPlaces, kinds: int) -> list[tuple[Tensor, ...]]:
-    """Of each bucket, its (b h, n, d) parts of each kind."""
+    """Per bucket, its (b h, n, d) parts of each kind."""
     sizes = [kinds * b * places.heads * n for b, n in places.shapes]
     of_buckets = zip(torch.split(parts, sizes), places.shapes, strict=True)
     return [part.view(kinds, b * places.heads, n, -1).unbind() for part, (b, n) in of_buckets]

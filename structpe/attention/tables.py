@@ -1,4 +1,4 @@
-"""Attention with pair vectors at the values: softmax written out, every pair quantity met by its table."""
+"""Attention with pair vectors at the values: explicit softmax, and one product per row of a table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
 
 
 def _weights(scores: Tensor, terms: Terms, forbidding: Sequence[Tensor]) -> Tensor:
-    """(b, h, n, m) the softmax of scores and biases over the pairs that attend; zeros for a query without any."""
+    """(b, h, n, m) softmax of scores and biases over the pairs that attend; 0 for a query that attends to nothing."""
     bias, allowed = total([gather_scalars(bias) for bias in terms.bias]), disallow(None, forbidding)
     if bias is None and allowed is None:
         return torch.softmax(scores, dim=-1)
@@ -55,7 +55,7 @@ def _weights(scores: Tensor, terms: Terms, forbidding: Sequence[Tensor]) -> Tens
 
 
 def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
-    """(b, h, n, m) but for biases."""
+    """(b, h, n, m) scores without biases."""
     scores = q @ k.transpose(-1, -2)
     for x in terms.key:
         scores = scores + meet_keys(q, x)

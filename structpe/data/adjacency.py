@@ -1,4 +1,4 @@
-"""Edges as message passing reads them: grouped by target, and by source for the gradient."""
+"""Edges for message passing: grouped by target, and by source for the gradient."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["CSRAdjacency", "EdgeIndex"]
 
 @dataclass(frozen=True, eq=False)
 class EdgeIndex:
-    """The edges of one structure, each walked both ways, grouped by target.
+    """The messages along the edges of one structure, in both directions, grouped by target.
 
     Attributes:
-        source: (E,) where a message comes from.
-        target: (E,) where it goes, never decreasing.
+        source: (E,) the node that sends each message.
+        target: (E,) the node that receives it, sorted.
         edge: (E,) number of the edge in the structure.
-        reverse: (E,) whether it goes against the edge's direction; never so in an undirected structure.
+        reverse: (E,) whether it goes against the edge's direction; False in an undirected structure.
         by_source: (E,) the permutation that groups messages by source.
-        degrees: (n,) of a sample: how many messages come to each node in the graph that it was drawn from.
+        degrees: (n,) for a sample, the number of messages to each node in the full graph; otherwise None.
     """
 
     source: Ids
@@ -39,7 +39,7 @@ class EdgeIndex:
 
     @classmethod
     def of(cls, structure: Structure) -> EdgeIndex:
-        """A self-loop carries one message where the structure is undirected, and one each way otherwise."""
+        """The messages of a structure. A self-loop carries one message if the structure is undirected, else two."""
         edges, numbers = structure.edges, np.arange(len(structure.edges))
         back = numbers if structure.directed else numbers[edges[:, 0] != edges[:, 1]]
         source = np.concatenate([edges[:, 0], edges[back, 1]])
@@ -53,17 +53,16 @@ class EdgeIndex:
 
 @dataclass(frozen=True, eq=False)
 class CSRAdjacency:
-    """The messages of a batch of N nodes, over all its graphs; grouped by target.
+    """The messages among the N nodes of a batch, grouped by target (compressed sparse rows).
 
     Attributes:
-        source: (E,) node that a message comes from.
-        target: (E,) node that it goes to, never decreasing.
+        source: (E,) the node that sends each message.
+        target: (E,) the node that receives it, sorted.
         starts: (N + 1,) the messages to node i are starts[i]..starts[i + 1] - 1.
         by_source: (E,) the permutation that groups messages by source.
-        source_starts: (N + 1,) likewise in that order.
-        target_by_source: (E,) ``target[by_source]``, which every gradient asks for.
-        whole: (N,) how many messages come to each node in the graph of which these are a sample; None where they are
-            all.
+        source_starts: (N + 1,) where the messages from node i start in that order.
+        target_by_source: (E,) ``target[by_source]``, which gradients need.
+        whole: (N,) for a sample, the number of messages to each node in the full graph; otherwise None.
     """
 
     source: Int[Tensor, "E"]
@@ -76,7 +75,7 @@ class CSRAdjacency:
 
     @classmethod
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
-        """Those of several graphs, whose nodes follow one another."""
+        """Join the messages of several graphs, whose nodes follow one another."""
         nodes = np.cumsum([0, *sizes])
         messages = np.cumsum([0, *(len(d.source) for d in each)])
         source = np.concatenate([d.source + first for d, first in zip(each, nodes, strict=False)])
@@ -95,23 +94,23 @@ class CSRAdjacency:
 
     @cached_property
     def degrees(self) -> Int[Tensor, "N"]:
-        """How many messages come to each node."""
+        """(N,) number of messages to each node."""
         return self.starts.diff()
 
     @cached_property
     def inverse_degrees(self) -> Float[Tensor, "N"]:
-        """1 / D_i, D_i = 1 + the messages to node i; in the whole graph, where these are a sample."""
+        """1 / D_i, D_i = 1 + the number of messages to node i; in the full graph, for a sample."""
         return 1.0 / (1 + (self.degrees if self.whole is None else self.whole))
 
     @cached_property
     def symmetric_weights(self) -> Float[Tensor, "E"]:
-        """1 / sqrt(D_i D_j) of each message j -> i; each of a sample stands for as many as it was drawn from."""
+        """1 / sqrt(D_i D_j) of each message j -> i. In a sample, messages are weighted to estimate the sum over all."""
         root = self.inverse_degrees.sqrt()
-        received = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
-        return root[self.source] * received[self.target]
+        scaled = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
+        return root[self.source] * scaled[self.target]
 
     def to(self, device: torch.device) -> CSRAdjacency:
-        """The same on another device; itself, with all that it has computed, where it is there already."""
+        """A copy on another device; the object itself, with its cached values, if it is there already."""
         if self.source.device == device:
             return self
         values = (getattr(self, field.name) for field in fields(self))

@@ -1,6 +1,6 @@
-"""A batch: units of several structures one after the other, their adjacency, their positions, and targets.
+"""A batch: the units of several structures one after the other, with their adjacency, positions and targets.
 
-Text and prediction share it. Padding is no kind of batch but a layout, which attention asks for (design, section 8).
+Text generation and prediction share it. Units are not padded; attention pads them by the layout of the batch.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from structpe.structure import Structure
 __all__ = ["Batch", "Example", "Grouping", "collate", "pad"]
 
 Grouping: TypeAlias = Literal["buckets", "separate", "together"]
-"""How a model reads positions: with each bucket; for all structures together, while attention has buckets; in one
-bucket for all, for attention too."""
+"""How a model reads positions. ``buckets``: bucket by bucket. ``separate``: positions of all structures padded
+together, attention in buckets. ``together``: one bucket for positions and attention."""
 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A structure made ready for batches, once for a whole training.
+    """A structure prepared for batches, once per training run.
 
     Attributes:
-        x: (n, k) features of units, or (n,) their ids; None where there are none.
+        x: (n, k) features of units, or (n,) their ids; None without features.
         edges: the messages along its edges.
-        edge_x: (E, k) features of each message's edge; None where there are none.
+        edge_x: (E, k) features of each message's edge; None without features.
         encoded: the values of the encodings.
-        target: of the structure, or of each of its units; the ids (m,) of a text. None where nothing is asked.
+        target: of the structure, or of each of its units; or the ids (m,) of a text. None without a target.
         size: n, the number of units.
-        target_mask: (n,) units whose target is used; None where a structure has one target.
-        root: unit that reads out the structure, where one is asked to.
+        target_mask: (n,) units whose target is used; None if the structure has one target.
+        root: the unit that represents the structure, for models that read out the root.
     """
 
     x: NDArray[Any] | None
@@ -66,14 +66,14 @@ class Example:
         target_mask: NDArray[np.bool_] | None = None,
         edge_types: EdgeTypes | None = None,
     ) -> Example:
-        """From a structure. Its features are those named ``x`` and ``edge_x``; a node may be split into units.
+        """Create an example from a structure, with its features ``x`` and ``edge_x``. A node may have several units.
 
         Args:
             structure: the graph.
             encoded: the values of the encodings.
-            target, target_mask: what is asked.
-            edge_types: numbers of edge labels, which are then the features of edges; every unit of a node has the
-                node's edges. None for ``edge_x``, where units are nodes.
+            target, target_mask: see the attributes.
+            edge_types: numbers of edge labels, used as features of edges; each unit of a node gets the edges of the
+                node. None for ``edge_x``.
         """
         x, edge_x = structure.features.get("x"), structure.features.get("edge_x")
         if edge_types is not None:
@@ -89,22 +89,22 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """g structures of N units in all, smallest first, and what is to be predicted or written.
+    """g structures with N units in total, sorted by size, and their targets.
 
     Attributes:
-        x: (N, k) features of units, or (N,) their ids; None where there are none.
+        x: (N, k) features of units, or (N,) their ids; None without features.
         adjacency: the messages of all structures.
-        edge_x: (E, k) features of each message's edge; None where there are none.
-        reverse: (E,) messages against their edge's direction; None where no structure is directed.
-        graph: (N,) number of the structure that a unit belongs to.
-        sizes: (g,) numbers of units.
-        roots: (g,) unit that reads out each structure, where one is asked to.
+        edge_x: (E, k) features of each message's edge; None without features.
+        reverse: (E,) whether a message goes against its edge's direction; None if no structure is directed.
+        graph: (N,) index of the structure of each unit.
+        sizes: (g,) number of units of each structure.
+        roots: (g,) the root unit of each structure, for models that read out the root.
         layout: how attention pads the units.
-        position_layout: how position models read them; the same, or all structures padded together.
+        position_layout: how units are padded for position models: ``layout``, or all structures in one bucket.
         positions: per bucket of ``position_layout``.
-        target: of each structure, or of each unit of ``target_mask``; texts (g, m), padded. None without targets.
-        target_mask: (c,) units whose target is used; None where structures have one.
-        order: (g,) place of each structure in the list that the batch was made from.
+        target: of each structure, or of each unit of ``target_mask``; or texts (g, m), padded. None without targets.
+        target_mask: (c,) units whose target is used; None if each structure has one target.
+        order: (g,) index of each structure in the list from which the batch was created.
     """
 
     x: Tensor | None
@@ -129,12 +129,12 @@ class Batch:
         edge_types: EdgeTypes | None = None,
         grouping: Grouping = "buckets",
     ) -> Batch:
-        """A batch of structures that have no targets; its units are sorted by the size of their structure.
+        """Create a batch of structures without targets, sorted by size.
 
         Args:
             structures: one or more.
-            encodings: those of the position model that reads the batch.
-            edge_types: numbers of edge labels, the features of edges; None for the structures' own ``edge_x``.
+            encodings: the encodings of the position model.
+            edge_types: numbers of edge labels, used as features of edges; None for the structures' ``edge_x``.
             grouping: as the model needs it (:attr:`structpe.nn.stack.Stack.grouping`).
         """
         values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
@@ -145,29 +145,29 @@ class Batch:
 
     @cached_property
     def one_bucket(self) -> Layout:
-        """The layout of all structures padded together, for what reads them row by row, a decoder say."""
+        """The layout of all structures in one bucket, for models that need padded rows, such as a decoder."""
         return self.layout if len(self.layout) == 1 else Layout.of(self.sizes.tolist()).to(self.sizes.device)
 
     def to(self, device: torch.device) -> Batch:
-        """The same on another device."""
+        """A copy on another device."""
         moved = {field.name: _to(getattr(self, field.name), device) for field in fields(self)}
         if self.position_layout is self.layout:
             moved["position_layout"] = moved["layout"]
         return Batch(**moved)
 
     def pin_memory(self) -> Batch:
-        """Itself: the batch is small compared with what is computed from it."""
+        """Return the batch itself; it is small compared with what is computed from it."""
         return self
 
 
 def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding: int | None = None) -> Batch:
-    """A batch of examples.
+    """Create a batch from examples.
 
     Args:
         examples: in any order.
-        grouping: ``separate`` for position models that have no terms in attention, ``together`` for those that have,
-            and must see all structures of a batch at once; ``buckets`` for all others.
-        padding: id that fills up the texts of targets; None where targets are no texts.
+        grouping: ``separate`` for position models without terms in attention; ``together`` for those with terms that
+            must see all structures of a batch at once; ``buckets`` for all others.
+        padding: id that pads target texts; None if targets are not texts.
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].size)
     each = [examples[i] for i in order]
@@ -197,7 +197,7 @@ def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding
 
 
 def pad(rows: Sequence[NDArray[np.integer[Any]]], padding: int) -> Int[Tensor, "b m"]:
-    """Rows of ids as one tensor, filled up with ``padding`` at the end."""
+    """Stack rows of ids in one tensor, padded at the end."""
     padded = np.full((len(rows), max(len(row) for row in rows)), padding, dtype=np.int64)
     for place, row in zip(padded, rows, strict=True):
         place[: len(row)] = row

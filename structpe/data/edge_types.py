@@ -1,4 +1,4 @@
-"""Numbers for the labels of edges, and the edges among units, for message passing in models of text."""
+"""Numbers for edge labels, and the edges among units, for message passing in text models."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ __all__ = ["EdgeTypes"]
 
 @dataclass(frozen=True)
 class EdgeTypes:
-    """Numbers for edge labels: each relation along its edge and against it, and the link between units of one node.
+    """Numbers for edge labels: each relation in both directions, and the links between the units of one node.
 
-    ``2 i`` is relation i along, ``2 i + 1`` against; the last relation stands for labels not seen in training. After
-    them come the link from a unit to the next of its node, and the link back.
+    ``2 i`` is relation i, ``2 i + 1`` its reverse; the last relation is for labels not seen in training. After them
+    come the link from a unit to the next one of its node, and the link back.
 
     Args:
-        relations: the labels that have a number of their own.
+        relations: the known labels.
     """
 
     relations: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, structures: Sequence[Structure]) -> EdgeTypes:
-        """From the labels of a training set."""
+        """Collect the labels of a training set."""
         return cls(tuple(sorted({relation for s in structures for relation in (s.relations or ("",))})))
 
     @property
     def size(self) -> int:
-        """How many edge labels there are."""
+        """Number of edge labels."""
         return 2 * (len(self.relations) + 1) + 2
 
     def of(self, structure: Structure) -> tuple[Ids, Ids]:
@@ -41,13 +41,13 @@ class EdgeTypes:
         known = {relation: 2 * i for i, relation in enumerate(self.relations)}
         labels = [known.get(structure.relation(e), 2 * len(self.relations)) for e in range(len(structure.edges))]
         source, target, which = _among_units(structure)
-        along = np.asarray(labels, dtype=np.int64)[which]
+        forward = np.asarray(labels, dtype=np.int64)[which]
         inner = np.flatnonzero(np.diff(structure.unit_owner) == 0)
         index = np.stack(
             [np.concatenate([source, target, inner, inner + 1]), np.concatenate([target, source, inner + 1, inner])]
         )
         within = np.full(len(inner), self.size - 2)
-        return index, np.concatenate([along, along + 1, within, within + 1])
+        return index, np.concatenate([forward, forward + 1, within, within + 1])
 
     def messages(self, structure: Structure) -> tuple[EdgeIndex, Ids]:
         """The messages among units, and (E, 1) their labels as features of edges."""

@@ -1,4 +1,4 @@
-"""Multi-head attention around the kernels: among the units of each structure, and from a decoder to what it reads."""
+"""Multi-head self-attention within each structure, and cross-attention from a decoder to an encoder's output."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["Attention", "OwnAttention"]
 
 
 class Attention(nn.Module):
-    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; everything else is in the terms.
+    """softmax(QK^T / sqrt(d_h) ...) V with learned projections; the rest is in the terms.
 
     Args:
         dims: sizes of the Transformer.
         kernel: name of the attention kernel, or ``auto``.
-        dropout: probability with which an attention weight is dropped in training.
-        feature_map: replaces the exponential of a score, so that attention is linear; None for the exponential.
+        dropout: probability of dropping an attention weight in training.
+        feature_map: replaces the exponential of a score, which makes attention linear; None for the exponential.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class Attention(nn.Module):
     def forward(
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Float[Tensor, "b c d"] | None = None
     ) -> Float[Tensor, "N d"]:
-        """Each unit attends to the units of its structure, and to those before them.
+        """Let each unit attend to the units of its structure, and to earlier units.
 
         Args:
             x: the units.
-            context: of the pass; its cache, if any, holds keys and values of the units before.
-            site: which layer this is.
-            earlier: hidden vectors of the units before, of one bucket; None where there are none.
+            context: of the pass; its cache, if any, holds keys and values of earlier units.
+            site: the number of the layer, and whether it is trained.
+            earlier: hidden vectors of earlier units, in one bucket; None if there are none.
         """
         terms = [each + Terms(feature_map=self.feature_map) for each in context.terms(site)]
         if "sources" in context.position.sites or context.past.caches or earlier is not None:
@@ -68,7 +68,7 @@ class Attention(nn.Module):
         return out
 
     def project(self, key: Float[Tensor, "b m d"], value: Float[Tensor, "b m d"]) -> tuple[Tensor, Tensor]:
-        """Keys and values (b, h, m, d_h) of the units attended to; one product where both are made of the same."""
+        """Project keys and values (b, h, m, d_h), in one product if both are computed from the same vectors."""
         if key is value:
             keys, values = self.key_value(key).chunk(2, dim=-1)
         else:
@@ -108,14 +108,16 @@ class Attention(nn.Module):
 
 
 class OwnAttention(nn.Module):
-    """The attention that a position model brings, bucket by bucket. It has no parameters of its own."""
+    """Attention that the position model computes itself, bucket by bucket. This module has no parameters."""
 
     def forward(
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
     ) -> Float[Tensor, "N d"]:
         """Each unit attends to the units of its structure; the model prepares what its next layer reads."""
         if context.past.caches or earlier is not None:
-            raise PositionError("a position model with an attention of its own has no memory of earlier segments")
+            raise PositionError(
+                "a position model with its own attention cannot read earlier segments; choose another position model"
+            )
         terms, parts = context.terms(site), []
         for i, part in enumerate(context.layout.padded(x)):
             masked = terms[i] + Terms(mask=context.layout.mask(i))

@@ -1,4 +1,4 @@
-"""What all layers of a stack share in one forward pass: the position model's answers, the layout, masks and caches."""
+"""What the layers of a stack share in one forward pass: prepared positions, the layout, masks and caches."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ __all__ = ["Context", "KVCache", "Past"]
 
 @dataclass
 class KVCache:
-    """The keys and values of one attention so far, (b, h, m, d_h) each; it grows while a decoder writes.
+    """The keys and values of earlier units for one attention, (b, h, m, d_h) each; a decoder appends to them.
 
-    They are kept as projected, before ``Terms.maps``: a map may depend on how many units there are.
+    They are stored before ``Terms.maps``, because a map may depend on the number of units.
     """
 
     keys: Tensor | None = None
     values: Tensor | None = None
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the newest and return all."""
+        """Append new keys and values, and return all."""
         self.keys = keys if self.keys is None else torch.cat([self.keys, keys], dim=2)
         self.values = values if self.values is None else torch.cat([self.values, values], dim=2)
         return self.keys, self.values
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order, as a beam search does after each step."""
+        """Reorder the batch to these rows, as beam search does after each step."""
         if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[rows], self.values[rows]
 
 
 @dataclass(frozen=True)
 class Past:
-    """What the layers of a decoder know besides the units that they are given, all in one bucket.
+    """What the layers of a decoder read besides their own units. All of it is in one bucket.
 
     Attributes:
-        memory: per layer (b, c, d) hidden vectors of the units before (Dai et al. 2019).
-        caches: per layer, keys and values of the units before.
-        source: per layer, keys and values (b, h, m, d_h) of what is read.
-        reading: terms of reading it, the mask of its padding say.
+        memory: per layer, (b, c, d) hidden vectors of the previous segment (Dai et al. 2019).
+        caches: per layer, keys and values of the previous units.
+        source: per layer, keys and values (b, h, m, d_h) of the encoder's output.
+        reading: terms of the cross-attention to it, such as the mask of its padding.
     """
 
     memory: Sequence[Tensor] = ()
@@ -63,10 +63,10 @@ class Context:
         position: the position model.
         layout: how attention pads the units.
         positions: per bucket of ``position_layout``, the values of the encodings.
-        position_layout: how the position model reads the units; None for ``layout``.
-        extra: further terms of every attention, a causal mask say.
-        batch: that the units are of, for message passing and virtual nodes.
-        past: what a decoder knows besides its units.
+        position_layout: how units are padded for the position model; None for ``layout``.
+        extra: terms added in every attention, such as a causal mask.
+        batch: the batch of the units, for message passing and virtual nodes.
+        past: what a decoder reads besides its units.
     """
 
     def __init__(
@@ -87,19 +87,19 @@ class Context:
 
     @classmethod
     def of(cls, position: PositionModel, batch: Batch) -> Context:
-        """A pass over a batch, each unit seeing all of its structure."""
+        """A pass over a batch in which each unit attends to its whole structure."""
         return cls(position, batch.layout, batch.positions, batch.position_layout, batch=batch)
 
     def inputs(self, x: Tensor) -> Tensor:
-        """The units (N, d) as the first layer reads them."""
+        """Apply the position model to the input (N, d) of the first layer."""
         return self._each(x, "inputs", self.position.inputs)
 
     def before(self, x: Tensor, site: Site) -> Tensor:
-        """The hidden vectors (N, d) as the layer of this site reads them."""
+        """Apply the position model to the hidden vectors (N, d) before a layer."""
         return self._each(x, "layer", lambda rows, prepared: self.position.layer(rows, prepared, site))
 
     def terms(self, site: Site) -> list[Terms]:
-        """The terms of attention in each bucket of the layout, without the mask of its padding."""
+        """The terms of attention of each bucket, without the mask for padding."""
         if self.position_layout is not self.layout:  # the position model has no terms
             return [self.extra] * len(self.layout)
         return [self.position.terms(prepared, site) + self.extra for prepared in self.prepared]
