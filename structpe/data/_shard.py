@@ -33,7 +33,7 @@ _PARTS = ("values", "index", "listed", "units")
 
 
 def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
-    """The tensors of a shard, from what each encoding made of each structure."""
+    """The tensors of a shard, from the encoded values of its structures."""
     tensors: dict[str, Array] = {}
     for i, each in enumerate(encoded):
         for part in _PARTS:
@@ -43,7 +43,7 @@ def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
 
 
 class Shard:
-    """A shard on disk; what is asked for is read, and nothing else.
+    """A shard on disk. Only requested arrays are read.
 
     Args:
         path: the file.
@@ -55,7 +55,7 @@ class Shard:
         self._at = {name: self._file.get_tensor(name) for name in self._names if name.endswith(".at")}
 
     def encoded(self, encoding: int, row: int) -> Encoded:
-        """What an encoding, by number, made of the structure in a row."""
+        """The values of an encoding, by number, for one structure."""
         parts = [part for part in _PARTS if f"{encoding}.{part}.at" in self._at]
         of: dict[str, Any] = {part: self._array(f"{encoding}.{part}", row) for part in parts}
         if "units" in of:

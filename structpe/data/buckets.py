@@ -1,8 +1,7 @@
-"""Buckets: graphs of a batch that are padded to one size together, so that attention computes few empty cells.
+"""Buckets: graphs of a batch that are padded to the same size, so that attention computes few empty cells.
 
-Attention over a graph of n units has n^2 cells, so that padding all graphs of a batch to the largest wastes most of
-them: molecules then have 2.3 times the cells that they need. Every bucket costs some time of its
-own, however few its cells.
+Attention over a graph of n units has n^2 cells. Padding all graphs of a batch to the largest wastes many of them:
+molecules then take 2.3 times the cells that they need. But each bucket has a fixed cost.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ import numpy as np
 __all__ = ["OVERHEAD", "cut"]
 
 OVERHEAD = 8192
-"""The cells that could be computed in the time that one more bucket takes: between 4,000 and 16,000 on a CPU, where the
-time of a training step with molecules is flat."""
+"""The fixed cost of a bucket, in cells. The time of a training step with molecules is flat from 4,000 to 16,000 on a
+CPU."""
 
 
 def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
-    """Where to cut graphs, sorted by size, into buckets: the ends of the buckets, of least cost in all.
+    """Cut graphs, sorted by size, into the buckets of least total cost; return where each bucket ends.
 
-    The cost of a bucket of b graphs, the largest of size m, is b m^2 + overhead. Found exactly, by dynamic programming
-    over the distinct sizes.
+    The cost of a bucket of b graphs, the largest of size m, is b m^2 + overhead. The minimum is exact, by dynamic
+    programming over the distinct sizes.
 
     Args:
         sizes: of the graphs, ascending.
-        overhead: cells that weigh as much as a bucket.
+        overhead: fixed cost of a bucket, in cells.
     """
     distinct, counts = np.unique(np.asarray(sizes), return_counts=True)
     ends = np.cumsum(counts)
@@ -46,5 +45,5 @@ def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:
 
 
 def padded(sizes: Sequence[int], ends: Sequence[int]) -> int:
-    """How many cells attention computes with these buckets."""
+    """Number of cells that attention computes with these buckets."""
     return sum((end - start) * sizes[end - 1] ** 2 for start, end in pairwise([0, *ends]))

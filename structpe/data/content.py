@@ -1,4 +1,4 @@
-"""What a training learns from, as digests of its parts: a run goes on with what it began with, or says what changed."""
+"""Digests of training data, so that a run resumes only with the data that it began with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from structpe.structure import Structure
 __all__ = ["Content", "digest", "refuse_changed", "structures"]
 
 Content: TypeAlias = Mapping[str, str]
-"""The digest of each part of what is trained on, under what a person calls it."""
+"""The digest of each part of the training data, by a readable name."""
 
 PARTS: Mapping[str, Callable[[Structure], Any]] = {
     "node labels": lambda s: s.nodes,
@@ -32,14 +32,14 @@ def structures(what: str, each: Sequence[Structure]) -> dict[str, str]:
     """Digests of all parts of structures but their names.
 
     Args:
-        what: they are, such as ``training graphs``.
-        each: in the order in which they are trained on.
+        what: what the structures are, such as ``training graphs``.
+        each: the structures, in training order.
     """
     return {f"{part} of the {what}": digest(look(s) for s in each) for part, look in PARTS.items()}
 
 
 def digest(values: Iterable[Any]) -> str:
-    """Of texts, numbers, arrays, None, and lists, tuples and dicts of these; different values have different ones."""
+    """A digest of texts, numbers, arrays, None, and lists, tuples and dicts of these."""
     found = hashlib.sha256()
     for value in values:
         _feed(value, found.update)
@@ -47,20 +47,19 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def refuse_changed(began: Content, now: Content) -> None:
-    """Go on only with what a run began with.
+    """Check that the training data have not changed since the run began.
 
     Raises:
-        StoreError: a part of it is another now; it is named.
+        StoreError: a part has changed; the message names it.
     """
     if other := [part for part in dict.fromkeys([*began, *now]) if began.get(part) != now.get(part)]:
         raise StoreError(
-            f"the training data are not those that this run began with; other now: {', '.join(other)}. Bring them "
-            f"back, or train afresh"
+            f"the training data have changed since this run began: {', '.join(other)}. Restore them, or train afresh"
         )
 
 
 def _feed(value: Any, into: Callable[[bytes], object]) -> None:
-    """Every value says first what it is and how long, so that no two run into one another."""
+    """Feed a value. Its type and length come first, so that different values give different bytes."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             return _feed(["objects", value.shape, *value.ravel().tolist()], into)
@@ -79,5 +78,5 @@ def _feed(value: Any, into: Callable[[bytes], object]) -> None:
     return None
 
 
-def _feed_bytes(told: bytes, into: Callable[[bytes], object]) -> None:
-    into(f"json {len(told)} ".encode() + told)
+def _feed_bytes(text: bytes, into: Callable[[bytes], object]) -> None:
+    into(f"json {len(text)} ".encode() + text)

@@ -25,14 +25,14 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Po
 
     Args:
         structures: b structures.
-        encodings: what to compute; each is computed once, however many models ask for it.
+        encodings: what to compute; duplicates are computed once.
 
     Returns:
         Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
-        table holds the distinct values of the batch, or ``SparsePairs`` pairs where it is sparse.
+        table holds the distinct values of the batch, or ``SparsePairs`` for a sparse encoding.
 
     Raises:
-        EncodingError: a structure lacks what an encoding needs, or these are no lists of structures and encodings.
+        EncodingError: a structure lacks what an encoding needs, or an argument is not a list of them.
     """
     _check(structures, encodings)
     return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)})
@@ -63,10 +63,10 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
 
 
 def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
-    """See to it that no encoding of all pairs is asked of a structure whose pairs memory does not hold.
+    """Check that the pairs of each structure fit in memory, if an encoding needs all pairs.
 
     Raises:
-        EncodingError: one is.
+        EncodingError: a structure is too large.
     """
     largest = max(structure.unit_count for structure in structures)
     for encoding in encodings:
@@ -75,13 +75,13 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
 
 
 def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
-    """The positions of a batch from what was encoded, structure by structure."""
+    """Join the encoded values of structures to the positions of a batch."""
     whole = {encoding: _joined(encoding, each) for encoding, each in encoded.items()}
     return Positions(whole, present=_present(encoded))
 
 
 def _present(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
-    """(b, m) which places hold a unit; None where all do, or nothing was encoded."""
+    """(b, m) which places hold a unit; None if all do, or if nothing was encoded."""
     counts = [e.count for e in next(iter(encoded.values()), [])]
     if not counts or min(counts) == max(counts):
         return None
@@ -109,7 +109,7 @@ def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
 
 
 def _merge(encoded: Sequence[Encoded]) -> Lookup:
-    """One table of distinct values for the batch; each structure keeps its own index into the rows that it uses."""
+    """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
     table, places = _distinct([e.values for e in encoded])
     indices = [e.index for e in encoded if e.index is not None]
     most, used = max(len(index) for index in indices), max(len(p) for p in places)

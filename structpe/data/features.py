@@ -1,4 +1,4 @@
-"""What the features of nodes and edges are: columns of categories, or real numbers."""
+"""Kinds of features of nodes and edges: columns of categories, or real numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Categories", "Features", "Numbers"]
 
 @dataclass(frozen=True)
 class Categories:
-    """Columns of integers, each with an embedding of its own; the sum of these is the vector.
+    """Columns of integers. Each column has its own embedding; a node's vector is their sum.
 
     Args:
         sizes: number of categories of each column: its values are 0..size-1.
@@ -25,14 +25,14 @@ class Categories:
 
     @property
     def columns(self) -> int:
-        """How many columns there are."""
+        """Number of columns."""
         return len(self.sizes)
 
     def check(self, values: NDArray[np.generic], what: str) -> None:
-        """See to it that values are of this kind.
+        """Check that values are of this kind.
 
         Raises:
-            ConfigError: they are no integers, have another number of columns, or one is out of range.
+            ConfigError: they are not integers, have the wrong number of columns, or one is out of range.
         """
         _check_columns(self.columns, values, what)
         if values.dtype.kind not in "iu":
@@ -50,16 +50,16 @@ class Numbers:
     """Vectors of real numbers, mapped linearly.
 
     Args:
-        columns: their length.
+        columns: length of the vectors.
     """
 
     columns: int
 
     def check(self, values: NDArray[np.generic], what: str) -> None:
-        """See to it that values are of this kind.
+        """Check that values are of this kind.
 
         Raises:
-            ConfigError: they are no numbers, have another number of columns, or one is not finite.
+            ConfigError: they are not numbers, have the wrong number of columns, or one is not finite.
         """
         _check_columns(self.columns, values, what)
         if values.dtype.kind not in "biuf":
@@ -69,7 +69,7 @@ class Numbers:
 
 
 Features: TypeAlias = Categories | Numbers | None
-"""None: there are none, so every node, or edge, looks alike."""
+"""None means that there are no features: all nodes, or edges, look alike."""
 
 
 def _check_columns(columns: int, values: NDArray[np.generic], what: str) -> None:

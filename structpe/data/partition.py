@@ -1,4 +1,4 @@
-"""A graph cut into parts of like size with few edges between them.
+"""Cut a graph into parts of similar size with few edges between them.
 
 Shapes: n nodes, c clusters.
 """
@@ -20,31 +20,31 @@ __all__ = ["partition"]
 Floats = NDArray[np.floating]
 
 ROUNDS = 12
-"""Of moves between clusters, on each level and at the end, at most."""
+"""Maximum number of rounds of moves, on each level and at the end."""
 FEW = 0.01
-"""The share of nodes that move in a round after which there is no other."""
+"""Stop when a smaller share of nodes moves in a round."""
 SLACK = 0.1
-"""How much a part may be larger or smaller than the mean, as a share of it."""
+"""Allowed deviation of the size of a part from the mean, as a share of the mean."""
 
 
 def partition(structure: Structure, parts: int) -> list[Ids]:
-    """Every node in one part; parts are of like size, and few edges lead from one to another.
+    """Assign each node to one part. Parts are of similar size, with few edges between them.
 
     Nodes are gathered into clusters no larger than a part, clusters into larger ones, and so on (size-constrained label
     propagation, Meyerhenke, Sanders and Schulz 2014): a node moves to the cluster with which most of its edges join it,
     where there is room. The clusters, neighbours next to one another (reverse Cuthill-McKee), make a row of all nodes;
     it is cut near equal lengths, where the fewest edges lead across; last, nodes at the borders move once more. The
-    same graph gives the same parts. They stand in the order of the row, so that parts with near numbers are near.
+    same graph gives the same parts. Parts keep the order of the row, so that consecutive parts are neighbours.
 
     Args:
-        structure: the graph; edges are walked both ways, parallel ones count each.
-        parts: how many.
+        structure: the graph. Directions are ignored; parallel edges count separately.
+        parts: number of parts.
 
     Returns:
-        Of each part its nodes, ascending.
+        The nodes of each part, sorted.
 
     Raises:
-        ConfigError: fewer nodes than parts.
+        ConfigError: there are fewer nodes than parts.
     """
     n = structure.size
     if not 1 <= parts <= n:
@@ -60,7 +60,7 @@ def partition(structure: Structure, parts: int) -> list[Ids]:
 
 
 def _weights(structure: Structure) -> csr_array:
-    """(n, n) number of edges between different nodes, symmetric."""
+    """(n, n) number of edges between different nodes; symmetric."""
     edges = structure.edges[structure.edges[:, 0] != structure.edges[:, 1]]
     both = np.concatenate([edges, edges[:, ::-1]]).T
     graph = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(structure.size, structure.size))
@@ -90,8 +90,8 @@ def _contracted(graph: csr_array, label: Ids, count: int) -> csr_array:
     """(c, c) the sums of weights between clusters."""
     ends = graph.tocoo()
     source, target = label[ends.row], label[ends.col]
-    apart = source != target
-    result = csr_array((ends.data[apart], (source[apart], target[apart])), shape=(count, count))
+    between = source != target
+    result = csr_array((ends.data[between], (source[between], target[between])), shape=(count, count))
     result.sum_duplicates()
     return result
 
@@ -118,14 +118,14 @@ def _cut(graph: csr_array, row: Ids, parts: int) -> Ids:
 def _moved(
     graph: csr_array, sizes: Ids, label: Ids, bounds: tuple[float, float], generator: np.random.Generator
 ) -> Ids:
-    """The clusters after some rounds, in each of which half of the nodes, drawn by chance, may move.
+    """The clusters after some rounds; in each, a random half of the nodes may move.
 
     Args:
         graph: weights of edges.
-        sizes: (n,) how many nodes of the whole graph each stands for.
-        label: (n,) the cluster of each node at first.
-        bounds: least and largest size of a cluster.
-        generator: breaks ties, and says who may move.
+        sizes: (n,) number of original nodes in each node.
+        label: (n,) the initial cluster of each node.
+        bounds: minimum and maximum size of a cluster.
+        generator: breaks ties and chooses the nodes that may move.
     """
     label, (least, most) = label.copy(), bounds
     held = np.bincount(label, weights=sizes)
@@ -147,7 +147,7 @@ def _moved(
 def _best(
     rows: csr_array, sizes: Ids, own: Ids, label: Ids, room: Floats, generator: np.random.Generator
 ) -> tuple[Ids, Floats]:
-    """(m,) the cluster with room that most weight joins each of m nodes with, and how much more than its own it is.
+    """(m,) the cluster with room to which each node has most weight, and its gain over the node's own cluster.
 
     Args:
         rows: (m, n) weights of the nodes' edges, integral.
@@ -178,7 +178,7 @@ def _best(
 
 
 def _fitting(cluster: Ids, sizes: Ids, room: Floats) -> Ids:
-    """Which of some moves find room in their clusters, the first come first."""
+    """Which moves fit in their clusters, first come, first served."""
     order = np.argsort(cluster, kind="stable")
     sums = np.cumsum(sizes[order])
     starts = np.flatnonzero(np.diff(cluster[order], prepend=-1))

@@ -1,4 +1,4 @@
-"""From items that a reader gives to batches that a model takes: form of the graph, units, encodings, padding."""
+"""Prepare items for a text model: form of the graph, units, encodings, batches."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["Example", "PrepareConfig", "Preparer"]
 
 AFRESH = "restore it, or train afresh (fresh)"
-"""What to do where a file of a run is damaged."""
+"""Advice if a file of a run is damaged."""
 
 Graph: TypeAlias = Literal["plain", "levi", "linear"]
 
 
 @dataclass(frozen=True)
 class PrepareConfig:
-    """How items become examples.
+    """How items are prepared.
 
     Args:
         graph: ``plain`` as read, relations on the edges; ``levi`` with relations as nodes; ``linear`` as the token
@@ -47,9 +47,9 @@ class PrepareConfig:
         labels: ``readable`` writes node labels as words (``want-01`` as "want"); ``raw`` leaves them.
         vocabulary: number of subword units, shared by graphs and texts, trained on the training split; at least one
             for each byte and four special ones.
-        lowercase: whether case is dropped.
-        longest_source: structures with more units are an error, so that nothing is cut silently.
-        longest_target: texts with more units are left out of training, and counted.
+        lowercase: whether texts are lowercased.
+        longest_source: a structure with more units is an error; nothing is truncated.
+        longest_target: longer texts are left out of training; their number is reported.
     """
 
     graph: Graph = "levi"
@@ -68,14 +68,14 @@ class PrepareConfig:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """One structure, encoded, and one text to write of it.
+    """One encoded structure and one text for it.
 
     Attributes:
         structure: with its units.
-        graph: the same made ready for batches: ids of units, messages among them, encodings, and the ids of the text
-            from <s> to </s> as the target; None where there is no text.
+        graph: the structure as an example: ids of units, messages, encodings, and as target the ids of the text from
+            <s> to </s>; None if there is no text.
         texts: all reference texts.
-        id: the item's own.
+        id: id of the item.
     """
 
     structure: Structure
@@ -90,7 +90,7 @@ class Example:
 
 
 class Preparer:
-    """What must be the same for training and use: the form of the graph, the vocabulary, the numbers of edge labels.
+    """What training and use must share: the form of the graph, the vocabulary, the numbers of edge labels.
 
     Args:
         config: the form.
@@ -133,8 +133,8 @@ class Preparer:
         """Encode items.
 
         Args:
-            items: what a reader gave.
-            encodings: what the position models ask for; each is computed once per structure.
+            items: from a reader.
+            encodings: the encodings of the position models; each is computed once per structure.
             every_text: one example per reference text, for training; otherwise one per item, with the first text.
             progress: called with the number of items done.
         """
@@ -162,7 +162,7 @@ class Preparer:
         return np.array([self.first, *self.tokenizer.encode(text).ids, self.last])
 
     def text(self, ids: Sequence[int]) -> str:
-        """The text that units spell."""
+        """Decode ids to a text."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
     def collate(self, examples: Sequence[Example], grouping: Grouping = "buckets") -> Batch:

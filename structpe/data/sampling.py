@@ -1,4 +1,4 @@
-"""Parts of one graph that is too large to be trained on as a whole: drawn neighbourhoods, or all of some nodes."""
+"""Samples of a graph that is too large to train on as a whole: random neighbourhoods, or induced subgraphs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Sample:
     """Some nodes of a graph, and messages among them.
 
     Attributes:
-        nodes: (m,) their numbers, ascending.
-        messages: (k,) numbers of the messages, ascending.
+        nodes: (m,) indices of the nodes, sorted.
+        messages: (k,) indices of the messages, sorted.
     """
 
     nodes: Ids
@@ -27,7 +27,7 @@ class Sample:
 
 
 class Sampler:
-    """Takes samples of one graph. A sample costs as much as it is large, however large the graph.
+    """Take samples of one graph. The cost of a sample depends on its size, not on that of the graph.
 
     Args:
         directions: all messages of the graph.
@@ -39,17 +39,17 @@ class Sampler:
         self.starts = np.searchsorted(directions.target, np.arange(size + 1))
 
     def neighbourhood(self, seeds: Ids, fanouts: Sequence[int], generator: np.random.Generator) -> Sample:
-        """Seeds, some of their neighbours, some of the neighbours of these, and so on (Hamilton et al. 2017).
+        """Sample neighbours of seeds, neighbours of these, and so on (Hamilton et al. 2017).
 
-        A node at distance t from the seeds receives ``fanouts[t]`` of its messages, drawn evenly and none twice, or all
-        if it has no more. These are the messages of the sample: they lead towards the seeds, as in the paper, and nodes
-        at the greatest distance receive none. So with as many fanouts as a model has layers, each of them large enough,
-        what it says of the seeds is what it says on the whole graph.
+        A node at distance t from the seeds receives ``fanouts[t]`` of its messages, uniformly without replacement, or
+        all if it has no more. The messages lead towards the seeds, as in the paper, and nodes at the greatest distance
+        receive none. With as many fanouts as a model has layers, each large enough, the predictions for the seeds equal
+        those on the whole graph.
 
         Args:
             seeds: numbers of nodes.
-            fanouts: how many are drawn of each node at each distance.
-            generator: draws them.
+            fanouts: number of messages per node at each distance.
+            generator: of random numbers.
         """
         known = np.zeros(self.size, dtype=np.bool_)
         nodes = np.unique(seeds)
@@ -78,8 +78,8 @@ class Sampler:
         """The messages of a sample, its nodes and edges numbered from 0.
 
         Args:
-            sample: taken of this graph.
-            drawn: whether messages stand for more of them, which were not drawn.
+            sample: a sample of this graph.
+            drawn: whether messages are a random sample, to be weighted for those left out.
 
         Returns:
             The messages, and (e,) the numbers that their edges have in the whole graph.
@@ -92,7 +92,7 @@ class Sampler:
         return EdgeIndex(source, target, edge, whole.reverse[messages], by_source, degrees), edges
 
     def _draw(self, nodes: Ids, fanout: int, generator: np.random.Generator) -> Ids:
-        """Numbers of the messages that are drawn of those to each node."""
+        """Indices of the sampled messages to each node."""
         first, end = self.starts[nodes], self.starts[nodes + 1]
         many = end - first > fanout
         chosen = first[many, None] + _distinct((end - first)[many], fanout, generator)
@@ -110,8 +110,7 @@ def _ranges(first: Ids, end: Ids) -> Ids:
 def _distinct(counts: Ids, few: int, generator: np.random.Generator) -> Ids:
     """(m, few) different numbers below each of (m,) counts, all of which are larger than ``few``.
 
-    Every choice is as likely as any other (Floyd's algorithm, Bentley & Floyd 1987), and however large a count is, it
-    takes no more time.
+    Uniform over all choices (Floyd's algorithm, Bentley & Floyd 1987); the time does not depend on the counts.
     """
     chosen = np.empty((len(counts), few), dtype=np.int64)
     for column in range(few):

@@ -1,4 +1,4 @@
-"""Encoded structures on disk: computed once, read where and as often as they are needed.
+"""Encoded structures on disk: computed once, read on demand.
 
 ::
 
@@ -6,9 +6,8 @@
                                 checksum and a digest of their structures; names; and a checksum of all this
     FOLDER/00000.safetensors    a thousand structures or so; see :mod:`structpe.data._shard`
 
-A store is written under another name, FOLDER.tmp, by one process at a time, and gets its own when it is complete and
-on the disk. What an interrupted run has left there is taken over, shard by shard, as far as it is undamaged and
-structures, encodings and library are still the same.
+A store is written to FOLDER.tmp by one process at a time, and renamed when it is complete and on the disk. A new run
+reuses the shards of an interrupted one if they are undamaged and structures, encodings and library are the same.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from structpe.structure import Structure
 __all__ = ["FORMAT", "Store", "fingerprint", "key", "load", "write"]
 
 FORMAT = 2
-"""Version of the layout; a store of another one is refused."""
+"""Version of the layout. Stores of another version are refused."""
 
 _INDEX = "index.json"
 _STRUCTURES = 1000  # of one shard,
@@ -43,15 +42,15 @@ _PAIRS = 1 << 24  # or fewer, where they have this many pairs of units: what bou
 
 
 class Store:
-    """A sequence of encoded structures on disk: ``store[i]`` reads the i-th, and nothing else.
+    """A sequence of encoded structures on disk. ``store[i]`` reads structure i only.
 
-    The checksum of a shard is compared when it is first opened, once per process. Made by :func:`load`. It can be
-    pickled, and shared by the workers of a data loader.
+    The checksum of a shard is compared when a process first opens it. Use :func:`load` to create a store object. It can
+    be pickled, and shared by the workers of a data loader.
 
     Args:
         path: its folder.
-        index: what ``index.json`` says.
-        encodings: those asked for, each with its number in the store.
+        index: content of ``index.json``.
+        encodings: the requested encodings, each with its number in the store.
     """
 
     def __init__(self, path: Path, index: dict[str, Any], encodings: dict[Encoding, int]) -> None:
@@ -87,7 +86,7 @@ class Store:
         return load, (self.path, self.encodings)
 
     def positions(self, items: Sequence[int]) -> Positions:
-        """The positions of a batch of structures, padded; what :func:`structpe.data.encode.encode` gives for them."""
+        """The positions of a batch of structures, padded, as :func:`structpe.data.encode.encode` computes them."""
         rows = [self[item] for item in items]
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 
@@ -112,24 +111,24 @@ def write(
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
 ) -> Store:
-    """Encode structures and store what comes out; at any time only one shard is in memory.
+    """Encode structures and write them to a store, with one shard in memory at a time.
 
-    If another process writes the same store, its end is waited for. A store of the same structures, encodings and
-    library that is there already is opened, after its checksums were compared.
+    If another process writes the same store, wait for it. If a store of the same structures, encodings and library
+    exists, compare its checksums and open it.
 
     Args:
         path: folder of the new store.
-        structures: in this order they will be found again.
-        encodings: already fitted, where they must be.
-        progress: called after each shard with the number of structures that are done.
-        say: called when another process is waited for, or that the store is there already.
+        structures: to be stored in this order.
+        encodings: fitted, if they need to be.
+        progress: called after each shard with the number of encoded structures.
+        say: called with a message if another process is waited for, or if the store exists.
 
     Raises:
-        StoreError: the folder exists and is something else, there is no structure or no encoding.
-        EncodingError: a structure lacks what an encoding needs. What was done before stays for the next run.
+        StoreError: the folder exists and is something else, or there is no structure or no encoding.
+        EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _nobody
+    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _ignore
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
@@ -151,11 +150,11 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
 
     Args:
         path: its folder.
-        encodings: those needed; None means all that it has.
+        encodings: the encodings to read; None for all.
 
     Raises:
-        StoreError: there is no complete store, its index is damaged, it has another format, was encoded by another
-            version of the library or of an encoding, or lacks an encoding.
+        StoreError: there is no complete store, its index is damaged, it has another format, it was written by another
+            version of the library or of an encoding, or it lacks an encoding.
     """
     path = Path(path)
     index = _read_index(path)
@@ -172,7 +171,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
 
 
 def fingerprint(structures: Sequence[Structure]) -> str:
-    """Tells apart lists of structures: a digest of all that encodings may look at, which is all but their names."""
+    """A digest of structures: of everything that encodings may read, which is all but their names."""
     digest = hashlib.sha256()
     for s in structures:
         features = {f"feature {key}": value for key, value in sorted(s.features.items())}
@@ -186,7 +185,7 @@ def fingerprint(structures: Sequence[Structure]) -> str:
 
 
 def key(content: str, encoding: Encoding) -> str:
-    """What names the encoded form of structures with this :func:`fingerprint`: another where numbers may differ.
+    """A key for the encoded values of structures with this :func:`fingerprint`.
 
     It covers the encoding with its options, its version, that of the library, and the layout of stores.
     """
@@ -214,7 +213,7 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
 def _encode(
     path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], progress: Callable[[int], object]
 ) -> None:
-    """Fill the hidden folder. Its index names the shards that are complete, whatever happens to the next ones."""
+    """Fill the hidden folder. Its index lists the complete shards, so an interrupted run can be resumed."""
     growing, names, shards = _growing(path), [], []
     index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
     before = _left(growing, index)
@@ -236,7 +235,7 @@ def _encode(
 
 
 def _left(growing: Path, index: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The shards that an interrupted run has left, by their files, if it was one of this index."""
+    """The shards of an interrupted run by file, if its index matches."""
     try:
         left = unsealed((growing / _INDEX).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -246,7 +245,7 @@ def _left(growing: Path, index: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _holds(file: Path, content: str, entry: dict[str, Any]) -> bool:
-    """Whether a file is still the shard of this content that an interrupted run has written."""
+    """Whether a file is an undamaged shard with this content."""
     return bool(entry["content"] == content and file.is_file() and entry["sha256"] == sha256_of(file))
 
 
@@ -266,10 +265,10 @@ def _write_index(folder: Path, index: dict[str, Any]) -> None:
 
 
 def _same(path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding]) -> Store:
-    """The store that is there, if it is undamaged and what would be written now.
+    """Open the existing store, if it is undamaged and equals the one that would be written.
 
     Raises:
-        StoreError: it is not.
+        StoreError: it is damaged or differs.
     """
     exists = f"{path} exists already; remove it, or choose another folder"
     if not (path / _INDEX).is_file():
@@ -313,7 +312,7 @@ def _read_index(path: Path) -> dict[str, Any]:
 
 
 def _check_shards(path: Path, index: dict[str, Any]) -> None:
-    """Raise an error unless the shards are there, and hold as many structures as there are names."""
+    """Raise an error unless all shards exist and hold as many structures as there are names."""
     for shard in index["shards"]:
         file = path / shard["file"]
         if file.parent != path or type(shard["structures"]) is not int or shard["structures"] < 1:
@@ -345,9 +344,9 @@ def _rebuilt(path: Path, described: dict[str, Any]) -> Encoding:
 
 
 def _tuples(value: Any) -> Any:
-    """JSON has lists only; the options of an encoding are hashable, so they were tuples."""
+    """Lists of JSON as tuples: the options of an encoding are hashable."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _nobody(told: object) -> None:
-    """Tell nobody."""
+def _ignore(message: object) -> None:
+    """Ignore a message."""

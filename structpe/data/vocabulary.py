@@ -16,20 +16,20 @@ __all__ = ["FIRST", "LAST", "PADDING", "SMALLEST", "SPECIALS", "UNKNOWN", "train
 PADDING, UNKNOWN, FIRST, LAST = "<pad>", "<unk>", "<s>", "</s>"
 SPECIALS = (PADDING, UNKNOWN, FIRST, LAST)
 SMALLEST = 256 + len(SPECIALS)
-"""Units of the smallest vocabulary: each byte and the special ones."""
+"""Size of the smallest vocabulary: all bytes and the special units."""
 
 
 def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, lowercase: bool = False) -> Tokenizer:
     """Byte-level BPE (Sennrich et al. 2016) over texts and node labels.
 
-    Bytes make every text spellable and every decoding exact. Relation labels that appear at least twice are one unit
-    each, whatever they are spelled like.
+    With bytes, any text can be encoded and decoded exactly. Each relation label that appears at least twice is one
+    unit.
 
     Args:
         texts: texts and node labels.
         relations: relation labels, one per occurrence.
-        size: number of units, the special ones and relations included.
-        lowercase: whether case is dropped.
+        size: number of units, including special units and relations.
+        lowercase: whether texts are lowercased.
 
     Raises:
         MissingExtra: ``tokenizers`` is not installed.
@@ -40,7 +40,7 @@ def train_vocabulary(texts: Iterable[str], relations: Sequence[str], size: int, 
         raise MissingExtra("tokenizers", "text") from missing
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN))
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), *([normalizers.Lowercase()] if lowercase else [])])
-    # A blank before every label and text: a word is the same unit at the start of a label as inside a text.
+    # A space before each label and text: a word is then the same unit at the start and inside.
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.decoder = decoders.ByteLevel()
     frequent = sorted(relation for relation, times in Counter(relations).items() if relation and times > 1)

@@ -48,7 +48,7 @@ def test_each_change_is_named(part: str, change: dict[str, Any]) -> None:
     before = structures("graphs", [GRAPH, GRAPH])
     after = structures("graphs", [GRAPH, replace(GRAPH, **change)])
     assert [name for name in before if before[name] != after[name]] == [f"{part} of the graphs"]
-    with pytest.raises(StoreError, match=rf"other now: {part} of the graphs\. Bring them back, or train afresh$"):
+    with pytest.raises(StoreError, match=rf"began: {part} of the graphs\. Restore them, or train afresh$"):
         refuse_changed(before, after)
 
 

@@ -202,7 +202,7 @@ def test_a_training_goes_on_with_the_sentences_that_it_began_with(tmp_path: Path
     ):
         assert old in text
         file.write_text(text.replace(old, new, 1))
-        with pytest.raises(StructPEError, match=rf"not those that this run began with; other now: .*{what}"):
+        with pytest.raises(StructPEError, match=rf"have changed since this run began: .*{what}"):
             train(plan, out)
 
 

@@ -61,8 +61,8 @@ def edited(file: str, old: str, new: str) -> Callable[[], object]:
 
 EDITS = [
     ("train", ":ARG0", ":ARG9", "relation labels? of the training graphs|node labels of the training graphs"),
-    ("train", "::snt ", "::snt Oh ", "other now: training texts"),
-    ("dev", "::snt ", "::snt Oh ", "other now: validation texts"),
+    ("train", "::snt ", "::snt Oh ", "began: training texts"),
+    ("dev", "::snt ", "::snt Oh ", "began: validation texts"),
     ("dev", ":ARG0", ":ARG9", "of the validation graphs"),
 ]
 
@@ -71,9 +71,7 @@ EDITS = [
 def test_each_change_of_the_data_is_refused(copied: Interrupted, split: str, old: str, new: str, told: str) -> None:
     undo = edited(str(getattr(copied.config.data, split)), old, new)
     try:
-        with pytest.raises(
-            StoreError, match=rf"not those that this run began with; other now: .*{told.split(': ')[-1]}"
-        ):
+        with pytest.raises(StoreError, match=rf"have changed since this run began: .*{told.split(': ')[-1]}"):
             train(copied.config)
     finally:
         undo()
@@ -86,7 +84,7 @@ def test_labels_of_edges_and_roots_are_refused_where_the_graph_is_plain(tmp_path
     train(config)
     (tmp_path / "run" / "result.json").unlink()
     undo = edited(str(config.data.train), ":ARG0", ":ARG1")
-    with pytest.raises(StoreError, match=r"other now: relation labels of the training graphs\. Bring them back, or"):
+    with pytest.raises(StoreError, match=r"began: relation labels of the training graphs\. Restore them, or"):
         train(config)
     undo()
     assert train(config).steps == 1

@@ -107,9 +107,7 @@ def other(at: int) -> Callable[[Any], Any]:
 )
 def test_each_change_of_molecules_is_refused(copied: Path, file: str, key: str, change: Any, told: str) -> None:
     changed(copied / "data" / f"{file}.npz", key, change)
-    with pytest.raises(
-        StoreError, match=rf"not those that this run began with; other now: {told}\. Bring them back, or"
-    ):
+    with pytest.raises(StoreError, match=rf"have changed since this run began: {told}\. Restore them, or"):
         train(single(copied))
 
 
@@ -123,7 +121,7 @@ def test_other_splits_are_refused(copied: Path) -> None:
         mask[leaves], mask[comes] = False, True
     arrays["train_masks"][1], arrays["test_masks"][1] = train_mask, test_mask
     np.savez(file, **arrays)
-    with pytest.raises(StoreError, match=r"other now: train split, test split\. Bring them back, or train afresh"):
+    with pytest.raises(StoreError, match=r"began: train split, test split\. Restore them, or train afresh"):
         train(nodes(copied))
 
 
