@@ -1,4 +1,4 @@
-"""Copying of source units: a pointer beside the vocabulary (See et al. 2017)."""
+"""Copying of source units by a pointer network (See et al. 2017)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Copy", "Source", "mix", "precise"]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What can be copied.
+    """The source units that can be copied.
 
     Attributes:
-        keys: (b, n, d) one per source unit.
-        units: (b, n) their ids.
+        keys: (b, n, d) a vector per source unit.
+        units: (b, n) ids of the units.
     """
 
     keys: Float[Tensor, "b n d"]
     units: Int[Tensor, "b n"]
 
     def select(self, rows: Tensor) -> Source:
-        """These rows of the batch, in this order."""
+        """Reorder the batch to these rows."""
         return Source(self.keys[rows], self.units[rows])
 
 
@@ -64,7 +64,7 @@ class Copy(nn.Module):
     def likelihood(
         self, hidden: Float[Tensor, "b m d"], source: Source, present: Bool[Tensor, "b n"], target: Int[Tensor, "b m"]
     ) -> tuple[Float[Tensor, "b m"], Float[Tensor, "b m"]]:
-        """Score of the gate, and probability of copying just the units of ``target``: all that a loss needs."""
+        """Score of the gate, and probability of copying the units of ``target``, for the loss."""
         same = source.units[:, None, :] == target[:, :, None]
         copied = (self._attention(hidden, source, present) * same).sum(dim=-1)
         return precise(self.gate(hidden)).squeeze(-1), copied
@@ -75,9 +75,9 @@ class Copy(nn.Module):
 
 
 def mix(gate: Tensor, written: Tensor, copied: Tensor) -> Tensor:
-    """log((1 - g) exp(written) + g copied), g = sigmoid(gate); ``written`` is a logarithm, ``copied`` is not.
+    """log((1 - g) exp(written) + g copied), g = sigmoid(gate); ``written`` is a log-probability.
 
-    A unit that cannot be copied has copied = 0: a tiny floor keeps its logarithm, and the gradient, finite.
+    A unit that cannot be copied has copied = 0; a small floor keeps its logarithm and the gradient finite.
     """
     write, copy = nn.functional.logsigmoid(-gate), nn.functional.logsigmoid(gate)
     return torch.logaddexp(write + written, copy + torch.log(copied.clamp(min=1e-30)))

@@ -1,4 +1,4 @@
-"""A decoder: a stack over the path graph of the units written so far. It reads an encoder, or nothing."""
+"""A decoder: a stack over the path graph of the units written so far, with or without cross-attention."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["Decoder", "State", "check_causal"]
 
 @dataclass
 class State:
-    """What a decoder remembers between steps.
+    """The state of a decoder between steps.
 
     Attributes:
         caches: per layer, keys and values of the units written so far.
-        source: per layer, keys and values of the encoder's output; empty where nothing is read.
-        present: (b, m) which of the encoder's units are real; (b, 0) where nothing is read.
-        length: how many units were written.
-        copied: what can be copied, for a model that copies.
+        source: per layer, keys and values of the encoder's output; empty without an encoder.
+        present: (b, m) which units of the encoder are not padding; (b, 0) without an encoder.
+        length: number of units written.
+        copied: the source units that can be copied, for a model that copies.
     """
 
     caches: list[KVCache]
@@ -43,7 +43,7 @@ class State:
     copied: Source | None = None
 
     def select(self, rows: Tensor) -> None:
-        """Keep these rows of the batch, in this order."""
+        """Reorder the batch to these rows."""
         self.source = [(keys[rows], values[rows]) for keys, values in self.source]
         self.present = self.present[rows]
         for cache in self.caches:
@@ -53,14 +53,14 @@ class State:
 
 
 class Decoder(nn.Module):
-    """Units written so far (b, n, d) to hidden vectors (b, n, d); each sees itself and those before it.
+    """Units written so far (b, n, d) to hidden vectors (b, n, d); each attends to itself and earlier units.
 
-    The text is a path graph, so any position model whose encodings are causal there can write with a cache.
+    The text is a path graph, so any position model with causal encodings can decode with a KV cache.
 
     Args:
         config: sizes and options.
         position: the position model, or a sum of them.
-        reads: whether it reads what an encoder gave.
+        reads: whether layers have cross-attention to an encoder.
     """
 
     def __init__(self, config: StackConfig, position: PositionModel, reads: bool = True) -> None:
@@ -74,10 +74,10 @@ class Decoder(nn.Module):
         return self.stack.position
 
     def start(self, hidden: Float[Tensor, "b m d"], present: Bool[Tensor, "b m"]) -> State:
-        """Read the encoder's output, once per batch; (b, 0, d) and (b, 0) where there is no encoder.
+        """Create the state from the encoder's output, once per batch; (b, 0, d) and (b, 0) without an encoder.
 
         Raises:
-            PositionError: the position model is not causal: it would need units that are not yet written.
+            PositionError: the position model is not causal.
         """
         check_causal(self.position)
         crosses = [layer.cross for layer in self.stack.layers]
@@ -85,7 +85,7 @@ class Decoder(nn.Module):
         return State([KVCache() for _ in crosses], source, present)
 
     def forward(self, y: Float[Tensor, "b n d"], state: State) -> Float[Tensor, "b n d"]:
-        """Go on by n units: all of a text in training, one in a decoding step. ``state`` moves on."""
+        """Process the next n units: a whole text in training, one unit in a decoding step. Updates ``state``."""
         first, last = state.length, state.length + y.shape[1]
         positions = self._path(last, y.device).step(first, last)
         context = Context(
@@ -101,15 +101,15 @@ class Decoder(nn.Module):
     def segment(
         self, x: Float[Tensor, "b n d"], positions: Positions, memory: Sequence[Float[Tensor, "b c d"]] = ()
     ) -> tuple[Float[Tensor, "b n d"], list[Float[Tensor, "b n d"]]]:
-        """Hidden vectors of a segment that also sees the one before it (Dai et al. 2019, section 3.2).
+        """Hidden vectors of a segment that also attends to the previous one (Dai et al. 2019, section 3.2).
 
         Args:
-            x: embedded units, all of them real or padded at the end.
+            x: embedded units; padding, if any, is at the end.
             positions: of the c + n units of both segments; only the last n are queries (:meth:`Positions.step`).
-            memory: what this method gave for the segment before; empty for the first.
+            memory: from the call for the previous segment; empty for the first.
 
         Returns:
-            The hidden vectors, and the memory for the next segment: what each layer was given, without gradient.
+            The hidden vectors, and the memory for the next segment: the input of each layer, without gradient.
         """
         layout = Layout.full(*x.shape[:2])
         context = Context(self.position, layout, [positions], extra=Terms(causal=True), past=Past(memory))
@@ -117,7 +117,7 @@ class Decoder(nn.Module):
         return hidden.view_as(x), [each.view_as(x) for each in given]
 
     def _path(self, length: int, device: torch.device) -> Positions:
-        """Positions of a path of at least this length; made for the next power of two and kept for the device."""
+        """Positions of a path of at least this length, cached for the next power of two and the device."""
         known, where, positions = self._positions
         if known < length or where != device:
             known = 1 << max(length - 1, 31).bit_length()
@@ -130,17 +130,17 @@ def check_causal(position: PositionModel) -> None:
     """Check that a decoder with a cache can use a position model.
 
     Raises:
-        PositionError: it is not causal: it would need units that are not yet written.
+        PositionError: it is not causal.
     """
     if not position.causal:
         raise PositionError(
             f"a decoder cannot use {_not_causal(position)}: it depends on units that are not yet written; "
-            f"choose a position model whose encodings a sequence has from its start on, 'sinusoidal' or 't5' say"
+            f"choose a causal position model, for example 'sinusoidal' or 't5'"
         )
 
 
 def _not_causal(position: PositionModel) -> str:
-    """The encodings that need the future; where none does, the models themselves, which ask keys about queries."""
+    """The encodings that are not causal; if all are, the position models that are not."""
     encodings = [repr(e.name) for e in position.encodings if not e.causal]
     models = position.models if isinstance(position, Sum) else [position]
     named = [repr(m.name) for m in models if isinstance(m, PositionModel) and not m.causal]

@@ -14,10 +14,10 @@ __all__ = ["FeatureEmbedding"]
 class FeatureEmbedding(nn.Module):
     """A vector of width d for each node or edge.
 
-    Columns of categories: the sum of an embedding each. Numbers: a linear map. No features: one learned vector.
+    Categories: the sum of one embedding per column. Numbers: a linear map. No features: one learned vector.
 
     Args:
-        features: what there is.
+        features: kind of the features.
         width: d.
     """
 
@@ -28,7 +28,7 @@ class FeatureEmbedding(nn.Module):
         if self.linear is not None:
             nn.init.xavier_uniform_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
-        # All columns share one table, so that one look-up adds their rows.
+        # All columns share one table, so that one lookup sums their rows.
         self.table = nn.EmbeddingBag(sum(sizes), width, mode="sum") if sizes else None
         if self.table is not None:
             nn.init.xavier_uniform_(self.table.weight)
@@ -38,7 +38,7 @@ class FeatureEmbedding(nn.Module):
     first: Tensor
 
     def forward(self, x: Tensor | None, count: int) -> Float[Tensor, "N d"]:
-        """(N, k) features, None where there are none, to N vectors; ``count`` is N."""
+        """(N, k) features, or None, to (N, d) vectors; ``count`` is N."""
         if self.linear is not None:
             assert x is not None
             mapped: Tensor = self.linear(x.to(self.linear.weight.dtype))

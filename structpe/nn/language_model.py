@@ -1,4 +1,4 @@
-"""A decoder without an encoder: each unit of a text from those before it."""
+"""A language model: a decoder without an encoder."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["LanguageModel"]
 
 
 class LanguageModel(nn.Module):
-    """p(y_t | y_<t): a decoder that reads no encoder. Input and output share one embedding.
+    """p(y_t | y_<t): a decoder without an encoder. Input and output share one embedding.
 
-    :meth:`forward` takes whole segments; a segment sees the one before it where its memory is handed on
-    (Transformer-XL). There any position model will do, also one whose view of the first units changes when more are
-    added; content must still not flow backwards, which is up to the model. :meth:`start` and :meth:`step` write unit by
-    unit with a KV cache, for which the position model must be causal; :func:`structpe.nn.search.search` uses them.
+    :meth:`forward` processes whole segments; with ``memory`` a segment attends to the previous one (Transformer-XL).
+    It accepts any position model; one whose positions depend on later units does not make content flow backwards.
+    :meth:`start` and :meth:`step` decode unit by unit with a KV cache, for which the position model must be causal;
+    :func:`structpe.nn.search.search` uses them.
 
     Args:
         config: sizes and options.
@@ -55,39 +55,39 @@ class LanguageModel(nn.Module):
         memory: Sequence[Tensor] = (),
         lengths: Tensor | None = None,
     ) -> tuple[Float[Tensor, "b n v"], list[Tensor]]:
-        """Log-probabilities of what comes after each unit, and the memory for the next segment.
+        """Log-probabilities of the unit after each unit, and the memory for the next segment.
 
         Args:
             units: (b, n) ids.
-            positions: of these units, and of those of the memory before them: see :meth:`Decoder.segment`. By default
-                those of a text, a path, encoded at each call; give them where that takes time.
-            memory: what the segment before gave; empty for the first.
-            lengths: (b,) how many units each text has, where they are padded at the end; what is given for padding says
-                nothing. Not with positions of your own, which say it themselves, nor with a memory.
+            positions: of these units and of those in memory: see :meth:`Decoder.segment`. By default those of a path,
+                encoded in each call; pass them if that takes too long.
+            memory: from the call for the previous segment; empty for the first.
+            lengths: (b,) number of units of each text, if texts are padded at the end; the output at padding is
+                arbitrary. Cannot be combined with ``positions`` or ``memory``.
 
         Raises:
-            PositionError: ids outside the vocabulary or of another form, lengths that do not fit them, or a position
-                model that needs more of a structure than the order of its units.
+            PositionError: ids have another shape or are outside the vocabulary, lengths do not fit them, or the
+                position model needs more of a structure than the order of its units.
         """
         self._check(units)
         if positions is None:
             positions = self._of_texts(units, memory, lengths)
         elif lengths is not None:
-            raise PositionError("lengths go with positions that are made here; leave out one of the two")
+            raise PositionError("lengths and positions cannot be combined; leave out one of the two")
         hidden, seen = self.decoder.segment(self._embed(units), positions, memory)
         return self._likelihoods(hidden), seen
 
     def start(self, rows: int) -> State:
-        """The state before the first unit of so many texts.
+        """The state before the first unit of a number of texts.
 
         Raises:
-            PositionError: the position model is not causal, so that nothing can be cached.
+            PositionError: the position model is not causal.
         """
         weight = self.embedding.weight
         return self.decoder.start(weight.new_zeros(rows, 0, weight.shape[1]), weight.new_zeros(rows, 0).bool())
 
     def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
-        """Log-probabilities of what comes after each of the newest units; the state moves on by n."""
+        """Log-probabilities of the unit after each of the next n units. Updates ``state``."""
         return self._likelihoods(self.decoder(self._embed(written), state))
 
     def _embed(self, units: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class LanguageModel(nn.Module):
 
 
 def _of_paths(sizes: Sequence[int], encodings: Sequence[Encoding]) -> Positions:
-    """Positions of path graphs, of which those of one length are encoded once."""
+    """Positions of path graphs; each length is encoded once."""
     distinct = sorted(set(sizes))
     paths = [path(("",) * size) for size in distinct]
     check_pairs(paths, encodings)
@@ -142,7 +142,7 @@ def _of_paths(sizes: Sequence[int], encodings: Sequence[Encoding]) -> Positions:
 def _sizes(units: Tensor, before: int, lengths: Tensor) -> list[int]:
     """The length of each text, checked."""
     if before:
-        raise PositionError("lengths say where texts end, and a memory goes on with them; give one of the two")
+        raise PositionError("lengths and memory cannot be combined; leave out one of the two")
     b, n = units.shape
     sizes = [int(each) for each in lengths]
     if len(sizes) != b or not all(1 <= size <= n for size in sizes):

@@ -1,4 +1,4 @@
-"""The layer of every model: attention, message passing, or both; for a decoder also what it reads; feed-forward."""
+"""The layer of all models: attention, message passing or both, cross-attention in a decoder, and feed-forward."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ __all__ = ["Layer", "StackConfig", "norm_of"]
 class StackConfig:
     """Sizes and options of a stack of layers.
 
-    Attention and message passing together make the hybrid layer of GPS, attention alone a Transformer, message passing
-    alone a classic graph network. Normalisation, residual connections, dropout and feed-forward parts belong to all of
-    them: they are what a tuned baseline has (Luo et al. 2024).
+    Attention and message passing together are the hybrid layer of GPS, attention only is a Transformer, and message
+    passing only is a classic graph network. All of them have normalisation, residual connections, dropout and
+    feed-forward parts, as tuned baselines do (Luo et al. 2024).
 
     Args:
         width: d, of the hidden vectors.
-        layers: how many.
-        heads: of attention.
+        layers: number of layers.
+        heads: number of attention heads.
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
         feedforward: hidden width of the feed-forward parts; 0 for none.
         norm: ``batch``, ``layer`` or ``none``.
-        norm_first: whether a part reads normalised vectors and adds to those that are not (pre-norm), as Transformers
-            for text do; otherwise sums are normalised, as in GPS. For models with attention only.
-        residual: whether a layer of message passing alone adds to its input.
-        dropout: probability with which the output of a part is dropped in training.
+        norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
+            sum with the residual (post-norm), as in GPS. For models with attention only.
+        residual: whether a layer with message passing only has a residual connection.
+        dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
         input_dropout: of the input of the first layer.
-        virtual_node: whether a node linked to all of its graph carries messages between layers (Gilmer et al. 2017).
+        virtual_node: whether a node linked to all nodes passes messages between layers (Gilmer et al. 2017).
         kernel: attention kernel, or auto.
-        feature_map: replaces the exponential of a score. ``none``: nothing does. ``elu``: elu + 1 (Katharopoulos
-            et al. 2020), ``random``: 256 random features, FAVOR+ (Choromanski et al. 2021), fixed from the beginning.
-            With either, attention takes time and memory linear in the number of units, and position models may not
-            change scores.
+        feature_map: replaces the exponential of scores. ``none``: keep it. ``elu``: elu + 1 (Katharopoulos et al.
+            2020). ``random``: 256 fixed random features, FAVOR+ (Choromanski et al. 2021). With either, time and memory
+            of attention are linear in the number of units, and position models cannot change scores.
 
     Raises:
-        ConfigError: a size or probability out of range, an unknown convolution, or neither attention nor messages.
+        ConfigError: a size or probability is out of range, the convolution is unknown, or there is neither attention
+            nor message passing.
     """
 
     width: int = 64
@@ -86,13 +86,13 @@ class StackConfig:
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
-        """Layers of a Transformer whose parts normalise first (Xiong et al. 2020), without message passing.
+        """The layers of a pre-norm Transformer (Xiong et al. 2020), without message passing.
 
         Args:
             dims: sizes.
             feedforward: hidden width of the feed-forward parts.
             dropout: of activations, attention weights and the input.
-            options: all others, by name.
+            options: all other options.
         """
         sizes = {"width": dims.width, "layers": dims.layers, "heads": dims.heads, "feedforward": feedforward}
         dropouts = dict.fromkeys(("dropout", "attention_dropout", "input_dropout"), dropout)
@@ -110,7 +110,7 @@ class StackConfig:
 
 
 class Layer(nn.Module):
-    """From vectors of units and of edges to new ones.
+    """One layer: new vectors of units and of edges.
 
     With attention, and the norm last (GPS, Rampasek et al. 2022)::
 
@@ -124,12 +124,12 @@ class Layer(nn.Module):
 
         y = x + relu(norm(messages(x))),  then norm(y + feedforward(y))
 
-    A decoder that reads an encoder has one more part after attention, of the same form.
+    With ``reads``, cross-attention is one more part of the same form after attention.
 
     Args:
         config: sizes and options.
         position: the position model.
-        reads: whether the layer reads what an encoder gave.
+        reads: whether the layer has cross-attention to an encoder.
     """
 
     def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False) -> None:
@@ -149,10 +149,10 @@ class Layer(nn.Module):
         """(N, d) and (E, d) to the same.
 
         Args:
-            x: of units.
-            edges: of messages; None where no convolution reads them.
-            context: what the layers of this pass share.
-            site: which layer this is.
+            x: vectors of units.
+            edges: vectors of edges, one per message; None if no convolution reads them.
+            context: shared by the layers of this pass.
+            site: the number of the layer, and whether it is trained.
         """
         if self.attention is not None and self.attention_norm is not None:
             read, earlier = self._read(x, context, site)
@@ -170,7 +170,7 @@ class Layer(nn.Module):
         return y, edges
 
     def _read(self, x: Tensor, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
-        """What attention reads: the units, and those of a memory before them."""
+        """The input of attention: the units, and those in memory."""
         earlier = context.past.memory[site.layer] if context.past.memory else None
         if not self.first or self.attention_norm is None:
             return x, earlier
@@ -195,7 +195,7 @@ class Layer(nn.Module):
 
 
 class Messages(nn.Module):
-    """A convolution; the vectors of edges that it updates are normalised, rectified and added to the old ones.
+    """A convolution. Updated vectors of edges are normalised, rectified and added to the old ones.
 
     Args:
         config: sizes and options, with ``message_passing``.
@@ -218,7 +218,7 @@ class Messages(nn.Module):
 
 
 def norm_of(config: StackConfig) -> nn.Module:
-    """Over all units of the batch, over the channels of each unit, or none."""
+    """Batch normalisation, layer normalisation, or the identity."""
     if config.norm == "batch":
         return nn.BatchNorm1d(config.width)
     return nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
@@ -228,7 +228,7 @@ def _attention(config: StackConfig, position: PositionModel) -> nn.Module:
     """The layer's attention, or that of the position model.
 
     Raises:
-        ConfigError: the position model brings an attention of its own, which has no use for a feature map.
+        ConfigError: the position model has its own attention, which cannot use a feature map.
     """
     if not position.own_attention:
         feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
@@ -237,14 +237,14 @@ def _attention(config: StackConfig, position: PositionModel) -> nn.Module:
         return Attention(config.dims, config.kernel, config.attention_dropout, feature_map)
     if config.feature_map != "none":
         raise ConfigError(
-            f"feature_map is {config.feature_map!r}, but the position model brings an attention of its own, which has "
-            f"no use for it; set feature_map to none, or choose another position model"
+            f"feature_map is {config.feature_map!r}, but the position model has its own attention, which cannot "
+            f"use it; set feature_map to none, or choose another position model"
         )
     return OwnAttention()
 
 
 def _feedforward(config: StackConfig) -> nn.Module | None:
-    """Linear, rectifier, linear; None where its width is 0."""
+    """Linear, ReLU, linear; None if its width is 0."""
     if not config.feedforward:
         return None
     width, hidden = config.width, config.feedforward

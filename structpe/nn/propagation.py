@@ -1,7 +1,7 @@
-"""Sums over neighbours, with their gradients: what all message passing is made of.
+"""Sums over neighbours and their gradients, the primitives of message passing.
 
-PyTorch's ``embedding_bag`` adds up rows in groups without making the rows first. Here both the sums and their gradients
-are such: x_i' = sum_j w_ji x_j over 1,038,000 messages takes 4 ms for d = 64, where a gather and an ``index_add`` take
+PyTorch's ``embedding_bag`` sums groups of rows without gathering them first. Here both the sums and their gradients use
+it: x_i' = sum_j w_ji x_j over 1,038,000 messages takes 4 ms for d = 64, where a gather and an ``index_add`` take
 185 (one thread; ``experiments/speed/propagation.py``).
 """
 
@@ -127,7 +127,7 @@ def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
 
 def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None) -> Tensor:
     """sum_k w_k rows[which_k] over each group of k."""
-    if not len(which):  # embedding_bag refuses to look at a table of no row
+    if not len(which):  # embedding_bag does not accept an empty table
         return rows.new_zeros(len(starts) - 1, rows.shape[1])
     weights = None if weights is None else weights.to(rows.dtype)
     return embedding_bag(

@@ -18,13 +18,13 @@ __all__ = ["SearchConfig", "search"]
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """How a text is searched for.
+    """Options of decoding.
 
     Args:
         beam: number of texts kept at each step; 1 is greedy.
         length_penalty: a in ((5 + length) / 6)^a, by which a text's log-probability is divided (Wu et al. 2016); the
             length counts the end of the text. Chen et al. 2021 translate with beam 10 and a = 0.6.
-        longest: texts end here at the latest, in units.
+        longest: maximum length of a text, in units.
     """
 
     beam: int = 5
@@ -46,8 +46,8 @@ def search(
     """The best text of each row of the batch, without its first and last unit.
 
     Args:
-        step: (written (b, 1), state) -> log-probabilities (b, 1, v); moves the state on.
-        state: as the model starts it, b rows.
+        step: (written (b, 1), state) -> log-probabilities (b, 1, v); updates the state.
+        state: initial state of the model, with b rows.
         first, last: ids of <s> and </s>.
         config: beam and length.
     """
@@ -55,7 +55,7 @@ def search(
     device = state.present.device
     state.select(torch.arange(rows, device=device).repeat_interleave(beam))
     written = torch.full((rows * beam, 1), first, device=device)
-    # All beams of a row start equal, so only the first may count; the others would be its copies.
+    # All beams of a row start equal, so only the first counts; the others would be copies.
     scores = torch.full((rows, beam), -math.inf, device=device)
     scores[:, 0] = 0.0
     ended: list[list[tuple[float, list[int]]]] = [[] for _ in range(rows)]
@@ -64,7 +64,7 @@ def search(
         state.select(origin)
         written = torch.cat([written[origin], unit[:, None]], dim=1)
         scores = _end(written, scores, ended, last, _penalty(length, config), length == config.longest)
-        # A settled row is closed: what it finds must not depend on how long the others of the batch go on.
+        # A finished row is closed: its result must not depend on the other rows of the batch.
         settled = [_settled(done, row, _penalty(length, config)) for done, row in zip(ended, scores, strict=True)]
         scores[torch.tensor(settled, device=device)] = -math.inf
         if all(settled):
@@ -90,7 +90,7 @@ def _end(
     penalty: float,
     final: bool,
 ) -> Tensor:
-    """Put texts that ended aside, and close their beams."""
+    """Store finished texts and close their beams."""
     rows, beam = scores.shape
     closing = (written[:, -1] == last).view(rows, beam)
     closing = closing | torch.full_like(closing, final)
@@ -102,10 +102,10 @@ def _end(
 
 
 def _settled(done: list[tuple[float, list[int]]], scores: Tensor, penalty: float) -> bool:
-    """Whether to stop: nothing is open, or as many texts ended as there are beams and none open is ahead by now.
+    """Whether to stop: no beam is open, or as many texts ended as there are beams and no open one scores higher.
 
-    As other toolkits do it. A longer text could still win, by the length penalty; to rule that out takes many times
-    the steps.
+    Other toolkits use the same rule. A longer text could still win by the length penalty, but ruling that out would
+    take many more steps.
     """
     if not scores.isfinite().any():
         return True

@@ -1,4 +1,4 @@
-"""From a structure to a text: encoder, decoder, tied embeddings, and copying of source units as an option."""
+"""An encoder-decoder from structures to texts, with tied embeddings and optional copying of source units."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from structpe.registry import unknown
 __all__ = ["EncoderDecoder", "TransformerConfig"]
 
 
-_NO_TARGET = "this batch has no target texts; collate it with texts to train or score"
+_NO_TARGET = "this batch has no target texts; collate examples with texts"
 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Sizes and options of an encoder-decoder. The defaults are those of a Transformer whose parts normalise first.
+    """Sizes and options of an encoder-decoder. The default is a pre-norm Transformer.
 
     Args:
         width: d, of the hidden vectors.
@@ -40,17 +40,17 @@ class TransformerConfig:
         encoder_layers: layers of the encoder.
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
-        dropout: probability with which activations and attention weights are dropped in training.
+        dropout: dropout probability of activations and attention weights.
         message_passing: convolution next to the encoder's attention, a name of ``CONVOLUTIONS``; null for none.
         norm: of the encoder, ``layer``, ``batch`` or ``none``; the decoder has layer normalisation.
-        norm_first: whether parts normalise what they read (pre-norm) or what they give (post-norm).
-        virtual_node: whether a node linked to all units of the structure carries messages between encoder layers.
+        norm_first: whether parts normalise their input (pre-norm) or their output (post-norm).
+        virtual_node: whether a node linked to all units passes messages between encoder layers.
         feature_map: ``none``, or ``elu`` or ``random`` for linear attention in the encoder; see :class:`StackConfig`.
-        copy_units: whether the decoder may copy source units, for names and other rare words.
+        copy_units: whether the decoder can copy source units, such as names and other rare words.
         kernel: attention kernel, a name of ``KERNELS``, or auto.
 
     Raises:
-        ConfigError: a size or probability out of range, an unknown convolution or kernel.
+        ConfigError: a size or probability is out of range, or a convolution or kernel is unknown.
     """
 
     width: int = 256
@@ -143,7 +143,7 @@ class EncoderDecoder(nn.Module):
         return hidden
 
     def start(self, batch: Batch) -> State:
-        """Encode a batch and make ready for decoding, in the order of the batch."""
+        """Encode a batch and create the state for decoding, in the order of the batch."""
         assert batch.x is not None
         layout = batch.one_bucket
         (hidden,) = layout.padded(self.encode(batch))
@@ -153,7 +153,7 @@ class EncoderDecoder(nn.Module):
         return state
 
     def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
-        """Log-probabilities of what comes after each of the newest units; the state moves on by n."""
+        """Log-probabilities of the unit after each of the next n units. Updates the state."""
         hidden = self.decoder(self._embed(written), state)
         logits = functional.linear(hidden, self.embedding.weight)
         if self.copy is None:
@@ -162,7 +162,7 @@ class EncoderDecoder(nn.Module):
         return mixed
 
     def forward(self, batch: Batch) -> Float[Tensor, "b m v"]:
-        """Log-probabilities of each next unit of the target texts, which must be there."""
+        """Log-probabilities of the next unit of the target texts. The batch must have targets."""
         if batch.target is None:
             raise ConfigError(_NO_TARGET)
         return self.step(batch.target[:, :-1], self.start(batch))
@@ -170,13 +170,13 @@ class EncoderDecoder(nn.Module):
     def loss(self, batch: Batch, padding: int, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         """Cross entropy with label smoothing, summed over the units of the targets, and their number.
 
-        Per unit ``-(1 - e) log p(y) - e/V sum_v log p(v)`` (Szegedy et al. 2016). Where units may be copied, the second
-        part is of what is written, not of the mixture: a unit that cannot be copied would weigh without bound in it.
-        Never a tensor of (b, m, v) but the logits of real units.
+        Per unit ``-(1 - e) log p(y) - e/V sum_v log p(v)`` (Szegedy et al. 2016). With copying, the second
+        part uses the distribution of writing, not the mixture, in which a unit that cannot be copied would have an
+        unbounded loss. Only logits of real units are computed, not (b, m, v).
 
         Args:
             batch: with target texts.
-            padding: id of the unit that fills up targets.
+            padding: id that pads targets.
             smoothing: e.
         """
         if batch.target is None:

@@ -1,4 +1,4 @@
-"""A stack of layers whose position model is asked at every site: the encoder of text models, the body of all others."""
+"""A stack of layers with a position model: the encoder of text models, and the body of all other models."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Stack(nn.Module):
         config: sizes and options.
         position: built for ``config.dims``; a model, or a sum of them.
         edges: features of edges, for convolutions that read them.
-        directed: whether those features say nothing of an edge's direction, so that a vector for it is learned.
-        reads: whether the layers read what an encoder gave, as those of a decoder do.
+        directed: whether to learn a vector for the direction of edges, if features of edges do not contain it.
+        reads: whether layers have cross-attention to an encoder, as in a decoder.
 
     Raises:
-        ConfigError: nothing would ask the position model, or its attention has no use for the feature map.
+        ConfigError: the position model has no effect without attention, or cannot be used with the feature map.
     """
 
     def __init__(
@@ -65,25 +65,25 @@ class Stack(nn.Module):
         return "together" if normalises else "buckets"
 
     def forward(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "N d"]:
-        """Hidden vectors of the units of a batch that was made with ``grouping``."""
+        """Hidden vectors of the units of a batch created with ``grouping``."""
         return self.run(x, Context.of(self.position, batch), self._edges(batch))[0]
 
     def padded(
         self, x: Float[Tensor, "b n d"], positions: Positions, present: Bool[Tensor, "b n"] | None = None
     ) -> Float[Tensor, "b n d"]:
-        """Hidden vectors of padded rows, for those who have no :class:`Batch`; without message passing.
+        """Hidden vectors of padded rows, for code without a :class:`Batch`; without message passing.
 
         Args:
             x: embedded units.
             positions: the values of the encodings, from :func:`structpe.encode`.
-            present: which places hold a unit; None where all do. What is given for the others has no meaning.
+            present: which places hold a unit; None if all do. The output at other places is arbitrary.
         """
         layout = Layout.full(*x.shape[:2]) if present is None else Layout.masked(present)
         hidden = self.run(layout.flat([x]), Context(self.position, layout, [positions.of(present)]))[0]
         return layout.padded(hidden)[0]
 
     def run(self, x: Tensor, context: Context, edges: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
-        """Hidden vectors after the last layer, and (N, d) what each layer was given, without gradient."""
+        """Hidden vectors after the last layer, and the input (N, d) of each layer, without gradient."""
         x = self.dropout(context.inputs(x))
         virtual = None if self.virtual is None else self.virtual.start(context)
         given = []
@@ -111,8 +111,8 @@ class Stack(nn.Module):
 class VirtualNodes(nn.Module):
     """Before each layer: x_i <- x_i + v, v' = v + MLP(v + sum_i x_i), of each graph.
 
-    Gilmer et al. 2017, section 5.2; in the order of the code of OGB (Hu et al. 2020). Its MLP has two linear maps with
-    batch normalisation; here it has one with layer normalisation, so that a batch of one graph can be trained on.
+    Gilmer et al. 2017, section 5.2; in the order of OGB's code (Hu et al. 2020). Its MLP has two linear maps with batch
+    normalisation; here it has one with layer normalisation, so that a batch may have one graph.
 
     Args:
         config: sizes and options.
@@ -133,7 +133,7 @@ class VirtualNodes(nn.Module):
         return self.first.expand(len(context.batch.sizes), -1)
 
     def forward(self, x: Tensor, virtual: Tensor, context: Context, number: int) -> tuple[Tensor, Tensor]:
-        """The nodes after the virtual ones were added, and the virtual ones for the next layer."""
+        """The nodes with the virtual nodes added, and the virtual nodes for the next layer."""
         assert context.batch is not None
         graph = context.batch.graph
         x = x + virtual.index_select(0, graph)

@@ -105,7 +105,7 @@ def test_an_attention_of_its_own_has_no_memory(own: PositionModel) -> None:
     net = model(own)
     assert all(isinstance(layer.attention, OwnAttention) for layer in net.decoder.stack.layers)
     _, memory = net(units(4), places(net, 4))
-    with pytest.raises(PositionError, match="a position model with an attention of its own has no memory"):
+    with pytest.raises(PositionError, match="a position model with its own attention cannot read earlier segments"):
         net(units(4), places(net, 8).step(4, 8), memory)
 
 
@@ -159,10 +159,10 @@ def test_ids_and_lengths_that_do_not_fit_are_refused(given: Tensor, named: dict[
 
 def test_what_goes_not_together_is_said() -> None:
     net = model("rotary")
-    with pytest.raises(PositionError, match="lengths go with positions that are made here"):
+    with pytest.raises(PositionError, match="lengths and positions cannot be combined"):
         net(units(4), places(net, 4), lengths=torch.tensor([4, 3]))
     _, memory = net(units(4))
-    with pytest.raises(PositionError, match="lengths say where texts end, and a memory goes on with them"):
+    with pytest.raises(PositionError, match="lengths and memory cannot be combined"):
         net(units(4), None, memory, torch.tensor([4, 3]))
 
 

@@ -1,4 +1,4 @@
-"""A convolution makes a node's vector of those of its neighbours, and perhaps an edge's of those at its ends."""
+"""A convolution computes new vectors of nodes from their neighbours, and optionally new vectors of edges."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from structpe.registry import Registry
 __all__ = ["CONVOLUTIONS", "Convolution"]
 
 CONVOLUTIONS: Registry[type[Convolution]] = Registry("structpe.nn.convolutions", "convolution", ConfigError)
-"""Every convolution by its name."""
+"""All convolutions, by name."""
 
 
 class Convolution(nn.Module, ABC):
-    """From vectors of nodes and edges to new ones; built for a width d, which it keeps.
+    """Base class: new vectors of nodes and edges of the same width d.
 
     Attributes:
-        reads_edges: whether it asks for vectors of edges; where edges have no features it is given one for all.
-        updates_edges: whether it also makes new vectors of edges, which the next layer shall be given.
+        reads_edges: whether it needs vectors of edges; edges without features share one learned vector.
+        updates_edges: whether it also computes new vectors of edges for the next layer.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class Convolution(nn.Module, ABC):
         """New vectors of nodes, and of edges.
 
         Args:
-            x: of nodes.
-            edges: of messages; None where the convolution does not read them.
+            x: vectors of nodes.
+            edges: vectors of edges, one per message; None if the convolution does not read them.
             adjacency: the messages.
         """

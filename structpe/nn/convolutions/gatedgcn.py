@@ -35,6 +35,6 @@ class GatedGCN(Convolution, name="gatedgcn"):
         passed, of_source = gather(self.of_source(x), adjacency).chunk(2, dim=-1)
         edges = self.edge(edges) + gather_target(self.of_target(x), adjacency) + of_source
         gates = edges.sigmoid()
-        # One sum for both: the gated vectors beside the gates.
+        # One sum for both: gated vectors and gates side by side.
         summed, whole = scatter(torch.cat([gates * passed, gates], dim=-1), adjacency).chunk(2, dim=-1)
         return self.own(x) + summed / (whole + 1e-6), edges

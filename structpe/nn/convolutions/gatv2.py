@@ -14,8 +14,8 @@ __all__ = ["GATv2"]
 class GATv2(Convolution, name="gatv2"):
     """x_i' = sum_j a_ji V x_j,  a_ji = softmax_j(a . leaky(U x_i + V x_j + W e_ji)), each node its own neighbour too.
 
-    Brody et al. 2022, equations 3, 4 and 7; one head. It is PyTorch Geometric's GATv2Conv; of a node for itself e_ii is
-    the mean of the vectors of the edges to it.
+    Brody et al. 2022, equations 3, 4 and 7; one head. It is PyTorch Geometric's GATv2Conv; e_ii is the mean of the
+    vectors of the edges to node i.
 
     Args:
         width: d.

@@ -14,7 +14,7 @@ __all__ = ["GCN"]
 class GCN(Convolution, name="gcn"):
     """x_i' = W (x_i / D_i + sum_j x_j / sqrt(D_i D_j)) + b,  D_i = 1 + number of messages to i.
 
-    Kipf & Welling 2017, equation 2; each node is a neighbour of its own. Edge features are not read.
+    Kipf & Welling 2017, equation 2; each node is its own neighbour. Edge features are not read.
 
     Args:
         width: d.

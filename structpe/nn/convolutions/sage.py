@@ -12,7 +12,7 @@ __all__ = ["SAGE"]
 
 
 class SAGE(Convolution, name="sage"):
-    """x_i' = A x_i + B mean_j x_j;  the mean over no neighbour is 0.
+    """x_i' = A x_i + B mean_j x_j;  without neighbours the mean is 0.
 
     Hamilton et al. 2017, section 3.3, without its normalisation to length 1. Edge features are not read.
 
