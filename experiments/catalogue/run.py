@@ -4,15 +4,14 @@
     python experiments/catalogue/run.py --data CORPORA --tasks csl --models rwse signnet
     python experiments/catalogue/run.py --table                                 # write docs/comparison.md and its plots
 
-CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``listops`` and ``zinc12k``. Each finished run leaves one
-JSON file under ``results/``; a run that was killed starts anew, those that were finished are kept.
+CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``listops`` and ``zinc12k``. Each finished run adds a line
+to ``results/TASK.jsonl``. After an interruption, start the same command again: finished runs are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import multiprocessing
 import os
 import platform
@@ -25,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import results
 import torch
 from tasks import TASKS
 
@@ -44,10 +44,6 @@ class Job:
     config: Any
     seed: int
 
-    @property
-    def result(self) -> Path:
-        return HERE / "results" / self.task / f"{self.model.replace(' ', '_')}.{self.seed}.json"
-
 
 def main() -> None:
     """Run what the command line asks for."""
@@ -62,11 +58,13 @@ def main() -> None:
     if given.table:
         from table import write
 
-        write(HERE / "results", HERE.parents[1] / "docs")
+        write(results.read(), HERE.parents[1] / "docs")
     elif given.data is None:
         parser.error("give --data, the folder of the corpora, or ask for --table")
     else:
-        run([job for job in jobs(given.tasks, given.models, given.seeds) if not job.result.exists()], given)
+        done = results.finished()
+        todo = jobs(given.tasks, given.models, given.seeds)
+        run([job for job in todo if (job.task, job.model, job.seed) not in done], given)
 
 
 def jobs(tasks: list[str], models: list[str] | None, seeds: list[int]) -> Iterator[Job]:
@@ -94,11 +92,16 @@ def run(todo: list[Job], given: argparse.Namespace) -> None:
             futures = [pool.submit(one, job, given.data) for job in part]
             for done, future in enumerate(as_completed(futures), start=1):
                 minutes = (time.monotonic() - start) / 60
-                print(f"[{done}/{len(part)}, {minutes:.1f} min] {future.result()}", flush=True)
+                found = future.result()
+                if "fault" not in found:
+                    results.add(found)
+                said = found.get("fault") or found.get("scores") or found.get("why not") or found["time"]
+                name = f"{found['task']} {found['model']} {found['seed']}"
+                print(f"[{done}/{len(part)}, {minutes:.1f} min] {name}: {said}", flush=True)
 
 
-def one(job: Job, data: Path) -> str:
-    """Do one job and keep what came out; a model that does not apply is a result too."""
+def one(job: Job, data: Path) -> dict[str, Any]:
+    """Do one job. That a model does not apply is a result too; a fault of ours is not."""
     from cost import cost
     from train import measured
 
@@ -107,13 +110,9 @@ def one(job: Job, data: Path) -> str:
         found = cost(job.config) if job.task == COST else measured(TASKS[job.task](data), job.config, job.seed)
     except StructPEError as error:
         found = {"why not": str(error)}
-    except Exception:  # a fault of ours: shown and left undone, so that the other models still run
-        return f"{job.task} {job.model}: FAULT\n{traceback.format_exc()}"
-    job.result.parent.mkdir(parents=True, exist_ok=True)
-    half = job.result.with_suffix(".half")
-    half.write_text(json.dumps({**vars(job), **found, **circumstances()}, indent=1) + "\n", encoding="utf-8")
-    os.replace(half, job.result)
-    return f"{job.task} {job.model} {job.seed}: {found.get('scores', found)}"
+    except Exception:  # shown and not stored, so that the other models still run
+        return {**vars(job), "fault": traceback.format_exc()}
+    return {**vars(job), **found, **circumstances()}
 
 
 def circumstances() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+from results import Results
 from tasks import TASKS, Shakespeare
 from train import configs
 
@@ -18,7 +18,6 @@ from structpe.positions import MODELS
 __all__ = ["write"]
 
 START, END = "<!-- made by experiments/catalogue/run.py --table -->", "<!-- end of what is made -->"
-Results = dict[str, dict[str, list[dict[str, Any]]]]
 COLUMNS = {
     "Shakespeare, bits at 64": ("shakespeare", "bits 64"),
     "at 128": ("shakespeare", "bits 128"),
@@ -33,9 +32,8 @@ COSTS = ("time", "memory", "parameters")
 STRUCTURES = ("sequence", "grid", "tree", "graph")
 
 
-def write(results: Path, docs: Path) -> None:
-    """Rewrite what stands between the marks of the page, and the plots."""
-    found = read(results)
+def write(found: Results, docs: Path) -> None:
+    """Rewrite the part of the page between the marks, and the plots."""
     page = docs / "comparison.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(START)
     after = rest.partition(END)[2]
@@ -45,15 +43,6 @@ def write(results: Path, docs: Path) -> None:
         plot_lengths(found, docs / "figures" / "comparison-lengths.svg")
     if found["cost"]:
         plot_costs(found, docs / "figures" / "comparison-costs.svg")
-
-
-def read(results: Path) -> Results:
-    """Task, model, one entry per seed."""
-    found: Results = defaultdict(lambda: defaultdict(list))
-    for file in sorted(results.glob("*/*.json")):
-        each = json.loads(file.read_text(encoding="utf-8"))
-        found[each["task"]][each["model"]].append(each)
-    return found
 
 
 def made_with(found: Results) -> str:
