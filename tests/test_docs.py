@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from structpe.benchmarks import BENCHMARKS
 from structpe.converters import CONVERTERS
+from structpe.datasets import BENCHMARKS
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
 from structpe.readers import READERS

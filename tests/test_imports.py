@@ -24,24 +24,35 @@ BELOW: dict[str, set[str]] = {
     "positions": {"encodings", "feature_maps", "plain", "terms"},
     "citing": {"positions"},
     "data": {"attention", "plain", "positions", "readers", "sums", "transforms"},
-    "benchmarks": {"data"},
+    "datasets": {"data"},
     "nn": {"data"},
     "writers": {"readers", "files"},
     "converters": {"writers", "transforms"},
     "parsing": {"converters", "data", "signals", "threads"},
-    "corpora": {"benchmarks"},
-    "tasks": {"nn", "citing", "benchmarks", "printing", "signals", "threads"},
+    "tasks": {"nn", "citing", "datasets", "printing", "signals", "threads"},
     "pictures": {"tasks", "converters"},
-    "cli": {"tasks", "writers", "parsing", "corpora", "pictures"},
+    "cli": {"tasks", "writers", "parsing", "pictures"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "safetensors"}
 # A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made. Only what
 # trains, or shows, imports these modules.
 FOREIGN_IN = {"structpe.tasks.training": {"lightning"}, "structpe.pictures.app": {"marimo"}}
-# Folders in which one file is one member of a registry, and the files there that are for all of them.
-REGISTRIES = ("attention", "benchmarks", "cli", "converters", "encodings", "positions", "writers")
-SHARED = {"base", "build", "main", "metrics"}
+# Folders in which one file is one member of a registry, and the files and folders there that are for all of them.
+REGISTRIES = ("attention", "cli", "converters", "datasets", "encodings", "positions", "writers")
+SHARED = {
+    "base",
+    "build",
+    "main",
+    "metrics",
+    "card",
+    "catalogue",
+    "corpus",
+    "records",
+    "verifying",
+    "fetching",
+    "files",
+}
 
 MODULES = modules()
 PACKAGES = {module.name for module in MODULES if module.path.name == "__init__.py"}
@@ -109,8 +120,8 @@ def test_members_of_a_registry_do_not_know_one_another() -> None:
 
 def is_member(name: str) -> bool:
     """Whether a file of a registry's folder, or of a folder in it, holds one member of the registry."""
-    file = name.rpartition(".")[2]
-    return name.count(".") >= 2 and name not in PACKAGES and file not in SHARED and not file.startswith("_")
+    inside = name.split(".")[2:]
+    return bool(inside) and name not in PACKAGES and SHARED.isdisjoint(inside) and not inside[-1].startswith("_")
 
 
 def test_position_models_know_no_kernel() -> None:

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from structpe.benchmarks.brec import KINDS, Pair, brec_pairs
 from structpe.data.batch import Batch, Example, collate
+from structpe.datasets.expressivity.brec import KINDS, Pair, brec_pairs
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import build
 from structpe.structure import Structure

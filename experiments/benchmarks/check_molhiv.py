@@ -19,9 +19,9 @@ from unittest import mock
 import numpy as np
 from rdkit import Chem, rdBase
 
-from structpe.benchmarks import load
-from structpe.benchmarks._ogb import _imported
-from structpe.benchmarks._scaffolds import scaffold_split
+from structpe.datasets import load
+from structpe.datasets.molecules._scaffolds import scaffold_split
+from structpe.datasets.ogb._official import _imported
 from structpe.structure import Structure
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback
 
-from structpe.benchmarks import load
+from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted

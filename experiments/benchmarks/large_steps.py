@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from structpe.benchmarks import load
+from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted

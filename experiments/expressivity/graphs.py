@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from structpe.benchmarks import load
-from structpe.benchmarks.brec import KINDS, brec_pairs
-from structpe.benchmarks.csl import SKIPS, circle
+from structpe.datasets import load
+from structpe.datasets.expressivity.brec import KINDS, brec_pairs
+from structpe.datasets.expressivity.csl import SKIPS, circle
 from structpe.readers.graph6 import graph6
 from structpe.structure import Structure
 

@@ -20,8 +20,8 @@ import structpe.tasks.prediction.report
 import structpe.tasks.prediction.runs
 import structpe.writers  # noqa: F401
 from structpe.cli.main import main
-from structpe.corpora import catalogue
 from structpe.data import store
+from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
 from structpe.signals import ending
 from structpe.tasks.graph_to_text.run import load as load_run
@@ -202,9 +202,9 @@ CARD = Path("inputs/card.json")
 
 
 def _verify(folder: Path) -> None:
-    from structpe.corpora import verify
-    from structpe.corpora.card import card_of
-    from structpe.corpora.corpus import Corpus
+    from structpe.datasets import verify
+    from structpe.datasets.card import card_of
+    from structpe.datasets.corpus import Corpus
 
     card = card_of(json.loads((folder / CARD).read_text(encoding="utf-8")), "faults")
     report = verify(Corpus(card, folder / "sets" / "faults"))

@@ -11,7 +11,7 @@ from mutate import mutated
 
 from structpe.cli._encodings import parse_encoding
 from structpe.cli._looking import parse_position
-from structpe.corpora.card import parsed
+from structpe.datasets.card import parsed
 from structpe.positions import Dims, build
 from structpe.positions.build import build_encoding
 from structpe.tasks.graph_to_text.config import load_config
@@ -124,7 +124,7 @@ CONFIGURATIONS = [
     *(("encode", text) for text in ENCODED),
     *(
         ("card", file.read_text(encoding="utf-8"))
-        for file in sorted((ROOT / "structpe/corpora/cards").glob("*.yaml"))[:60:20]
+        for file in sorted((ROOT / "structpe/datasets/cards").glob("*.yaml"))[:60:20]
     ),
 ]
 

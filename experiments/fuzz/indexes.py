@@ -11,10 +11,10 @@ from typing import Any
 
 from mutate import mutated
 
-from structpe.corpora.card import card_of
-from structpe.corpora.download import Download, _had
-from structpe.corpora.records import recorded
 from structpe.data import store
+from structpe.datasets.card import card_of
+from structpe.datasets.fetching.download import Download, _had
+from structpe.datasets.records import recorded
 from structpe.plain import read_json
 from structpe.positions.build import build_encoding
 from structpe.structure import Structure

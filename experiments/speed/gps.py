@@ -36,10 +36,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, GPSConv, global_mean_pool
 
-from structpe.benchmarks.zinc import ATOMS, BONDS, _molecules
 from structpe.data.batch import Batch as OwnBatch
 from structpe.data.batch import Example, collate
 from structpe.data.features import Categories
+from structpe.datasets.molecules.zinc import ATOMS, BONDS, _molecules
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import Layer
 from structpe.positions import build

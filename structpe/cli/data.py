@@ -86,7 +86,7 @@ def _check(given: Namespace) -> None:
 
 
 def _list(given: Namespace) -> None:
-    from structpe.corpora import cards, find
+    from structpe.datasets import cards, find
 
     known = cards()
     kinds = sorted({card.kind for card in known.values()})
@@ -106,7 +106,7 @@ def _list(given: Namespace) -> None:
 
 
 def _show(given: Namespace) -> None:
-    from structpe.corpora import card as card_named
+    from structpe.datasets import card as card_named
 
     card = card_named(given.name)
     if given.json:
@@ -130,7 +130,7 @@ def _show(given: Namespace) -> None:
 
 
 def _get(given: Namespace) -> None:
-    from structpe.corpora import Hooks, get
+    from structpe.datasets import Hooks, get
 
     said = _Said(given.all)
     try:
@@ -160,7 +160,7 @@ class _Said:
 
 
 def _verify(given: Namespace) -> None:
-    from structpe.corpora import Corpus, card, find, verify
+    from structpe.datasets import Corpus, card, find, verify
 
     corpus = find(given.name, given.to)
     if given.folder is not None:

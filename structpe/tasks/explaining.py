@@ -100,8 +100,8 @@ def _of_texts(config: Any) -> tuple[nn.Module, Any]:
 
 
 def _of_benchmark(config: Any) -> tuple[nn.Module, Any]:
-    from structpe.benchmarks import load
     from structpe.data.batch import Example, collate
+    from structpe.datasets import load
     from structpe.nn.graph_model import GraphModel
     from structpe.positions.build import build
     from structpe.tasks.positions import fitted

@@ -10,7 +10,7 @@ import pytest
 
 from structpe.readers import read
 from tests.cli.running import SAMPLE, complaint, output, structpe
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 from tests.modules import ROOT
 
 TREES = SAMPLES / "trees_sample" / "sample.conllu"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from structpe.corpora import cards
+from structpe.datasets import cards
 from tests.cli.running import complaint, output, structpe
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from structpe.files import Busy
 from structpe.parsing import load_parser
 from structpe.readers import read
 from tests.cli.running import complaint, structpe
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 TEXT = "The keeper lit the lamp."

@@ -9,7 +9,7 @@ import pytest
 from structpe.cli import COMMANDS
 from structpe.cli.main import main
 from tests.cli.running import SAMPLE, complaint, complaint_of_process, output
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 from tests.pictures.runs import predicted, written
 
 TREES, MOLECULES = SAMPLES / "trees_sample" / "sample.conllu", SAMPLES / "molecules_sample" / "molecules.csv"

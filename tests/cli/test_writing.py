@@ -12,7 +12,7 @@ import pytest
 from structpe import files
 from structpe.files import lock
 from tests.cli.running import complaint
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 TREES = str(SAMPLES / "trees_sample" / "sample.conllu")
 WRITES = {

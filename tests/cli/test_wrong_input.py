@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import complaint
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 TREES = str(SAMPLES / "trees_sample" / "sample.conllu")
 EMPTY = "the path is empty; give a file or folder, '.' for the current one"

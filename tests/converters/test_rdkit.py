@@ -13,7 +13,7 @@ import pytest
 
 from structpe import StructPEError, Structure, as_structure, convert
 from structpe.readers.smiles import ATOM_CATEGORIES, SYMBOLS, molecule
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 
 Chem: Any = pytest.importorskip("rdkit.Chem")

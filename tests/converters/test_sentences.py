@@ -9,7 +9,7 @@ from hypothesis import given
 
 import structpe
 from structpe import StructPEError, Structure, as_structure, convert, path
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 from tests.same import assert_same
 from tests.strategies import trees
 

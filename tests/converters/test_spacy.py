@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
 from structpe.converters.spacy import sentences
 from structpe.readers import read, tree
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 from tests.strategies import trees
 

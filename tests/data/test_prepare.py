@@ -15,7 +15,7 @@ from structpe.encodings.distance import Distance
 from structpe.encodings.order import Order
 from structpe.errors import ConfigError, StoreError, StructureError
 from structpe.readers import Item
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 from tests.killing import every_moment
 
 ENCODINGS = (Order(), Distance())

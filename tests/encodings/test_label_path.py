@@ -15,7 +15,7 @@ from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
 from structpe.readers.amr import graph
 from structpe.structure import Structure, path
-from tests.corpora import corpus
+from tests.datasets import corpus
 from tests.strategies import relabelled, structures
 
 MANY = settings(max_examples=50, deadline=None)

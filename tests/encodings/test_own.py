@@ -16,7 +16,7 @@ from structpe.encodings import ENCODINGS, Encoded, Encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
 from structpe.structure import Structure
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 GRAPH = structpe.path(["a", "b", "c"])
 

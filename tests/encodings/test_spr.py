@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from structpe.encodings import UNREACHABLE, Depth, Distance, SPRRelative
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
-from tests.corpora import corpus
+from tests.datasets import corpus
 from tests.strategies import trees
 
 

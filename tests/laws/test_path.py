@@ -15,7 +15,7 @@ from structpe.encodings.base import Encoding
 from structpe.positions import MODELS, Dims, PositionModel, Site
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
-from tests.corpora import corpus
+from tests.datasets import corpus
 from tests.strategies import paths
 
 DIMS = Dims(8, 2, 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from structpe.parsing import Plan, train
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 SAMPLE = SAMPLES / "trees_sample" / "sample.conllu"
 PLAN = Plan((str(SAMPLE),), steps=20, seed=1, language="en")

@@ -18,7 +18,7 @@ from structpe.parsing import Options, load_parser, parse, parse_texts, places, w
 from structpe.parsing.formats import COLUMNS, as_conllu, as_json, as_tsv, record
 from structpe.readers import read, tree
 from structpe.structure import Structure
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.strategies import trees
 
 ITEMS = read(SAMPLES / "trees_sample" / "sample.conllu")

@@ -16,7 +16,7 @@ from structpe.errors import StructPEError
 from structpe.parsing import Plan, Progress, evaluate, load_parser, train
 from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.readers import read
-from tests.corpora import corpus
+from tests.datasets import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
 
 

@@ -31,7 +31,7 @@ def written(folder: Path, position: Any = "t5") -> Path:
 
 def predicted(folder: Path, position: Any = "t5", **model: Any) -> Path:
     """A run of prediction, of a benchmark whose nodes and edges have categories."""
-    from structpe.benchmarks import load
+    from structpe.datasets import load
 
     config = single(folder, position=position, model=model)
     out = Path(config.out)

@@ -20,7 +20,7 @@ from structpe.pictures.drawing import Drawn, plan
 from structpe.pictures.places import form_of
 from structpe.transforms import grid
 from structpe.transforms.levi import levi
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.pictures.cases import DIMS, FORMS, PARSE, large
 from tests.pictures.measuring import faults
 from tests.pictures.test_page import plots

@@ -15,7 +15,7 @@ from structpe.plain import from_yaml
 ROOT = Path(__file__).parents[2]
 FILES = sorted(
     file
-    for folder in ("structpe/corpora/cards", "examples", "experiments", "datasets")
+    for folder in ("structpe/datasets/cards", "examples", "experiments", "datasets")
     for file in (ROOT / folder).rglob("*.yaml")
 )
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=6)

@@ -14,7 +14,7 @@ from structpe.positions.trees.tpe import TPE
 from structpe.positions.trees.tpe_onehot import TPEOneHot
 from structpe.readers import read
 from structpe.structure import Structure
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.golden import golden
 
 # r(a(c, d(g(i, j), h)), b(e, f)), nodes depth first

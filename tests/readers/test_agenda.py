@@ -6,7 +6,7 @@ import pytest
 
 from structpe.errors import ReadError
 from structpe.readers import read
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 ROW = (
     "Sense with Knowledge .\tword sense ; data ; data\t<task> <material> <material>\t1 0 0 ; 2 1 0 ; 2 1 0\t"

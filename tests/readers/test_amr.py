@@ -12,7 +12,7 @@ import structpe.readers._text
 from structpe.errors import ReadError
 from structpe.readers import read
 from structpe.readers.amr import graph
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 LITTLE_PRINCE = "amr/little_prince/amr-bank-struct-v1.6"
 

@@ -15,7 +15,7 @@ from structpe.errors import MissingExtra, ReadError, StructPEError
 from structpe.readers import READERS, Item, Skipped, read, stream
 from structpe.readers.base import Reading
 from structpe.structure import path
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 AMR = "(a / alpha)\n\n(b / beta :ARG0 x2)\n\n(c / gamma)\n\n(d / delta\n"
 

@@ -6,7 +6,7 @@ import pytest
 import structpe.readers._text
 from structpe.errors import ReadError, StructureError
 from structpe.readers import read
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 SENTENCE = """\
 # sent_id = s1

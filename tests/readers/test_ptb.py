@@ -8,7 +8,7 @@ import structpe.readers._text
 from structpe.errors import ReadError
 from structpe.readers import read
 from structpe.readers.ptb import constituents
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 SENTENCE = "(S (NP (DT The) (NN dog)) (VP (VBZ barks) (NP-1 (-NONE- *T*-2))) (. .))"
 

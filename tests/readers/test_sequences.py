@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.corpora.listops import Grammar, bracketed, expressions
+from structpe.datasets.trees.listops import Grammar, bracketed, expressions
 from structpe.errors import ReadError
 from structpe.readers import read
 from structpe.readers.listops import expression, value
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 
 def written(folder: Path, text: str) -> Path:

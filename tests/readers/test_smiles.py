@@ -7,7 +7,7 @@ from structpe.errors import ReadError
 from structpe.readers import read
 from structpe.readers._ogb_features import atom_features, bond_features
 from structpe.readers.smiles import _with_any_valence, molecule
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 
 def test_a_molecule_is_an_undirected_graph():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import ReadError, StructureError
 from structpe.readers import read, triples
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 names = st.sampled_from(["Alan Bean", "NASA", "Wheeler", "1932"])
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structpe.benchmarks import load
+from structpe.datasets import load
 from structpe.errors import ReadError
 from structpe.readers import read
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 FILES = {
     "A": "1, 2\n2, 1\n2, 3\n3, 2\n5, 4\n4, 5\n",

@@ -7,7 +7,7 @@ import pytest
 import structpe.readers._text
 from structpe.errors import ReadError
 from structpe.readers import read
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 ENTRY = """\
     <entry category="Airport" eid="Id{0}" size="2">

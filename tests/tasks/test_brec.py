@@ -6,7 +6,7 @@ import torch
 from scipy import stats
 from torch import nn
 
-from structpe.benchmarks.brec import Pair
+from structpe.datasets.expressivity.brec import Pair
 from structpe.errors import ConfigError
 from structpe.structure import Structure
 from structpe.tasks.brec import BrecConfig, Verdict, count, judge, statistic

@@ -16,7 +16,7 @@ from structpe.readers import read
 from structpe.structure import Structure
 from structpe.transforms import split
 from structpe.transforms.units import Split
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 ITEMS = read(SAMPLES / "trees_sample" / "sample.conllu")
 TEXTS = [str(item.metadata["text"]) for item in ITEMS]

@@ -16,7 +16,7 @@ from structpe.readers.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import levi
 from tests import strategies
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 labelled = st.one_of(
     strategies.trees(units=False), strategies.digraphs(units=False), strategies.undirected(units=False)

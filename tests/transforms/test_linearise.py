@@ -15,7 +15,7 @@ from structpe.readers.smiles import molecule
 from structpe.structure import Structure, path
 from structpe.transforms import levi, linearise
 from tests import strategies
-from tests.corpora import corpus
+from tests.datasets import corpus
 
 
 def text(structure):

@@ -11,7 +11,7 @@ from structpe.readers.amr import graph
 from structpe.readers.tokens import tokens
 from structpe.structure import Structure, path
 from structpe.transforms.units import Gap, split
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 
 TEXTS = ["the dog barks and does not bark", "dogs don't bark (much)!", "want-01 boy go-02"] * 3
 

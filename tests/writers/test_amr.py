@@ -23,7 +23,7 @@ from structpe.readers import Item, read, triples
 from structpe.readers.amr import graph
 from structpe.writers import as_text, write
 from structpe.writers.base import WriteError
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 from tests.strategies import digraphs
 

@@ -16,7 +16,7 @@ from structpe.readers import Item, read, tree
 from structpe.readers.base import Skipped
 from structpe.writers import as_text, write
 from structpe.writers.base import WriteError
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.strategies import digraphs, relabelled, trees
 
 SENTENCE = """\

@@ -17,7 +17,7 @@ from structpe.readers import Item, read
 from structpe.readers.ptb import constituents
 from structpe.writers import as_text, write
 from structpe.writers.base import WriteError
-from tests.corpora import corpus
+from tests.datasets import corpus
 from tests.same import assert_same
 from tests.strategies import trees
 

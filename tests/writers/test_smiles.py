@@ -11,7 +11,7 @@ from structpe import StructPEError
 from structpe.readers import Item
 from structpe.readers.smiles import molecule
 from structpe.writers import as_text
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 Chem = pytest.importorskip("rdkit.Chem")
 

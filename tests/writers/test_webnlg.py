@@ -15,7 +15,7 @@ from structpe import Structure
 from structpe.readers import Item, read, triples
 from structpe.writers import as_text, write
 from structpe.writers.base import WriteError
-from tests.corpora import SAMPLES, corpus
+from tests.datasets import SAMPLES, corpus
 from tests.readers.test_webnlg import ENRICHED, ENTRY, RUSSIAN, document
 from tests.same import assert_same
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.benchmarks.metrics import METRICS, Metric
+from structpe.datasets.metrics import METRICS, Metric
 from structpe.errors import MissingExtra
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 

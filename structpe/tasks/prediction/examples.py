@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.benchmarks import Benchmark
 from structpe.data import store
 from structpe.data.batch import Example
+from structpe.datasets import Benchmark
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import atomic_write, sweep

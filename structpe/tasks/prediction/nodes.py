@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from structpe.benchmarks import Benchmark, Split
 from structpe.data.batch import Batch, Example, Grouping, collate
 from structpe.data.partition import partition
 from structpe.data.sampling import Sample, Sampler
+from structpe.datasets import Benchmark, Split
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from structpe.benchmarks.metrics import METRICS
+from structpe.datasets.metrics import METRICS
 from structpe.errors import MissingExtra
 from structpe.files import atomic_write
 from structpe.tasks.prediction.curves import draw

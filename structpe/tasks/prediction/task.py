@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.benchmarks import Objective
 from structpe.data.batch import Batch, Example, Grouping, collate
+from structpe.datasets import Objective
 from structpe.errors import StructPEError
 from structpe.nn.graph_model import GraphModel
 from structpe.tasks.training.task import Gather, Task

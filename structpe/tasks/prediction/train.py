@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from structpe.benchmarks import Benchmark, Split, load
-from structpe.benchmarks.base import find
 from structpe.data.content import Content, digest, structures
 from structpe.data.prepare import AFRESH
+from structpe.datasets import Benchmark, Split, load
+from structpe.datasets.base import find
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
 from structpe.files import atomic_write, left_in
 from structpe.nn.graph_model import GraphModel

@@ -8,7 +8,7 @@ from typing import Any
 
 from structpe.tasks.config import make, to_dict
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from tests.corpora import SAMPLES
+from tests.datasets import SAMPLES
 
 AMR = SAMPLES / "amr_sample"
 

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.benchmarks import Benchmark, Objective, Split
 from structpe.data.batch import Batch, collate
 from structpe.data.features import Numbers
+from structpe.datasets import Benchmark, Objective, Split
 from structpe.encodings.distance import Distance
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel

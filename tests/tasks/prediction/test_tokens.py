@@ -7,8 +7,8 @@ import math
 import numpy as np
 import torch
 
-from structpe.benchmarks import Objective
 from structpe.data.batch import Example
+from structpe.datasets import Objective
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import build
 from structpe.structure import path

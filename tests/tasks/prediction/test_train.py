@@ -13,9 +13,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from structpe.benchmarks import load
-from structpe.benchmarks.base import Objective
 from structpe.data.batch import Example
+from structpe.datasets import load
+from structpe.datasets.base import Objective
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
 from structpe.tasks.prediction import train as training
 from structpe.tasks.prediction.task import Prediction

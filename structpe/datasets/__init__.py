@@ -1,0 +1,30 @@
+"""Data sets: what they are, how to get them, what reads them, their official splits and metrics.
+
+A card per set, in ``cards/``; a folder per family of sets that are more than items to be read one by one.
+"""
+
+from structpe.datasets.base import BENCHMARKS, Benchmark, Objective, Split, load
+from structpe.datasets.card import Card, CorpusError, read_card
+from structpe.datasets.catalogue import card, cards
+from structpe.datasets.corpus import Corpus
+from structpe.datasets.fetching.getting import Hooks, find, get
+from structpe.datasets.verifying import Report, verify
+
+__all__ = [
+    "BENCHMARKS",
+    "Benchmark",
+    "Card",
+    "Corpus",
+    "CorpusError",
+    "Hooks",
+    "Objective",
+    "Report",
+    "Split",
+    "card",
+    "cards",
+    "find",
+    "get",
+    "load",
+    "read_card",
+    "verify",
+]

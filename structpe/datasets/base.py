@@ -1,0 +1,260 @@
+"""A benchmark: graphs, what is to be predicted of them, the official splits, and the official metric.
+
+A file of this package holds one family of them. Its functions are entered by :func:`benchmark`, and from then on have a
+name in studies, in the docs and in the tests. They read local files; what must be fetched first is said by an error.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.data.features import Features
+from structpe.datasets.metrics import METRICS, Metric
+from structpe.errors import ConfigError, ReadError
+from structpe.registry import Registry
+from structpe.structure import Ids, Structure
+
+__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Objective", "Split", "benchmark", "find", "load"]
+
+
+class Split(NamedTuple):
+    """Numbers of graphs, or of nodes where there is one graph, to train on, to select by, and to report."""
+
+    train: Ids
+    valid: Ids
+    test: Ids
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is to be predicted, and how a prediction is scored.
+
+    Args:
+        level: of each graph, or of each node of the one graph.
+        kind: ``numbers`` (regression, mean absolute error), ``class`` (one of ``outputs``, cross entropy), ``labels``
+            (``outputs`` yes-or-no questions, binary cross entropy; NaN where the answer is not known), or ``tokens``
+            (a sequence of up to ``length`` of ``outputs`` categories, one head for each place).
+        outputs: how many numbers, classes, labels, or categories of tokens.
+        metric: name of the official metric, in :data:`structpe.datasets.metrics.METRICS`.
+        length: of ``tokens``.
+    """
+
+    level: Literal["graph", "node"]
+    kind: Literal["numbers", "class", "labels", "tokens"]
+    outputs: int
+    metric: str
+    length: int = 1
+
+    @property
+    def measure(self) -> Metric:
+        """The official metric."""
+        return METRICS[self.metric]
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """Graphs with targets and splits.
+
+    Node features are the feature ``x`` of each structure, edge features ``edge_x``; both have one row per node or
+    edge. An undirected edge is stored once.
+
+    Args:
+        name: how tables call it; a data set that is not the official one says so here.
+        graphs: g structures; one where nodes are predicted.
+        targets: of g graphs, or of n nodes: (., outputs) float for ``numbers`` and ``labels``, (.,) integers for
+            ``class``, -1 where unknown, (., length + m) integers for ``tokens``: the first ``length`` are learned, the
+            others read by the metric only.
+        splits: the official ones; several where the protocol takes the mean over them.
+        nodes: what ``x`` is; None where nodes have no features.
+        edges: what ``edge_x`` is.
+        objective: what is to be predicted.
+        note: what must be said beside its numbers.
+
+    Raises:
+        ConfigError: features, targets or splits do not fit the graphs.
+    """
+
+    name: str
+    graphs: Sequence[Structure]
+    targets: NDArray[Any]
+    splits: tuple[Split, ...]
+    nodes: Features
+    edges: Features
+    objective: Objective
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the whole once, so that no training fails in the middle of an epoch."""
+        single = self.objective.level == "node"
+        if single and len(self.graphs) != 1:
+            raise self.error(f"nodes are predicted of one graph; there are {len(self.graphs)}")
+        count = self.graphs[0].size if single else len(self.graphs)
+        if len(self.targets) != count:
+            raise self.error(f"there are {len(self.targets)} targets for {count} {self.objective.level}s")
+        if not self.splits:
+            raise self.error("there is no split; give one at least")
+        for number, split in enumerate(self.splits):
+            self._check_split(number, split, count)
+        self._check_targets()
+        self._check_features()
+
+    def _check_split(self, number: int, split: Split, count: int) -> None:
+        """Numbers in range, and none in two parts: the test part is neither trained on nor selected by."""
+        for part, numbers in zip(Split._fields, split, strict=True):
+            if len(wrong := numbers[(numbers < 0) | (numbers >= count)]):
+                raise self.error(f"the {part} split names {wrong[0]}; {self.objective.level}s are 0..{count - 1}")
+        named, times = np.unique(np.concatenate(split), return_counts=True)
+        if len(twice := named[times > 1]):
+            raise self.error(
+                f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two, and "
+                f"{len(twice) - 1} others; each may be trained on, selected by or reported, once"
+            )
+
+    def _check_targets(self) -> None:
+        objective, targets = self.objective, np.asarray(self.targets)
+        most = objective.outputs - 1
+        needed = {
+            "numbers": f"floats of shape (., {objective.outputs})",
+            "labels": f"floats of shape (., {objective.outputs})",
+            "class": f"integers of shape (.,) from -1 to {most}",
+            "tokens": f"integers of shape (., {objective.length} or more), the first from -1 to {most}",
+        }[objective.kind]
+        if not _suits(targets, objective):
+            low, high = (targets.min(), targets.max()) if targets.size else ("nothing", "nothing")
+            raise self.error(
+                f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}; {needed} are "
+                f"needed for the kind {objective.kind!r}"
+            )
+
+    def _check_features(self) -> None:
+        for what, key, features in (("node", "x", self.nodes), ("edge", "edge_x", self.edges)):
+            if features is None:
+                continue
+            values = [graph.features.get(key) for graph in self.graphs]
+            if (lacking := next((i for i, v in enumerate(values) if v is None), None)) is not None:
+                raise self.error(f"graph {lacking} has no {what} features {key!r}")
+            try:
+                features.check(np.concatenate([v for v in values if v is not None]), f"the {what} features")
+            except ConfigError as error:
+                raise error.at(self.name) from None
+
+    def error(self, message: str) -> ConfigError:
+        """An error that names this benchmark."""
+        return ConfigError(message).at(self.name)
+
+
+def _suits(targets: NDArray[Any], objective: Objective) -> bool:
+    """Whether targets are of the kind, shape and range that the loss needs."""
+    if objective.kind in ("numbers", "labels"):
+        return targets.dtype.kind == "f" and targets.shape[1:] == (objective.outputs,)
+    if targets.dtype.kind not in "iu" or targets.ndim != (1 if objective.kind == "class" else 2):
+        return False
+    if objective.kind == "tokens" and targets.shape[1] < objective.length:
+        return False
+    learned = targets if objective.kind == "class" else targets[:, : objective.length]
+    return not learned.size or bool(learned.min() >= -1 and learned.max() < objective.outputs)
+
+
+@dataclass(frozen=True)
+class Loader:
+    """How a benchmark is read.
+
+    Attributes:
+        name: its name in the registry.
+        doc: what it is, in one line.
+        load: ``(folder, **options)`` -> the benchmark; ``folder`` holds its files.
+    """
+
+    name: str
+    doc: str
+    load: Callable[..., Benchmark]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of what may be given beside the folder."""
+        return tuple(inspect.signature(self.load).parameters)[1:]
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Those of them that must be given."""
+        parameters = inspect.signature(self.load).parameters
+        return tuple(name for name in self.options if parameters[name].default is inspect.Parameter.empty)
+
+
+BENCHMARKS: Registry[Loader] = Registry("structpe.datasets", "benchmark", ConfigError)
+"""Every benchmark by its name."""
+
+L = TypeVar("L", bound=Callable[..., Benchmark])
+
+
+def benchmark(name: str) -> Callable[[L], L]:
+    """Enter a function ``(folder, **options)`` -> Benchmark into the registry; its docstring is its doc."""
+
+    def enter(load: L) -> L:
+        doc = (inspect.getdoc(load) or "").partition("\n")[0]
+        BENCHMARKS.add(name, Loader(name, doc, load))
+        return load
+
+    return enter
+
+
+def find(name: str, folder: str | Path, **options: Any) -> Loader:
+    """The loader of a benchmark that can be asked for: it, its options and the folder are there. No file is read.
+
+    Raises:
+        ConfigError: there is no such benchmark or option, or an option is of another type.
+        ReadError: there is no such folder.
+    """
+    loader, folder = BENCHMARKS[name], Path(folder)
+    hints = get_type_hints(loader.load)
+    for option, value in options.items():
+        if option not in loader.options:
+            known = ", ".join(loader.options) or "none"
+            raise ConfigError(f"benchmark {name!r} has no option {option!r}; its options: {known}")
+        if not _fits(hints[option], value):
+            wanted = (
+                hints[option].__name__ if type(hints[option]) is type else str(hints[option]).replace("typing.", "")
+            )
+            raise ConfigError(f"option {option!r} of benchmark {name!r} takes {wanted}; given is {value!r}")
+    if lacking := [option for option in loader.needed if option not in options]:
+        raise ConfigError(f"benchmark {name!r} needs the option {lacking[0]!r}; see its documentation")
+    if not folder.is_dir():
+        raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
+    return loader
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Whether a value from YAML is of a type: an int is a float too, a bool is neither."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) in (Union, UnionType):
+        return any(_fits(each, value) for each in get_args(hint))
+    if get_origin(hint) in (list, tuple):
+        return isinstance(value, (list, tuple)) and all(_fits(get_args(hint)[0], each) for each in value)
+    if isinstance(value, bool) or hint is bool:
+        return isinstance(value, bool) and hint is bool
+    return isinstance(value, (int, float)) if hint is float else isinstance(value, hint)
+
+
+def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
+    """Read a benchmark.
+
+    Args:
+        name: one of :data:`BENCHMARKS`.
+        folder: where its files are.
+        options: of the benchmark.
+
+    Raises:
+        ConfigError: there is no such benchmark or option, or an option is of another type.
+        ReadError: the folder or a file in it is missing or damaged.
+        MissingExtra: a package that reads it is not installed.
+    """
+    return find(name, folder, **options).load(Path(folder), **options)

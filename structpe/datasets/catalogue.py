@@ -1,0 +1,71 @@
+"""The cards that structpe brings along, by name; some stand for many sets, such as every treebank."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from structpe.datasets.card import Card, card_of, filled
+from structpe.errors import ConfigError
+from structpe.plain import from_yaml
+from structpe.registry import unknown
+
+__all__ = ["card", "cards"]
+
+WORD = r"[A-Za-z0-9_-]+"
+
+
+def cards() -> dict[str, Card]:
+    """Every card by its name, in alphabetical order; a card for many sets has its pattern as name."""
+    return {name: card_of(data, _where(name)) for name, data in _data().items()}
+
+
+def card(name: str) -> Card:
+    """The card of a data set.
+
+    Args:
+        name: of the set, or one that fits the pattern of a card for many sets: ``tu:NCI109``.
+
+    Raises:
+        ConfigError: there is no such set.
+    """
+    known = _data()
+    if name in known and "pattern" not in known[name]:
+        return card_of(known[name], _where(name))
+    for pattern, data in known.items():
+        if words := _words(data.get("pattern"), name):
+            lower = {f"{word}_lower": text.lower() for word, text in words.items()}
+            return card_of({**filled(data, words | lower), "name": name}, _where(pattern))
+    raise ConfigError(unknown("data set", name, sorted(known)))
+
+
+def _words(pattern: str | None, name: str) -> dict[str, str] | None:
+    """What stands in a name for each word in braces of a pattern; None where it does not fit."""
+    if pattern is None:
+        return None
+    shape = "".join(f"(?P<{p[1:-1]}>{WORD})" if p.startswith("{") else re.escape(p) for p in _pieces(pattern))
+    found = re.fullmatch(shape, name)
+    return found.groupdict() if found else None
+
+
+def _pieces(pattern: str) -> list[str]:
+    return [piece for piece in re.split(r"(\{\w+\})", pattern) if piece]
+
+
+@cache
+def _data() -> dict[str, dict[str, Any]]:
+    """What the files of the cards hold; they come with the package and do not change while it runs."""
+    found = {}
+    for file in files("structpe.datasets").joinpath("cards").iterdir():
+        if file.name.endswith(".yaml"):
+            data = from_yaml(file.read_text(encoding="utf-8"), file.name)
+            if not isinstance(data, dict) or not isinstance(data.get("name"), str):
+                raise ConfigError("the card has no name; give one").at(_where(file.name))
+            found[data["name"]] = data
+    return dict(sorted(found.items()))
+
+
+def _where(name: str) -> str:
+    return f"card of {name}"

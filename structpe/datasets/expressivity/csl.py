@@ -1,0 +1,77 @@
+"""CSL: circular skip links, which colour refinement (Weisfeiler, Lehman) cannot tell apart (Murphy et al. 2019)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.files.arrays import lists_of_indices
+from structpe.errors import ReadError
+from structpe.structure import Structure
+from structpe.transforms.numbering import renumbered
+
+__all__ = ["SKIPS", "circle", "csl"]
+
+SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
+"""Of the ten classes: how far the chord leads that each node of the circle has beside its neighbours."""
+
+NODES, COPIES, SEED = 41, 15, 41
+GRAPHS = COPIES * len(SKIPS)
+
+
+@benchmark("csl")
+def csl(folder: Path, loops: bool = False) -> Benchmark:
+    """CSL: ten classes of 15 graphs, all of 41 nodes alike with four neighbours each; five folds.
+
+    The graphs are made by their definition: a class is one graph, and its members are that graph with its nodes
+    numbered at random (from a fixed seed). Only the folds are read. The folds number the graphs class by class.
+
+    Files: ``CSL_train.index``, ``CSL_val.index``, ``CSL_test.index`` of Dwivedi et al. (2023); a line for each fold,
+    numbers of graphs apart by commas.
+
+    Args:
+        folder: where the files are.
+        loops: whether each node has an edge to itself, as in the files of Dwivedi et al.; as every node has it, it
+            tells nothing apart.
+    """
+    generator = np.random.default_rng(SEED)
+    graphs = [renumbered(circle(skip, loops), generator) for skip in SKIPS for _ in range(COPIES)]
+    return Benchmark(
+        name="CSL",
+        graphs=graphs,
+        targets=np.repeat(np.arange(len(SKIPS)), COPIES),
+        splits=_folds(folder),
+        nodes=None,
+        edges=None,
+        objective=Objective("graph", "class", len(SKIPS), "accuracy"),
+        note=f"graphs made by their definition, {'with' if loops else 'without'} self-loops; the five published folds",
+    )
+
+
+def circle(skip: int, loops: bool = False) -> Structure:
+    """A circle of 41 nodes with chords.
+
+    Args:
+        skip: how far along the circle each chord leads.
+        loops: whether each node has an edge to itself.
+    """
+    steps = (1, skip, 0) if loops else (1, skip)
+    edges = [(i, (i + step) % NODES) for i in range(NODES) for step in steps]
+    return Structure(("",) * NODES, np.array(edges), directed=False, name=f"CSL skip {skip}")
+
+
+def _folds(folder: Path) -> tuple[Split, ...]:
+    files = [folder / f"CSL_{part}.index" for part in ("train", "val", "test")]
+    parts = [lists_of_indices(file, GRAPHS, "graphs") for file in files]
+    for file, part in zip(files, parts, strict=True):
+        if len(part) != len(parts[0]):
+            raise ReadError(f"there are {len(part)} folds, but {len(parts[0])} in {files[0].name}").at(str(file))
+    folds = tuple(Split(*fold) for fold in zip(*parts, strict=True))
+    for number, fold in enumerate(folds, 1):
+        if not np.array_equal(np.sort(np.concatenate(fold)), np.arange(GRAPHS)):
+            raise ReadError(
+                f"fold {number} does not share out the graphs 0..{GRAPHS - 1}, each once; bring back the original"
+            ).at(str(folder))
+    return folds

@@ -1,0 +1,92 @@
+"""EXP: formulas as graphs, which colour refinement (Weisfeiler and Lehman) does not tell apart (Abboud et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.data.features import Categories
+from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.files.arrays import arrays
+from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range
+from structpe.errors import ReadError
+from structpe.structure import Ids, Structure
+
+__all__ = ["exp"]
+
+FOLDS, KINDS = 10, 2
+NAMES = ("x", "edge_index", "y", "n_nodes", "n_edges")
+
+
+@benchmark("exp")
+def exp(folder: Path) -> Benchmark:
+    """EXP: whether a formula can be satisfied; 600 pairs of graphs, one of each class, that look alike; ten folds.
+
+    Nodes are of two kinds, literals and clauses. The folds are those of the authors' code: fold k tests the k-th tenth
+    of the graphs in their order, selects by the k-th tenth of the others, and trains by the rest. A pair is never
+    shared out, as neighbouring numbers are one pair and every tenth has an even length.
+
+    File: ``EXP_GRAPHSAT.npz``; ``x`` (kinds of all nodes), ``edge_index`` (2, e; each edge both ways), ``y``,
+    ``n_nodes``, ``n_edges``.
+    """
+    file = folder / "EXP_GRAPHSAT.npz"
+    packed = dict(zip(NAMES, arrays(file, *NAMES), strict=True))
+    try:
+        _check(packed)
+    except ReadError as error:
+        raise error.at(str(file)) from None
+    nodes, edges = (np.cumsum([0, *packed[name].tolist()]) for name in ("n_nodes", "n_edges"))
+    x, index, y = packed["x"], packed["edge_index"], packed["y"]
+    graphs = [
+        _graph(f"{file.name}:{i}", x[nodes[i] : nodes[i + 1]], index.T[edges[i] : edges[i + 1]]) for i in range(len(y))
+    ]
+    return Benchmark(
+        name="EXP",
+        graphs=graphs,
+        targets=y.astype(np.int64),
+        splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
+        nodes=Categories((KINDS,)),
+        edges=None,
+        objective=Objective("graph", "class", 2, "accuracy"),
+        note="mean over the ten folds of the authors' code; the two graphs of a pair are always in the same part",
+    )
+
+
+def _graph(name: str, kinds: NDArray[Any], edges: NDArray[Any]) -> Structure:
+    once = edges[edges[:, 0] < edges[:, 1]].astype(np.int64)
+    features = {"x": kinds.astype(np.int64)[:, None]}
+    return Structure(tuple(map(str, kinds.tolist())), once, directed=False, features=features, name=name)
+
+
+def _fold(count: int, k: int) -> Split:
+    numbers, tenth = np.arange(count), count // FOLDS
+    test = numbers[k * tenth : (k + 1) * tenth]
+    others: Ids = np.setdiff1d(numbers, test)
+    tenth = len(others) // FOLDS
+    valid = others[k * tenth : (k + 1) * tenth]
+    return Split(np.setdiff1d(others, valid), valid, test)
+
+
+def _check(packed: Mapping[str, NDArray[Any]]) -> None:
+    """Check that the arrays fit together, and are of pairs that ten folds can share out.
+
+    Raises:
+        ReadError: they do not, or are not.
+    """
+    y = packed["y"]
+    check_list(packed, "y", "biu", max(y.size, 1), "a class for each graph")
+    check_range(packed, "y", 0, 2)
+    nodes, edges = check_counts(packed, "graph")
+    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_range(packed, "x", 0, KINDS)
+    check_ends(packed, edges, ("edge", "graph", "node"))
+    y = y.astype(np.int64)
+    if len(y) < 2 * FOLDS or len(y) % 2 or (y[::2] + y[1::2] != 1).any():
+        problem = f"the {len(y)} classes are not those of {FOLDS} or more pairs, one graph of each class in each"
+        raise ReadError(f"{problem}; bring back the original")
+    if len(y) // FOLDS % 2 or (len(y) - len(y) // FOLDS) // FOLDS % 2:
+        raise ReadError(f"{len(y)} graphs cannot be shared out into ten folds of whole pairs; bring back the original")

@@ -1,0 +1,1 @@
+"""Getting data sets: downloads, local copies, archives."""

@@ -1,0 +1,270 @@
+"""One file from an address of http or https: gone on with where it stopped, checked while it comes, whole or absent."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from structpe.datasets.card import CorpusError
+from structpe.datasets.fetching._web import (
+    GONE_WRONG,
+    Changed,
+    Retry,
+    Version,
+    failure,
+    opened,
+    start_of,
+    total_of,
+    validators,
+)
+from structpe.files import naming
+from structpe.plain import from_json
+
+__all__ = ["Download", "Seen", "download", "sha256_of", "writing"]
+
+Tell = Callable[[int, int | None], object]
+"""(bytes that are there, bytes in all if that is known)."""
+
+PIECE = 1 << 18
+LARGEST = 1 << 36
+"""No file of a data set is larger; what comes without an end must end somewhere."""
+
+ATTEMPTS, TIMEOUT, PATIENCE = 5, 30.0, 60.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a file turned out to be."""
+
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file to be fetched.
+
+    Args:
+        url: its address.
+        sha256: its checksum, if it is known.
+        bytes: its size, if it is known.
+        attempts: how often to try without a byte of progress.
+        timeout: seconds without an answer after which an attempt has failed.
+        pause: seconds before the second attempt; it doubles with each.
+    """
+
+    url: str
+    sha256: str | None = None
+    bytes: int | None = None
+    attempts: int = ATTEMPTS
+    timeout: float = TIMEOUT
+    pause: float = 1.0
+
+
+def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
+    """Fetch a file.
+
+    What has come so far lies beside the place with ``.part`` behind its name. The next call goes on behind it if the
+    server says that the file is still the same one, and begins anew otherwise. The file gets its name when its size
+    and its checksum are right.
+
+    Args:
+        wanted: the file.
+        place: where to put it.
+        tell: told how far it is.
+
+    Raises:
+        CorpusError: it cannot be reached, is not there, is not what it should be, or cannot be written.
+    """
+    part = place.with_name(f"{place.name}.part")
+    tries, furthest, anew = 0, _size(part), False
+    while True:
+        try:
+            seen = _attempt(wanted, part, tell or _nobody)
+        except Changed:
+            _forget(part)
+            if anew:
+                raise CorpusError(f"{wanted.url} changes while it is fetched; try again later") from None
+            anew = True
+            continue
+        except Retry as failed:
+            tries = 1 if _size(part) > furthest else tries + 1
+            furthest = max(furthest, _size(part))
+            if tries >= wanted.attempts:
+                raise CorpusError(f"{wanted.url} could not be fetched: {failed}, {tries} times in a row") from None
+            time.sleep(min(failed.wait or wanted.pause * 2 ** (tries - 1), PATIENCE))
+            continue
+        with writing(place):
+            _note(part).unlink(missing_ok=True)  # before, or a process that is killed here leaves it for ever
+            os.replace(part, place)
+        return seen
+
+
+def sha256_of(file: Path, tell: Tell | None = None) -> Seen:
+    """Checksum and size of a file."""
+    digest, size = hashlib.sha256(), 0
+    with file.open("rb") as content:
+        while piece := content.read(PIECE):
+            digest.update(piece)
+            size += len(piece)
+            if tell is not None:
+                tell(size, None)
+    return Seen(digest.hexdigest(), size)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Let what fails while something is written there be one error."""
+    try:
+        yield
+    except OSError as error:
+        what = error.strerror or str(error)
+        remedy = "choose another place with --to, or check its permissions"
+        if error.errno == errno.ENOSPC:
+            remedy = "make room, then start the same command again: it goes on where it stopped"
+        raise CorpusError(f"cannot write: {what}; {remedy}").at(str(error.filename or place)) from None
+
+
+@contextmanager
+def _writing_part(part: Path) -> Iterator[None]:
+    """The same for a file that is not whole yet: errors name the whole one."""
+    place = part.with_name(part.name.removesuffix(".part"))
+    with writing(place), naming(place, part), naming(place, _note(part)):
+        yield
+
+
+def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
+    """Fetch what is missing, and check the whole.
+
+    Raises:
+        Retry: the connection failed.
+        Changed: what was there is of no use, and must go first.
+    """
+    have, known = _had(wanted, part)
+    with opened(wanted.url, wanted.timeout, have, known) as answer:
+        start = start_of(answer, have)
+        version = Version(wanted.url, *validators(answer), total_of(answer, start))
+        if start and known is not None and (known.etag, known.modified, known.total) != _facts(version):
+            raise Changed
+        _check_size(wanted, version.total)
+        digest = hashlib.sha256()
+        with _writing_part(part):
+            _enough(part, (version.total or 0) - start)
+            _note(part).write_text(json.dumps(asdict(version)), encoding="utf-8")
+            size = _resumed(part, start, digest)
+        size = _copied(answer, part, size, digest, (version.total, tell))
+    _check_content(wanted, part, Seen(digest.hexdigest(), size), resumed=start > 0)
+    return Seen(digest.hexdigest(), size)
+
+
+def _facts(version: Version) -> tuple[str | None, str | None, int | None]:
+    return version.etag, version.modified, version.total
+
+
+def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
+    """How much is there that can be gone on with, and what it is a part of."""
+    try:
+        known = Version(**from_json(_note(part).read_bytes()))
+        have = part.stat().st_size
+    except (OSError, ValueError, TypeError):
+        return 0, None
+    texts = all(isinstance(each, str | None) for each in (known.etag, known.modified))
+    if not texts or type(known.total) not in (int, NoneType):
+        return 0, None
+    usable = known.url == wanted.url and (known.named or wanted.sha256 is not None)
+    return (have, known) if usable and have else (0, None)
+
+
+def _check_size(wanted: Download, total: int | None) -> None:
+    if total is not None and wanted.bytes is not None and total != wanted.bytes:
+        raise CorpusError(
+            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; bring the right one by "
+            "--from, or tell the authors of structpe"
+        )
+    if total is not None and total > LARGEST:
+        raise CorpusError(f"{wanted.url} has {total} bytes, more than any data set; this is refused")
+
+
+def _enough(part: Path, needed: int) -> None:
+    free = shutil.disk_usage(part.parent).free
+    if needed > free:
+        raise OSError(errno.ENOSPC, f"{needed} bytes are needed and {free} are free", str(part))
+
+
+def _resumed(part: Path, start: int, digest: Any) -> int:
+    """Take what is there into the checksum; what lies behind the start goes."""
+    with part.open("ab") as file:
+        file.truncate(start)
+    with part.open("rb") as file:
+        while piece := file.read(PIECE):
+            digest.update(piece)
+    return start
+
+
+def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int | None, Tell]) -> int:
+    """Write what comes behind what is there; the size of the whole."""
+    total, tell = course
+    with _writing_part(part):
+        file = part.open("ab")
+    with file:
+        while True:
+            try:
+                piece = answer.read1(PIECE)
+            except GONE_WRONG as error:
+                raise failure(answer.url, error) from None
+            if not piece:
+                break
+            size += len(piece)
+            if size > (LARGEST if total is None else total):
+                raise CorpusError(f"{answer.url} sends more than it said, or without end; this is refused")
+            digest.update(piece)
+            with _writing_part(part):
+                file.write(piece)
+            tell(size, total)
+        with _writing_part(part):
+            file.flush()
+            os.fsync(file.fileno())
+    if total is not None and size < total:
+        raise Retry(f"the connection ended after {size} of {total} bytes")
+    return size
+
+
+def _check_content(wanted: Download, part: Path, seen: Seen, resumed: bool) -> None:
+    wrong = [(wanted.bytes, seen.bytes, "bytes"), (wanted.sha256, seen.sha256, "sha256")]
+    for expected, found, what in wrong:
+        if expected is not None and expected != found:
+            if resumed:
+                raise Changed
+            _forget(part)
+            raise CorpusError(
+                f"what came from {wanted.url} has {what} {found}, and the card says {expected}: it was changed or "
+                "damaged, and is not kept; bring the right one by --from"
+            )
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _note(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
+
+
+def _forget(part: Path) -> None:
+    with _writing_part(part):
+        part.unlink(missing_ok=True)
+        _note(part).unlink(missing_ok=True)
+
+
+def _nobody(done: int, total: int | None) -> None:
+    pass

@@ -1,0 +1,341 @@
+"""A data set in its folder: from the network or a local copy, checked, unpacked, gone on with if interrupted."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from structpe.datasets.card import Card, CorpusError, File
+from structpe.datasets.catalogue import card as card_named
+from structpe.datasets.corpus import Corpus
+from structpe.datasets.fetching.download import Download, Seen, Tell, download, sha256_of, writing
+from structpe.datasets.fetching.folders import folder_of
+from structpe.datasets.fetching.sources import Source
+from structpe.datasets.fetching.unpack import unpack, unpack_gz
+from structpe.datasets.files.pickled import pickled_numbers
+from structpe.datasets.records import record, recorded, results
+from structpe.datasets.trees.listops import MAKERS
+from structpe.errors import ConfigError, listed
+from structpe.files import atomic_write, left_in, sweep
+
+__all__ = ["Hooks", "find", "get"]
+
+
+UNPACKING = ".unpacking-"
+ANY = Download("")
+
+
+def _silent(line: str) -> None:
+    """Tell nobody."""
+
+
+def _blind(name: str) -> Tell:
+    """Show nobody how far a file is."""
+    return lambda done, total: None
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Who is told what, while a data set is fetched.
+
+    Args:
+        say: a line for a person: what is fetched, unpacked, or trusted on first use.
+        tell: (name of the file) -> what is told how far it is.
+        download: how often an address is tried, and for how long; its ``url`` is not used.
+    """
+
+    say: Callable[[str], object] = _silent
+    tell: Callable[[str], Tell] = _blind
+    download: Download = ANY
+
+
+def get(
+    name: str,
+    to: str | Path | None = None,
+    source: str | Path | None = None,
+    parts: Sequence[str] = (),
+    hooks: Hooks | None = None,
+) -> Corpus:
+    """A data set, after what is missing of it was fetched.
+
+    What is there and right is left alone, so that an interrupted call goes on. Two processes that want one set wait for
+    each other.
+
+    Args:
+        name: of the set.
+        to: the folder in which the set has its folder; by default as :func:`.folders.root` says.
+        source: a local copy, a file or a folder; with it nothing is fetched from the network.
+        parts: names of parts or files, if not all are wanted.
+        hooks: who is told what.
+
+    Raises:
+        ConfigError: there is no such set or part.
+        CorpusError: a file cannot be had, or is not what it should be.
+    """
+    card = card_named(name)
+    return _get(card, folder_of(card, to), source, parts, hooks or Hooks())
+
+
+def find(name: str, to: str | Path | None = None) -> Corpus:
+    """A data set that should be there already: nothing is fetched, and no file is looked at.
+
+    Args:
+        name: of the set.
+        to: the folder in which the set has its folder, as in :func:`get`.
+
+    Raises:
+        ConfigError: there is no such set.
+    """
+    card = card_named(name)
+    return Corpus(card, folder_of(card, to))
+
+
+def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[str], hooks: Hooks) -> Corpus:
+    _chosen(card, parts)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder, hooks):
+        sweep(*left_in(folder))
+        for half in folder.glob(f"{UNPACKING}*"):
+            shutil.rmtree(half, ignore_errors=True)
+        work = _Work(card, folder, Source(Path(source).expanduser(), card) if source is not None else None, hooks)
+        try:
+            lacking = work.complete(_chosen(card, parts))
+        finally:
+            work.save()
+    if lacking:
+        raise CorpusError(_absent(card, lacking, source, folder))
+    return Corpus(card, folder)
+
+
+def _chosen(card: Card, parts: Sequence[str]) -> list[File]:
+    known = [*card.parts, *(file.name for file in card.files)]
+    if wrong := [part for part in parts if part not in known]:
+        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {listed(known)}")
+    return [file for file in card.files if not parts or file.part in parts or file.name in parts]
+
+
+@contextmanager
+def _alone(folder: Path, hooks: Hooks) -> Iterator[None]:
+    """Hold the folder against other processes; who has to wait is told so."""
+    from filelock import FileLock, Timeout
+
+    with writing(folder):
+        lock = FileLock(folder / ".structpe.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            hooks.say(f"another process fetches into {folder}; waiting for it")
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Work:
+    """The fetching of one set into one folder.
+
+    Args:
+        card: of the set.
+        folder: of the set.
+        source: a local copy; None for the network.
+        hooks: who is told what.
+    """
+
+    def __init__(self, card: Card, folder: Path, source: Source | None, hooks: Hooks) -> None:
+        self.card, self.folder, self.source, self.hooks = card, folder, source, hooks
+        self.known = recorded(folder)
+        self.unsaved: dict[str, Seen] = {}
+
+    def complete(self, wanted: Sequence[File]) -> list[File]:
+        """Put what is missing in its place; the files that cannot be had so."""
+        missing = [file for file in wanted if not self.there(file)]
+        if self.card.maker is not None and missing and self.source is None:
+            self.make(self.card.maker)
+            return []
+        return [file for file in missing if not self.fetch(file)]
+
+    def there(self, file: File) -> bool:
+        """Whether what a file leaves is there, as it was recorded or as the card says."""
+        names = results(file, self.folder)
+        return bool(names) and all(self._good(file, name) for name in names)
+
+    def _good(self, file: File, name: str) -> bool:
+        place = self.folder / name
+        if not place.is_file():
+            return False
+        if name in self.known:  # it was checked when it came; `verify` reads it again
+            newer = file.unpack is None and file.sha256 not in (None, self.known[name].sha256)
+            return not newer and place.stat().st_size == self.known[name].bytes
+        if file.sha256 is None or file.unpack is not None:
+            return False
+        seen = sha256_of(place)
+        if right := seen.sha256 == file.sha256:
+            self.keep({name: seen})
+        return right
+
+    def keep(self, seen: Mapping[str, Seen]) -> None:
+        """Remember what was seen; :meth:`save` writes it down."""
+        self.known = {**self.known, **seen}
+        self.unsaved.update(seen)
+
+    def save(self) -> None:
+        """Write down what was seen since the last time."""
+        if self.unsaved:
+            record(self.folder, self.card, self.unsaved)
+            self.unsaved = {}
+
+    def make(self, maker: str) -> None:
+        """Let the set be generated."""
+        self.hooks.say(f"making {self.card.name}")
+        MAKERS[maker](self.folder, self.hooks.tell(self.card.name))
+        for file in self.card.files:
+            self._check(file, self.folder / file.name)
+            self.keep({file.name: sha256_of(self.folder / file.name)})
+
+    def fetch(self, file: File) -> bool:
+        """Put what a file leaves in its place; False where it is neither in the local copy nor public."""
+        if self.source is None:
+            return file.url is not None and self._download(file)
+        if file.is_pattern:
+            found = self.source.find_pattern(file)
+            return bool(found) and self._copy(file, found)
+        if given := self.source.find(file):
+            self.hooks.say(f"{file.name}: from {given}")
+            self._settle(file, given)
+            return True
+        unpacked = self.source.find_results(file) if file.unpack is not None else None
+        return unpacked is not None and self._copy(file, unpacked)
+
+    def _download(self, file: File) -> bool:
+        place = self.folder / file.name
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        if file.unpack is not None and place.is_file():  # it got its name when it was whole; unpacking was interrupted
+            self._settle(file, place)
+            self._remove(place)
+            return True
+        self.hooks.say(f"{file.name}: from {file.url}")
+        wanted = replace(self.hooks.download, url=str(file.url), sha256=file.sha256, bytes=file.bytes)
+        try:
+            seen = download(wanted, place, self.hooks.tell(file.name))
+        except CorpusError as error:
+            raise CorpusError(f"{error.message}. {_by_hand(self.card, file, self.folder)}").at(*error.places) from None
+        if file.sha256 is None:
+            self.hooks.say(f"{file.name}: the card knows no checksum; sha256 {seen.sha256} is trusted on first use")
+        if file.unpack is None:
+            self.keep({file.name: seen})
+        else:
+            self._settle(file, place)
+            self._remove(place)
+        self.save()
+        return True
+
+    def _remove(self, place: Path) -> None:
+        with writing(place):
+            place.unlink()
+
+    def _copy(self, file: File, found: Mapping[str, Path]) -> bool:
+        for name, given in found.items():
+            self.hooks.say(f"{name}: from {given}")
+            self.keep({name: _copied(given, self.folder / name)})
+        return True
+
+    def _settle(self, file: File, given: Path) -> None:
+        """What becomes of a file that is at hand: it is unpacked, or copied to its place."""
+        place = self.folder / file.results[0]
+        with writing(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        if file.unpack is None:
+            self.keep({file.name: _copied(given, place)})
+            return
+        if file.unpack == "gz":
+            _written(place, lambda hidden: unpack_gz(given, hidden))
+        elif file.unpack == "numbers":
+            _written(place, lambda hidden: _as_npz(given, hidden))
+        else:
+            self._unpack(file, given)
+        if lacking := [name for name in file.results if not (self.folder / name).is_file()]:
+            raise CorpusError(f"the archive has no {lacking[0]}; it is another one than the card means").at(str(given))
+        self.keep({name: sha256_of(self.folder / name) for name in file.results})
+
+    def _unpack(self, file: File, given: Path) -> None:
+        """Unpack within a folder of its own, then put every file in its place: what is half unpacked is never taken."""
+        self.hooks.say(f"unpacking {given.name}")
+        with writing(self.folder), TemporaryDirectory(prefix=UNPACKING, dir=self.folder) as hidden:
+            for path in unpack(given, str(file.unpack), Path(hidden), file.strip):
+                name = (PurePosixPath(file.into) / path.relative_to(hidden).as_posix()).as_posix()
+                if self._wanted(file, name, given):
+                    place = self.folder / name
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    path.replace(place)
+
+    def _wanted(self, file: File, name: str, given: Path) -> bool:
+        """Whether a file of an archive gets a place in the set: what the card names, and all in a folder of its own.
+
+        Raises:
+            CorpusError: it would take the place of another file of the set.
+        """
+        if name in file.results:
+            return True
+        others = {each for other in self.card.files if other is not file for each in (other.name, *other.results)}
+        if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
+            raise CorpusError(
+                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust where it "
+                "came from"
+            ).at(str(given))
+        return bool(file.into)
+
+    def _check(self, file: File, place: Path) -> None:
+        if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:
+            raise CorpusError(
+                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: this Python makes other files"
+            ).at(str(place))
+
+
+def _copied(given: Path, place: Path) -> Seen:
+    with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not (place.exists() and place.samefile(given)):
+            atomic_write(place, lambda hidden: shutil.copyfile(given, hidden))
+    return sha256_of(place)
+
+
+def _written(place: Path, write: Callable[[Path], object]) -> None:
+    with writing(place):
+        atomic_write(place, write)
+
+
+def _as_npz(given: Path, place: Path) -> None:
+    """Numbers that a pickle holds by name, in a form that runs nothing."""
+    numbers = pickled_numbers(given)
+    with place.open("wb") as target:
+        np.savez(target, allow_pickle=False, **numbers)
+
+
+def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, folder: Path) -> str:
+    """What is missing, and what can be done."""
+    names = listed((file.name for file in lacking), 5)
+    if source is not None:
+        return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
+    why = f"{card.name} cannot be fetched: {names} can be had nowhere public"
+    return f"{why}. {_by_hand(card, lacking[0], folder)}. {' '.join(card.notes.split())}".rstrip()
+
+
+def _by_hand(card: Card, file: File, folder: Path) -> str:
+    """How to do without the network."""
+    what = f"fetch {file.url} elsewhere" if file.url else f"get {file.name} from its owner"
+    place = Path(file.name).name
+    if len(card.files) > 1:
+        what += f", with the other files that 'structpe data show {card.name}' lists, into a folder,"
+        place = "FOLDER"
+    command = f"structpe data get {card.name} --to {shlex.quote(str(folder.parent))} --from {place}"
+    return f"To use a local copy, {what} and give the command: {command}"

@@ -1,0 +1,240 @@
+"""Archives of strangers: unpacked within a folder, no links, no devices, and no more than fits.
+
+An archive may name files anywhere, hold links that lead anywhere, or swell a thousandfold. So every name is checked
+before the first byte is written, bytes are counted while they are written, and all of it is written to a folder that
+gets its name at the end.
+"""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, NamedTuple, cast
+
+from structpe.datasets.card import CorpusError
+from structpe.datasets.fetching.download import writing
+from structpe.datasets.files.zips import RATIO, SLACK, check_methods
+from structpe.errors import StructPEError
+
+__all__ = ["MOST_FILES", "unpack", "unpack_gz"]
+
+PIECE = 1 << 18
+MOST_FILES = 1_000_000
+HEADERS = 1 << 20
+"""Bytes that describe one file in a tar: its name, and everything else about it."""
+DIRECTORY = 1 << 27
+"""Bytes at the end of a zip that describe all its files."""
+LONGEST = 4096
+"""Characters of a name, with its folders."""
+
+JUNK = ("__MACOSX", ".DS_Store")
+"""What one operating system adds to archives."""
+
+
+class _Member(NamedTuple):
+    """A file in an archive: its name, the size that it is said to have, and how its content is opened."""
+
+    name: PurePosixPath
+    size: int
+    open: Callable[[], IO[bytes]]
+
+
+def unpack(archive: Path, kind: str, folder: Path, strip: bool = False) -> list[Path]:
+    """Unpack an archive.
+
+    Args:
+        archive: the file.
+        kind: ``zip`` or ``tar.gz``.
+        folder: where to; it may exist, and what is there under the same name is replaced.
+        strip: whether the one folder at the top of the archive is left out.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        CorpusError: the archive is damaged, swells too much, or holds what may not be in it.
+    """
+    budget = archive.stat().st_size * RATIO + SLACK
+    with _undamaged(archive), (_zip if kind == "zip" else _tar)(archive, budget) as members:
+        named = _placed(archive, members, strip)
+        for path, member in named:
+            place = folder / path
+            with writing(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+            with member.open() as source:
+                budget -= _copy(source, place, budget, archive)
+    return [folder / path for path, _ in named]
+
+
+def unpack_gz(archive: Path, place: Path) -> None:
+    """Unpack one compressed file.
+
+    Args:
+        archive: the file.
+        place: where to.
+
+    Raises:
+        CorpusError: the file is damaged, or swells too much.
+    """
+    with _undamaged(archive), gzip.open(archive) as source:
+        _copy(cast(IO[bytes], source), place, archive.stat().st_size * RATIO + SLACK, archive)
+
+
+def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[PurePosixPath, _Member]]:
+    """Each member with its place, after all names were found to be good."""
+    if len(members) > MOST_FILES:
+        raise _refused(archive, f"it holds {len(members)} files")
+    for member in members:
+        if member.name.is_absolute() or ".." in member.name.parts or not member.name.parts:
+            raise _refused(archive, f"it holds {str(member.name)!r}, which leads out of its folder")
+        if any(c in "\\:" or not c.isprintable() for c in str(member.name)):
+            raise _refused(archive, f"it holds {str(member.name)[:80]!r}, which is no plain name")
+    kept = [member for member in members if not any(part in JUNK for part in member.name.parts)]
+    if not kept:
+        raise CorpusError("the archive is empty; bring back the original").at(str(archive))
+    if strip and len({member.name.parts[0] for member in kept}) != 1:
+        tops = ", ".join(sorted({member.name.parts[0] for member in kept})[:5])
+        raise CorpusError(f"the archive has not one folder at its top, but {tops}").at(str(archive))
+    placed = [(PurePosixPath(*member.name.parts[1:]) if strip else member.name, member) for member in kept]
+    paths = [path for path, _ in placed]
+    if len(set(paths)) < len(paths) or not all(path.parts for path in paths):
+        raise _refused(archive, "two of its files have one name")
+    return placed
+
+
+@contextmanager
+def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
+    with archive.open("rb") as raw, _opened_zip(watched := _Watched(archive, raw, DIRECTORY)) as content:
+        watched.renew(None)
+        _affordable(archive, sum(info.file_size for info in content.infolist()), budget)
+        check_methods(content)
+        for info in content.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+                raise _refused(archive, f"{info.filename!r} in it is a link or a device")
+            if info.flag_bits & 1:
+                raise CorpusError(f"{info.filename!r} in it is locked by a password").at(str(archive))
+        yield [
+            _Member(PurePosixPath(info.filename), info.file_size, lambda info=info: content.open(info))  # type: ignore[misc]
+            for info in content.infolist()
+            if not info.is_dir()
+        ]
+
+
+@contextmanager
+def _tar(archive: Path, budget: int) -> Iterator[list[_Member]]:
+    """Its members; what swells is refused at once, as going on to the next means unpacking this one."""
+    size = 0
+    with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
+        members: list[_Member] = []
+        for info in content:
+            if not (info.isfile() or info.isdir()) or info.issparse():
+                raise _refused(archive, f"{info.name[:80]!r} in it is a link or a device, or has holes")
+            if info.size < 0 or len(info.name) > LONGEST:
+                raise _refused(
+                    archive, f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
+                )
+            _forget(content, info)
+            headers.renew()
+            size += info.size
+            _affordable(archive, size, budget)
+            if len(members) > MOST_FILES:
+                raise _refused(archive, f"it holds more than {MOST_FILES} files")
+            if info.isfile():
+                members.append(_Member(PurePosixPath(info.name), info.size, lambda info=info: _taken(content, info)))  # type: ignore[misc]
+        headers.renew(None)
+        yield members
+
+
+def _opened_zip(watched: _Watched) -> zipfile.ZipFile:
+    return zipfile.ZipFile(cast(IO[bytes], watched))
+
+
+def _opened_tar(watched: _Watched) -> tarfile.TarFile:
+    return tarfile.open(fileobj=cast(IO[bytes], watched), mode="r:")
+
+
+def _forget(content: tarfile.TarFile, info: tarfile.TarInfo) -> None:
+    """What a tar says of a file besides name and size: it is kept as long as the tar is open, of every one of them."""
+    info.pax_headers = {}
+    info.linkname = info.uname = info.gname = ""
+    content.pax_headers = {}
+
+
+class _Watched:
+    """A file of which no more than so much is read at a time: a header may say that it is as long as it likes.
+
+    Args:
+        archive: for errors.
+        raw: the file.
+        most: bytes until :meth:`renew`.
+    """
+
+    def __init__(self, archive: Path, raw: Any, most: int) -> None:
+        self.archive, self.raw, self.most = archive, raw, most
+        self._left: int | None = most
+        self.seek, self.tell, self.seekable = raw.seek, raw.tell, lambda: True
+
+    def renew(self, most: int | None = -1) -> None:
+        """Begin to count anew; None counts no more."""
+        self._left = self.most if most == -1 else most
+
+    def read(self, size: int | None = -1) -> bytes:
+        """As a file does."""
+        if self._left is None:
+            return cast(bytes, self.raw.read(size))
+        wanted = self._left + 1 if size is None or size < 0 else size
+        if wanted > self._left and len(piece := self.raw.read(self._left + 1)) > self._left:
+            raise _refused(self.archive, f"a header in it is longer than {self.most} bytes")
+        elif wanted <= self._left:
+            piece = self.raw.read(wanted)
+        self._left -= len(piece)
+        return cast(bytes, piece)
+
+
+def _affordable(archive: Path, size: int, budget: int) -> None:
+    if size > budget:
+        raise _refused(archive, f"it swells from {archive.stat().st_size} to {size} bytes")
+
+
+def _taken(content: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    opened = content.extractfile(info)
+    if opened is None:
+        raise tarfile.TarError(f"{info.name!r} has no content")
+    return opened
+
+
+def _copy(source: IO[bytes], place: Path, most: int, archive: Path) -> int:
+    """Write at most so many bytes; how many they were."""
+    size = 0
+    with writing(place), place.open("wb") as target:
+        while piece := source.read(PIECE):
+            size += len(piece)
+            if size > most:
+                raise _refused(archive, f"it swells to more than {most} bytes")
+            target.write(piece)
+    return size
+
+
+@contextmanager
+def _undamaged(archive: Path) -> Iterator[None]:
+    try:
+        yield
+    except (StructPEError, MemoryError):
+        raise
+    except Exception as error:  # what reads archives fails in any way, such as on a file without a name
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+            raise  # of the disk; a damaged table of contents leads to places before the file
+        raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it anew").at(
+            str(archive)
+        ) from None
+
+
+def _refused(archive: Path, why: str) -> CorpusError:
+    return CorpusError(f"the archive is refused: {why}; do not trust where it came from").at(str(archive))

@@ -1,0 +1,1 @@
+"""Files of data sets, read without running anything in them: arrays, lists of numbers, pickles."""

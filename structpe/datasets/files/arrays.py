@@ -1,0 +1,164 @@
+"""Files of benchmarks, read without unpickling anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.datasets.files.zips import check_zip
+from structpe.errors import ReadError, StructPEError, listed
+from structpe.readers import _text
+from structpe.structure import Ids
+
+__all__ = ["array", "arrays", "indices", "lines", "lists_of_indices", "needed"]
+
+DIGITS = 20
+"""A number with as many is none of the things in a file."""
+
+
+def needed(file: Path) -> Path:
+    """The file itself.
+
+    Raises:
+        ReadError: it is not there.
+    """
+    if not file.is_file():
+        raise ReadError(f"there is no file {file.name} in {file.parent}; give the folder that holds it")
+    return file
+
+
+def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
+    """Arrays of an ``.npz`` file.
+
+    Raises:
+        ReadError: the file is missing or damaged, lacks an array, or holds pickled objects.
+    """
+    with _loaded(file) as content:
+        if not isinstance(content, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array without a name")
+        if lacking := [name for name in names if name not in content.files]:
+            known = listed(content.files)
+            raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
+        assert content.zip is not None, "it was opened just now"
+        check_zip(content.zip, file.stat().st_size)
+        return [_member(content, name) for name in names]
+
+
+def array(file: Path) -> NDArray[Any]:
+    """The array of an ``.npy`` file.
+
+    Raises:
+        ReadError: the file is missing or damaged, or holds pickled objects.
+    """
+    with needed(file).open("rb") as stream:
+        if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+            stream.seek(0)
+            with _named(file):
+                _check_header(stream, file.stat().st_size)
+    with _loaded(file) as content:
+        if not isinstance(content, np.ndarray):
+            raise ValueError("it holds several arrays")
+        return content
+
+
+def _member(content: Any, name: str) -> NDArray[Any]:
+    """An array of several, after its header was compared with how much there is."""
+    place = name if name in content.zip.namelist() else f"{name}.npy"
+    with content.zip.open(place) as stream:
+        _check_header(stream, content.zip.getinfo(place).file_size)
+    found: NDArray[Any] = content[name]
+    return found
+
+
+def _check_header(stream: IO[bytes], size: int) -> None:
+    """Check that a file holds as much as its array claims: NumPy makes room for it before it reads the first number.
+
+    Raises:
+        ValueError: it is not an array, or claims to be larger.
+    """
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    promised = math.prod(shape) * max(1, dtype.itemsize)
+    if min(shape, default=0) < 0 or promised > size:
+        raise ValueError(f"it promises {dtype} of shape {shape}, and has {size} bytes")
+
+
+@contextmanager
+def _loaded(file: Path) -> Iterator[Any]:
+    """What NumPy reads."""
+    # Opened here: NumPy leaves a damaged file open.
+    with needed(file).open("rb") as opened, _named(file):
+        yield np.load(opened, allow_pickle=False)
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Whatever is wrong with a file of arrays is one error; NumPy and what it reads headers by raise many."""
+    try:
+        yield
+    except StructPEError:
+        raise
+    except Exception as error:
+        raise ReadError(
+            f"no file of arrays ({' '.join(str(error).split())[:200] or type(error).__name__}); bring back the original"
+        ).at(str(file)) from None
+
+
+def lines(file: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text, numbered from 1.
+
+    Raises:
+        ReadError: the file is missing, or a line is not UTF-8.
+    """
+    try:
+        yield from _text.lines(needed(file))
+    except ReadError as error:
+        raise error.at(str(file)) if error.places else error from None
+
+
+def indices(file: Path, below: int, what: str) -> Ids:
+    """Indices, of a part of a split say.
+
+    Args:
+        file: a text of whole numbers 0..below - 1, each at most once, apart by blanks and ends of lines.
+        below: how many things they number.
+        what: these are, for errors.
+
+    Raises:
+        ReadError: the file is missing or empty, or has something else than such numbers.
+    """
+    seen: set[int] = set()
+    found = [number for place, line in lines(file) for number in _indices(file, place, line.split(), below, what, seen)]
+    if not found:
+        raise _no_indices(file, below, what, "the file is empty")
+    return np.array(found, dtype=np.int64)
+
+
+def lists_of_indices(file: Path, below: int, what: str) -> list[Ids]:
+    """The same where each line is a list of its own, its numbers apart by commas."""
+    return [
+        np.array(list(_indices(file, place, line.split(","), below, what, set())), dtype=np.int64)
+        for place, line in lines(file)
+    ]
+
+
+def _indices(file: Path, line: int, words: list[str], below: int, what: str, seen: set[int]) -> Iterator[int]:
+    for word in words:
+        number = int(word) if word.strip().isdecimal() and len(word) < DIGITS else below
+        if number >= below or number in seen:
+            again = " a second time" if number in seen else ""
+            raise _no_indices(file, below, what, f"{_text.shown(word)} is given{again}", f"line {line}")
+        seen.add(number)
+        yield number
+
+
+def _no_indices(file: Path, below: int, what: str, given: str, *places: str) -> ReadError:
+    needed = f"numbers of {what} from 0..{below - 1}, each once, are needed"
+    return ReadError(f"{given}; {needed}; bring back the original").at(str(file), *places)

@@ -1,0 +1,1 @@
+"""Sets of graphs with a class each: the collection of TU Dortmund."""

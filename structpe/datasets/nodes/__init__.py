@@ -1,0 +1,1 @@
+"""One graph whose nodes are predicted: citations, and graphs whose neighbours differ."""

@@ -1,0 +1,179 @@
+"""Graphs whose nodes are predicted, in the form of Platonov et al. (2023): an ``.npz`` file of six arrays each.
+
+Most are heterophilous: neighbours are mostly of another class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.data.features import Numbers
+from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.files.arrays import arrays
+from structpe.errors import ConfigError, ReadError
+from structpe.structure import Ids, Structure
+
+__all__ = ["PUBLISHED", "npz"]
+
+ARRAYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks")
+
+
+class Graph(NamedTuple):
+    """A published graph: its file, how many classes there are, and what it is."""
+
+    file: str
+    classes: int
+    doc: str
+
+
+PUBLISHED = {
+    "roman-empire": Graph(
+        "roman_empire.npz", 18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"
+    ),
+    "amazon-ratings": Graph(
+        "amazon_ratings.npz", 5, "Amazon-ratings: how products are rated; edges join those that are bought together"
+    ),
+    "minesweeper": Graph(
+        "minesweeper.npz",
+        2,
+        "Minesweeper: which cells of a grid of 100 x 100 are mines, from what is seen of half of them",
+    ),
+    "tolokers": Graph(
+        "tolokers.npz",
+        2,
+        "Tolokers: which workers of a crowdsourcing platform were banned; edges join those of one task",
+    ),
+    "questions": Graph(
+        "questions.npz", 2, "Questions: which users of a forum stay active; edges join those who answered one another"
+    ),
+    "actor": Graph(
+        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join those named on one page"
+    ),
+    "chameleon-filtered": Graph(
+        "chameleon_filtered.npz", 5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"
+    ),
+    "squirrel-filtered": Graph(
+        "squirrel_filtered.npz", 5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"
+    ),
+}
+"""Those of Platonov et al.; actor is with the splits of Pei et al. (2020)."""
+
+
+def published(name: str) -> Callable[..., Benchmark]:
+    """The loader of one of :data:`PUBLISHED`."""
+    graph = PUBLISHED[name]
+
+    def load(folder: Path) -> Benchmark:
+        return _benchmark(folder / graph.file, name, graph.classes)
+
+    load.__doc__ = f"""{graph.doc}; ten splits.
+
+    File: ``{graph.file}`` of Platonov et al.
+    """
+    return load
+
+
+for _name in PUBLISHED:
+    benchmark(_name)(published(_name))
+
+
+@benchmark("npz")
+def npz(folder: Path, file: str, classes: int | None = None) -> Benchmark:
+    """A graph whose nodes are predicted, in the ``.npz`` form of Platonov et al. (2023).
+
+    The file holds ``node_features`` (n, k), ``node_labels`` (n,), ``edges`` (e, 2), and ``train_masks``, ``val_masks``
+    and ``test_masks`` (splits, n) of booleans. As the authors do, two classes are scored by the area under the ROC
+    curve, more by accuracy.
+
+    Args:
+        folder: where the file is.
+        file: its name.
+        classes: how many there are; None takes the largest label for the last class.
+
+    Raises:
+        ConfigError: fewer than two classes are asked for.
+        ReadError: the file is missing or damaged, or its arrays do not fit together.
+    """
+    if classes is not None and classes < 2:
+        raise ConfigError(f"classes is {classes}; give 2 or more, or leave it out")
+    return _benchmark(folder / file, Path(file).stem, classes)
+
+
+def _benchmark(file: Path, name: str, classes: int | None) -> Benchmark:
+    graph, labels, splits = _read(file, classes)
+    count = max(2, int(labels.max()) + 1) if classes is None else classes
+    # Two classes are one yes-or-no question: the area under the ROC curve needs one score for each node.
+    objective = (
+        Objective("node", "labels", 1, "rocauc") if count == 2 else Objective("node", "class", count, "accuracy")
+    )
+    targets = labels.astype(np.float32)[:, None] if count == 2 else labels
+    nodes = Numbers(graph.features["x"].shape[1])
+    return Benchmark(
+        name, [graph], targets, splits, nodes, None, objective, f"mean over the {len(splits)} published splits"
+    )
+
+
+def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split, ...]]:
+    features, labels, edges, *masks = arrays(file, *ARRAYS)
+    problem = _nodes_problem(features, labels, classes) or _edges_problem(edges, len(labels))
+    if problem := problem or _masks_problem(masks, len(labels)):
+        raise ReadError(f"{problem}; bring back the original").at(str(file))
+    splits = tuple(Split(*map(np.flatnonzero, split)) for split in zip(*masks, strict=True))
+    graph = Structure(
+        ("",) * len(labels),
+        _once(edges),
+        directed=False,
+        features={"x": features.astype(np.float32)},
+        name=file.name,
+    )
+    return graph, labels.astype(np.int64), splits
+
+
+def _nodes_problem(features: NDArray[Any], labels: NDArray[Any], classes: int | None) -> str:
+    """What is wrong with features and labels; the empty string where nothing is."""
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
+        return f"node_labels have shape {labels.shape} and dtype {labels.dtype}; an integer for each node is needed"
+    if features.ndim != 2 or len(features) != len(labels):
+        return f"node_features have shape {features.shape}; a row for each of {len(labels)} nodes is needed"
+    if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
+        return f"node_features have dtype {features.dtype}, or are not all finite; finite numbers are needed"
+    most = len(labels) if classes is None else classes  # there are no more classes than nodes
+    if labels.min() < 0 or labels.max() >= most:
+        return f"node_labels are from {labels.min()} to {labels.max()}; 0..{most - 1} are needed"
+    return ""
+
+
+def _edges_problem(edges: NDArray[Any], size: int) -> str:
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        return f"edges have shape {edges.shape} and dtype {edges.dtype}; a row (source, target) is needed for each"
+    if edges.size and (edges.min() < 0 or edges.max() >= size):
+        return f"edges name nodes from {edges.min()} to {edges.max()}; nodes are 0..{size - 1}"
+    return ""
+
+
+def _masks_problem(masks: list[NDArray[Any]], size: int) -> str:
+    for name, mask in zip(ARRAYS[3:], masks, strict=True):
+        if mask.dtype != np.bool_ or mask.ndim != 2 or mask.shape[1] != size:
+            needed = f"a row of {size} booleans for each split is needed"
+            return f"{name} has shape {mask.shape} and dtype {mask.dtype}; {needed}"
+    counts = [len(mask) for mask in masks]
+    if len(set(counts)) > 1 or not counts[0]:
+        return "the masks are for {}, {} and {} splits; as many of each are needed, and one at least".format(*counts)
+    for split, parts in enumerate(zip(*masks, strict=True)):
+        for name, part in zip(ARRAYS[3:], parts, strict=True):
+            if not part.any():
+                return f"{name} has no node in split {split}; one at least is needed"
+        if (twice := np.flatnonzero(np.sum(parts, axis=0) > 1)).size:
+            return f"the masks of split {split} overlap, at node {twice[0]} and {len(twice) - 1} others"
+    return ""
+
+
+def _once(edges: NDArray[Any]) -> Ids:
+    """Each edge once, whichever way and however often it was given, as the authors' code walks it both ways once."""
+    ends: Ids = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0)
+    return ends

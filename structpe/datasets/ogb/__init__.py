@@ -1,0 +1,1 @@
+"""The Open Graph Benchmark (Hu et al. 2020)."""

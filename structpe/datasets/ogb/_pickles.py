@@ -1,0 +1,123 @@
+"""Files that ``ogb`` wrote with ``torch.save``, read without running anything that they name.
+
+``ogb`` 1.3.6 reads its processed data sets and splits with plain ``torch.load``. Since torch 2.6 that refuses pickles
+of NumPy arrays, and its safe reader cannot read the protocol (4) in which ``ogb`` writes the processed data sets.
+Reading them as full pickles would run whatever a file says. Here a file is read in one of two ways:
+
+- It holds no tensors: by an unpickler that knows the names in :data:`ALLOWED` and no other.
+- It holds tensors (those of the loaders for PyTorch Geometric): by torch's safe reader, with the same stand-ins and
+  the four classes that such files need.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from structpe.datasets.files.opcodes import look_through
+from structpe.datasets.files.unpickling import Array, Empty, Function, Refused, Type, Unpickler
+from structpe.datasets.files.zips import check_zip
+from structpe.errors import ReadError
+from structpe.files import finish, lock
+
+__all__ = ["load", "save"]
+
+AGAIN = "it was not run; delete the file and fetch or make it anew (what lies under 'processed' is made from 'raw')"
+
+
+def load(file: str | Path, *_: object) -> Any:
+    """What a file of ``ogb`` holds; stands in for ``torch.load``, whose further arguments do not matter here.
+
+    Raises:
+        ReadError: the file is missing, is no archive of torch, is damaged, or names something that none needs.
+    """
+    file = Path(file)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            check_zip(archive, file.stat().st_size)
+            names = archive.namelist()
+            if any(re.fullmatch(r"[^/]+/data/\d+", name) for name in names):
+                return _tensors(file, archive)
+            pickled = _pickled(archive)
+            return Unpickler(io.BytesIO(pickled), ALLOWED, "file of OGB").load()
+    except FileNotFoundError:
+        raise ReadError("there is no such file; fetch the whole data set").at(str(file)) from None
+    except Refused as refused:
+        raise ReadError(f"{refused}; {AGAIN}").at(str(file)) from None
+    except (ReadError, MemoryError) as error:
+        raise error.at(str(file)) if isinstance(error, ReadError) else error from None
+    except Exception as error:  # a damaged pickle may raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise ReadError(f"no file of OGB ({type(error).__name__}: {reason}); {AGAIN}").at(str(file)) from None
+
+
+def save(content: object, file: str | Path, **options: Any) -> None:
+    """``torch.save``, but a file that is there is whole: several runs may make the same one at once."""
+    file = Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with lock(file, lambda: None) as work:
+        with (work / "new").open("wb") as draft:  # what fails to be written to a path is an error without a reason
+            torch.save(content, draft, **options)
+        finish(work / "new", file, work)
+
+
+class _Scalar(Function):
+    def __new__(cls, kind: Type, content: bytes) -> np.generic:  # type: ignore[misc]
+        (number,) = np.frombuffer(content, kind.dtype)
+        return number  # type: ignore[no-any-return]
+
+
+class _Bytes(Function):
+    def __new__(cls, text: str, codec: str) -> bytes:  # type: ignore[misc]
+        if codec != "latin1":
+            raise Refused(f"the file holds bytes as {codec!r}")
+        return text.encode("latin-1")
+
+
+class _NoBytes(Function):
+    def __new__(cls) -> bytes:  # type: ignore[misc]
+        return b""
+
+
+ALLOWED: dict[tuple[str, str], type] = {
+    ("numpy", "dtype"): Type,
+    ("numpy", "ndarray"): Array,
+    **{(f"numpy.{core}.multiarray", "_reconstruct"): Empty for core in ("_core", "core")},
+    **{(f"numpy.{core}.multiarray", "scalar"): _Scalar for core in ("_core", "core")},
+    ("_codecs", "encode"): _Bytes,
+    **{(builtins, "bytes"): _NoBytes for builtins in ("builtins", "__builtin__")},
+}
+"""What stands for each name that a file may hold; ``core`` is how NumPy 1 called ``_core``.
+
+The last two are how protocol 2 writes bytes: some as text, and none as ``bytes()``.
+"""
+
+
+def _pickled(archive: zipfile.ZipFile, cycles: bool = False) -> bytes:
+    """The pickle in a file of torch, after nothing in it was found to be out of proportion."""
+    (content,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+/data\.pkl", name))
+    pickled = archive.read(content)
+    look_through(pickled, cycles)
+    return pickled
+
+
+def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
+    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    _pickled(archive, cycles=True)
+    known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]
+    with torch.serialization.safe_globals([Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, *known]):
+        try:
+            return torch.load(file, map_location="cpu", weights_only=True)
+        except pickle.UnpicklingError as error:
+            named = re.search(r"GLOBAL (\S+)", str(error))
+            what = f"names {named[1]}, which no file of OGB needs" if named else "is no safe file of tensors"
+            raise ReadError(f"the file {what}; {AGAIN}") from None

@@ -1,0 +1,115 @@
+"""What a folder of a data set was filled with: the checksums that were seen, beside the data.
+
+Where a card knows no checksum, the first fetch is trusted, and everything later is compared with what it saw.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from structpe.datasets.card import Card, CorpusError, File
+from structpe.datasets.fetching.download import Seen, Tell, sha256_of, writing
+from structpe.files import atomic_write
+from structpe.plain import from_json
+
+__all__ = ["State", "checked", "record", "recorded", "results"]
+
+NAME = ".structpe.json"
+
+
+@dataclass(frozen=True)
+class State:
+    """What is true of one file.
+
+    Args:
+        name: of the file, in the folder of the set.
+        word: ``ok`` (as the card says), ``as first seen`` (the card has no checksum), ``not checked`` (there is none at
+            all), ``not fetched`` (nobody asked for it), ``changed``, or ``missing`` (it was there, or was asked for).
+        detail: the checksums.
+    """
+
+    name: str
+    word: str
+    detail: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.word not in ("changed", "missing")
+
+    @property
+    def there(self) -> bool:
+        """Whether there was something to look at."""
+        return self.word not in ("not fetched", "missing")
+
+
+def recorded(folder: Path) -> dict[str, Seen]:
+    """What was seen of each file of a folder; nothing where nothing was recorded, or the record is damaged."""
+    try:
+        files = from_json((folder / NAME).read_bytes())["files"]
+        found = {name: Seen(seen["sha256"], seen["bytes"]) for name, seen in files.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    sound = all(type(seen.sha256) is str and type(seen.bytes) is int for seen in found.values())
+    return found if sound else {}
+
+
+def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
+    """Add what was seen to the record of a folder."""
+    files = {**recorded(folder), **new}
+    data = {"card": card.name, "files": {name: vars(files[name]) for name in sorted(files)}}
+    with writing(folder):
+        atomic_write(
+            folder / NAME, lambda hidden: hidden.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        )
+
+
+def results(file: File, folder: Path) -> list[str]:
+    """Names of what a file of a card has left in a folder, whether it is there or not; those of a pattern if it is."""
+    if not file.is_pattern:
+        return list(file.results)
+    return sorted(path.relative_to(folder).as_posix() for path in folder.glob(file.name) if path.is_file())
+
+
+def checked(
+    file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | None = None, wanted: bool = True
+) -> list[State]:
+    """How the results of a file of a card are.
+
+    Args:
+        file: of the card.
+        folder: of the set.
+        known: what was recorded of it.
+        tell: told how many bytes were looked at.
+        wanted: whether it should be there even if it was never recorded.
+
+    Raises:
+        CorpusError: a file cannot be read.
+    """
+    names = results(file, folder) or [file.name]
+    return [_state(file, folder, name, known, tell, wanted) for name in names]
+
+
+def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell: Tell | None, wanted: bool) -> State:
+    place = folder / name
+    if not place.is_file():
+        return State(name, "missing" if wanted or name in known else "not fetched")
+    try:
+        seen = sha256_of(place, tell)
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror}; check its permissions").at(str(place)) from None
+    if file.sha256 is not None and file.unpack is None:
+        good = seen.sha256 == file.sha256
+        return State(name, "ok" if good else "changed", "" if good else _differs(seen, "the card says", file.sha256))
+    if name in known:
+        good = seen.sha256 == known[name].sha256
+        detail = seen.sha256 if good else _differs(seen, "first seen was", known[name].sha256)
+        return State(name, "as first seen" if good else "changed", detail)
+    return State(name, "not checked", seen.sha256)
+
+
+def _differs(seen: Seen, by: str, expected: str) -> str:
+    return f"sha256 {seen.sha256}, {by} {expected}"

@@ -1,0 +1,1 @@
+"""Trees: the Stanford Sentiment Treebank, ListOps."""

@@ -1,0 +1,109 @@
+"""Stanford Sentiment Treebank: what is felt in a sentence, from its constituency tree (Socher et al. 2013)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from structpe.data.features import Categories
+from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.files.arrays import lines
+from structpe.errors import ReadError
+from structpe.readers._brackets import parse, unescaped
+from structpe.readers._text import shown
+from structpe.structure import Structure
+
+__all__ = ["sst"]
+
+LABELS, NEUTRAL = "01234", 2
+UNKNOWN, PHRASE = 0, 1
+
+
+class _Tree(NamedTuple):
+    """A tree in the order in which its nodes begin: the word of each (empty: a phrase), its class, and its parent."""
+
+    words: list[str]
+    classes: list[int]
+    parents: list[int]
+
+
+@benchmark("sst")
+def sst(folder: Path, binary: bool = False) -> Benchmark:
+    """SST: how positive a sentence is, from its constituency tree; the standard split of 8,544, 1,101 and 2,210.
+
+    Nodes stand in the order in which they begin, an edge leads from each phrase to each of its parts, and the root is
+    the sentence. ``x`` is the number of a node's word: 0 for a word that no training sentence has, 1 for a phrase. The
+    feature ``sentiment`` (n, 1) is the class of every node, that of the root being the target; no model may read it
+    where it is to be predicted.
+
+    Files: ``train.txt``, ``dev.txt``, ``test.txt``; a tree in each line, ``(3 (2 It) (4 (2 's) (3 good)))``.
+
+    Args:
+        folder: where the files are.
+        binary: whether neutral sentences are left out (which leaves 6,920, 872 and 1,821) and the others are negative
+            or positive, instead of one of five classes.
+    """
+    parts = [_trees(folder / f"{name}.txt") for name in ("train", "dev", "test")]
+    if binary:
+        parts = [[tree for tree in trees if tree.classes[0] != NEUTRAL] for trees in parts]
+    words = {word for tree in parts[0] for word in tree.words} - {""}
+    numbers = {"": PHRASE, **{word: number for number, word in enumerate(sorted(words), PHRASE + 1)}}
+    trees = [tree for part in parts for tree in part]
+    roots = np.array([tree.classes[0] for tree in trees])
+    ends = np.cumsum([len(part) for part in parts])
+    return Benchmark(
+        name="SST-2 (trees)" if binary else "SST-5 (trees)",
+        graphs=[_structure(tree, numbers, f"sentence {number}") for number, tree in enumerate(trees)],
+        targets=(roots > NEUTRAL).astype(np.int64) if binary else roots,
+        splits=(Split(*np.split(np.arange(len(trees)), ends[:-1])),),
+        nodes=Categories((len(numbers) + 1,)),
+        edges=None,
+        objective=Objective("graph", "class", 2 if binary else len(LABELS), "accuracy"),
+        note="trained by whole sentences only, not by the classes of their phrases; words of the training part",
+    )
+
+
+def _structure(tree: _Tree, numbers: dict[str, int], name: str) -> Structure:
+    size = len(tree.words)
+    return Structure(
+        tuple(tree.words),
+        np.stack([tree.parents[1:], range(1, size)], axis=1) if size > 1 else np.zeros((0, 2), dtype=np.int64),
+        order=np.arange(size),
+        root=0,
+        features={
+            "x": np.array([[numbers.get(word, UNKNOWN)] for word in tree.words]),
+            "sentiment": np.array(tree.classes)[:, None],
+        },
+        name=name,
+    )
+
+
+def _trees(file: Path) -> list[_Tree]:
+    trees = []
+    for number, line in lines(file):
+        if line.strip():
+            try:
+                trees.append(_tree(line))
+            except ReadError as error:
+                raise error.at(str(file), f"line {number}") from None
+    if not trees:
+        raise ReadError("there is no tree in the file; bring back the original").at(str(file))
+    return trees
+
+
+def _tree(line: str) -> _Tree:
+    found = parse(line, "each line is one tree in parentheses")
+    for category in found.categories:
+        if category is not None and (len(category) != 1 or category not in LABELS):
+            raise ReadError(f"a node has the class {category!r}; classes are the digits {LABELS[0]} to {LABELS[-1]}")
+    if None in found.categories:
+        alone = [word for category, word in zip(found.categories, found.words, strict=True) if category is None]
+        wrong = f"the word {shown(str(alone[-1]))} stands beside other parts of its node"
+        raise ReadError(f"{wrong}; a node is a word or has parts")
+    return _Tree(
+        ["" if word is None else unescaped(word) for word in found.words],
+        [int(str(category)) for category in found.categories],
+        found.parents,
+    )

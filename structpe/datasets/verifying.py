@@ -1,0 +1,130 @@
+"""Whether a data set is what its card says: checksums, and how many items each split has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from structpe.datasets.card import CorpusError, File
+from structpe.datasets.corpus import Corpus
+from structpe.datasets.fetching.download import Tell
+from structpe.datasets.records import State, checked, recorded, results
+from structpe.errors import ConfigError, MissingExtra, StructPEError
+
+__all__ = ["Report", "verify"]
+
+PARTS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
+"""Splits of cards, and what benchmarks call them."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found.
+
+    Args:
+        corpus: that was looked at.
+        files: how each file is.
+        splits: how each split is; empty where they were not read.
+    """
+
+    corpus: Corpus
+    files: tuple[State, ...]
+    splits: tuple[State, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        """Whether there is nothing wrong."""
+        return all(state.good for state in (*self.files, *self.splits))
+
+
+def verify(
+    corpus: Corpus, read: bool = False, parts: tuple[str, ...] = (), tell: Callable[[str], Tell] | None = None
+) -> Report:
+    """Read every file, and compare it with its card, or with what was seen when it came.
+
+    Args:
+        corpus: the data set.
+        read: whether the splits are read too, and their items counted.
+        parts: names of parts or files, if not all are wanted.
+        tell: (name of the file) -> what is told how far it is.
+
+    Raises:
+        ConfigError: there is no such part.
+        CorpusError: there is no such folder, or a file cannot be read.
+    """
+    if corpus.folder.is_file():
+        raise CorpusError("this is a file; give the folder that the set is in").at(str(corpus.folder))
+    if not corpus.folder.is_dir():
+        raise CorpusError(f"there is no such folder; fetch the set: structpe data get {corpus.card.name}").at(
+            str(corpus.folder)
+        )
+    known = recorded(corpus.folder)
+    wanted = [file for file in corpus.card.files if not parts or file.part in parts or file.name in parts]
+    if parts and not wanted:
+        names = ", ".join([*corpus.card.parts, *(file.name for file in corpus.card.files[:10])])
+        raise ConfigError(f"{corpus.card.name} has no part {parts[0]!r}; its parts, and first files: {names}")
+    begun = {file.part for file in corpus.card.files if _is_begun(file, corpus.folder)}
+    states = [
+        state
+        for file in wanted
+        for state in checked(
+            file,
+            corpus.folder,
+            known,
+            tell(file.name) if tell is not None else None,
+            bool(parts) or (not known and (file.part in begun or not begun)),
+        )
+    ]
+    return Report(corpus, tuple(states), tuple(_counted(corpus, parts, states)) if read else ())
+
+
+def _is_begun(file: File, folder: Path) -> bool:
+    return any((folder / name).is_file() for name in results(file, folder))
+
+
+def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
+    """How many items each split has, by its reader or by the benchmark."""
+    loaded: dict[str, int] = {}
+    unfetched = [state.name for state in files if state.word == "not fetched"]
+    for name, split in corpus.card.splits.items():
+        if parts and split.file and not any(_wanted(corpus, each, parts) for each in split.file):
+            continue
+        lacking = [each for each in unfetched if not split.file or any(_is(each, name) for name in split.file)]
+        if lacking:
+            yield State(name, "not fetched", f"it needs {lacking[0]}")
+            continue
+        try:
+            if split.file:
+                found = sum(1 for _ in corpus.stream(name))
+            else:
+                loaded = loaded or _of_benchmark(corpus)
+                found = loaded[PARTS.get(name, name)]
+        except MissingExtra as error:
+            yield State(name, "not checked", str(error))
+        except StructPEError as error:
+            yield State(name, "changed", str(error))
+        else:
+            yield _count(name, found, split.items)
+
+
+def _wanted(corpus: Corpus, name: str, parts: tuple[str, ...]) -> bool:
+    files = [file for file in corpus.card.files if file.part in parts or file.name in parts]
+    return any(_is(result, name) for file in files for result in file.results)
+
+
+def _is(result: str, name: str) -> bool:
+    return result == name or PurePosixPath(result).match(name)
+
+
+def _count(name: str, found: int, expected: int | None) -> State:
+    if expected is None:
+        return State(name, "not checked", f"{found} items, the card does not say how many")
+    good = found == expected
+    return State(name, "ok" if good else "changed", f"{found} items" + ("" if good else f", the card says {expected}"))
+
+
+def _of_benchmark(corpus: Corpus) -> dict[str, int]:
+    benchmark = corpus.benchmark(corpus.card.benchmarks[0].name if corpus.card.benchmarks else None)
+    split = benchmark.splits[0]
+    return {"all": len(benchmark.targets), **{part: len(numbers) for part, numbers in split._asdict().items()}}
