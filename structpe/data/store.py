@@ -140,7 +140,7 @@ def write(
             return store
         if not encodings:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-        _encode(path, structures, encodings, progress or _nobody)
+        _encode(path, structures, encodings, progress or _ignore)
         finish(_growing(path), path, work)
     return load(path)
 
