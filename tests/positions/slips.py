@@ -92,8 +92,8 @@ TERMS: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "index negative": (lambda d: Terms(bias=(lookup(index=-7),)), "names place -7 of a list of rows of 2"),
     "rows far": (lambda d: Terms(bias=(lookup(rows=9),)), "the rows of a bias names place 9 of a table of 2"),
-    "maps none": (lambda d: Terms(maps=(lambda q, k: None,)), r"must give both again, \(q', k'\); it gives None"),  # type: ignore[arg-type, return-value]
-    "maps one": (lambda d: Terms(maps=(lambda q, k: q,)), "it gives Tensor"),  # type: ignore[arg-type, return-value]
+    "maps none": (lambda d: Terms(maps=(lambda q, k: None,)), r"must return both, \(q', k'\); it returns None"),  # type: ignore[arg-type, return-value]
+    "maps one": (lambda d: Terms(maps=(lambda q, k: q,)), "it returns Tensor"),  # type: ignore[arg-type, return-value]
     "maps width": (lambda d: Terms(maps=(lambda q, k: (q[..., :2], k),)), "queries of width 2 and keys of width 4"),
     "maps bare": (
         lambda d: Terms(maps=lambda q, k: (q, k)),
