@@ -1,7 +1,4 @@
-"""Writes catalogue.md, every position model with its row of Table 1, from the registry.
-
-python docs/catalogue.py > docs/catalogue.md
-"""
+"""Prints the page catalogue.md: every position model with its row of Table 1. ``make docs`` runs it."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from structpe.positions import MODELS, Dims
 HEAD = """\
 # The catalogue
 
-Every position model of the library, generated from the code by `python docs/catalogue.py > docs/catalogue.md`. The
+Every position model of the library, generated from the code when these pages are built. The
 cells are those of the survey's Table 1 (Dufter, Schmitt and Schütze 2022). What stands in them is what structpe claims
 of its own models, and each claim is measured by a test; where the survey prints another, that stands in brackets, and
 the reason below the table.

@@ -7,10 +7,13 @@ python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import re
+import runpy
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -135,9 +138,7 @@ def write_api(_: Any) -> None:
         for name in inside:
             pages[name] = stub(name.removeprefix("structpe."), f".. automodule:: {name}\n", orphan=True)
     for name, text in pages.items():
-        file = folder / f"{name}.rst"
-        if not file.exists() or file.read_text(encoding="utf-8") != text:  # an unchanged page is not made again
-            file.write_text(text, encoding="utf-8")
+        write_changed(folder / f"{name}.rst", text)
     for file in folder.glob("*.rst"):
         if file.stem not in pages:
             file.unlink()
@@ -230,8 +231,22 @@ def with_tree(section: str) -> str:
     return f"{section}\n:::{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n:::\n\n" if pages else section
 
 
+def write_catalogue(_: Any) -> None:
+    """Write the page of all position models. Git ignores it: a new model must not change a page."""
+    with redirect_stdout(io.StringIO()) as page:
+        runpy.run_path(str(HERE / "catalogue.py"), run_name="__main__")
+    write_changed(HERE / "catalogue.md", page.getvalue())
+
+
+def write_changed(file: Path, text: str) -> None:
+    """Write a page unless it is the same already: Sphinx builds an unchanged page only once."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("builder-inited", write_catalogue, priority=100)
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("autodoc-process-docstring", process)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Action, ArgumentParser, Namespace
 from typing import Any
 
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import Report, add_reading, parse_options
+from structpe.cli._table import print_table
 from structpe.cli.base import Command, UsageError
 from structpe.printing import printable
 
@@ -24,6 +25,7 @@ class Convert(Command, name="convert"):
     """
 
     example = (
+        "structpe convert --formats\n"
         "structpe convert datasets/kg_sample/test.xml facts.amr\n"
         "structpe convert train.conllu train.amr --on-error skip\n"
         "structpe convert trees.txt trees.ptb --reader ptb --option traces=drop\n"
@@ -31,6 +33,7 @@ class Convert(Command, name="convert"):
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--formats", action=_Formats, nargs=0, help="list all formats, and exit")
         parser.add_argument("source", metavar="FILE", type=path_of, help="file or folder with structures")
         parser.add_argument("target", metavar="OUT", type=path_of, help="file to be written")
         parser.add_argument("--writer", metavar="NAME", help="format of OUT; by default its suffix tells")
@@ -60,6 +63,25 @@ class Convert(Command, name="convert"):
             if skipped.count:
                 print(skipped.text(count), file=sys.stderr)
         print(printable(f"{given.target}: {count} items, written by {writer.name!r}"))
+
+
+class _Formats(Action):
+    """Prints the formats of both registries, also those that a user has added, and exits."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        from structpe.readers import READERS
+        from structpe.writers import WRITERS
+
+        rows = []
+        for name in sorted({*READERS, *WRITERS}):
+            known: list[Any] = [registry[name] for registry in (READERS, WRITERS) if name in registry]
+            suffixes = " ".join(dict.fromkeys(suffix for each in known for suffix in each.suffixes))
+            options = ", ".join(dict.fromkeys(option for each in known for option in each.options))
+            reads, writes = ("yes" if name in registry else "" for registry in (READERS, WRITERS))
+            rows.append((name, suffixes, reads, writes, options, known[0].doc))
+        header = ("format", "suffixes", "read", "written", "options", "about")
+        print_table(header, rows, long=("suffixes", "options", "about"))
+        parser.exit()
 
 
 def _unknown(name: str, reader: Any, writer: Any) -> UsageError:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from structpe.readers import read
+from structpe.readers import READERS, read
+from structpe.writers import WRITERS
 from tests.cli.running import SAMPLE, complaint, output, structpe
 from tests.datasets import SAMPLES
 from tests.modules import ROOT
@@ -98,6 +99,13 @@ def test_mistakes_are_explained(
     (tmp_path / "a.conllu").write_bytes(TREES.read_bytes())
     assert message in complaint("convert", *words, code=code)
     assert [path.name for path in tmp_path.iterdir()] == ["a.conllu"]
+
+
+def test_it_lists_all_formats() -> None:
+    header, _, *rows = output("convert", "--formats").splitlines()
+    assert header.split() == ["format", "suffixes", "read", "written", "options", "about"]
+    assert [row.split()[0] for row in rows] == sorted({*READERS, *WRITERS})
+    assert next(row for row in rows if row.startswith("ptb ")).split()[:5] == ["ptb", ".ptb", ".mrg", "yes", "yes"]
 
 
 def test_help_has_an_example() -> None:
