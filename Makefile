@@ -15,8 +15,10 @@ help:  ## say what can be made
 demo: $(VENV)/.demo  ## train a small model on a shipped sample and use it, in a few minutes on a laptop
 	$(BIN)/python examples/demo.py
 
+# The tests start hundreds of processes. Bytecode is written even where the environment forbids it: each of them would
+# compile the library anew.
 test: $(VENV)/.test  ## run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

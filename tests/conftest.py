@@ -9,8 +9,10 @@ import pytest
 import torch
 from hypothesis import settings
 
-import tests.shapes  # noqa: F401  --jaxtyping-packages=structpe,tests.shapes.checked finds it only if it is imported
+from tests.shapes import check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
+
+check_shapes()
 
 # The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
 # so that a failure in continuous integration is a failure at home.
