@@ -101,8 +101,8 @@ PACKAGES = {
     "errors": "What can go wrong.",
 }
 """The parts of the library in the order in which the API names them."""
-INNER = {"cli", "feature_maps", "files", "registry"}
-"""Parts that nobody calls: their pages would tell a user nothing."""
+INNER = {"cli", "feature_maps", "files", "plain", "printing", "registry", "signals", "sums", "threads"}
+"""Parts that users do not call, and that have no page."""
 
 
 def modules(name: str) -> Iterator[str]:
