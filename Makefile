@@ -1,4 +1,4 @@
-# One word runs each thing. All that is needed beforehand: make, Python 3.11 or newer with venv and pip.
+# Requirements: make, Python 3.11 or newer with venv and pip.
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 .DELETE_ON_ERROR:
 .PHONY: help demo test check docs bench format clean
 
-help:  ## say what can be made
+help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## train a small model on a shipped sample and use it, in a few minutes on a laptop
@@ -30,19 +30,19 @@ docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: buil
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 	@echo build/docs/index.html
 
-bench: $(VENV)/.test  ## time encodings beside other libraries, and all position models; some five minutes
+bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about five minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python experiments/speed/bench
 
-format: $(VENV)/.test  ## bring all code to one form
+format: $(VENV)/.test  ## format the code
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 
-clean:  ## remove the environment and whatever tools have written; trained models stay
+clean:  ## remove the environment and the files of tools; keep trained models
 	rm -rf $(VENV) build dist docs/api docs/auto_gallery .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp is touched when an installation has ended well; a second run installs nothing until a prerequisite changes.
-# PyTorch comes first and alone, so that no other package can draw in a version of its own.
+# A stamp is touched when an installation has succeeded; a second run installs nothing until a prerequisite changes.
+# PyTorch is installed first and separately, so that no other package can install another version.
 
 $(VENV)/.torch: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

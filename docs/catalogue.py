@@ -11,15 +11,15 @@ HEAD = """\
 # The catalogue
 
 Every position model of the library, generated from the code when these pages are built. The
-cells are those of the survey's Table 1 (Dufter, Schmitt and Schütze 2022). What stands in them is what structpe claims
-of its own models, and each claim is measured by a test; where the survey prints another, that stands in brackets, and
-the reason below the table.
+cells are those of the survey's Table 1 (Dufter, Schmitt and Schütze 2022). They are claims about the models of
+structpe, and a test measures each of them. If the survey's cell differs, it is in brackets, with the reason below the
+table.
 
 Ref: reference point, A absolute, R relative, B both. Inj: what it changes, the input (APE), attention (MAM), both, or
 neither. L: learnable. Rec: recurring at each layer. U: unbound. #Param: our formula in d, h, l, dh = d/h and the
-model's own sizes; the count at d = {dims.width}, h = {dims.heads}, l = {dims.layers}; the survey's formula and what it
-comes to ({letters}, d1 = d/2). `structpe positions` prints the same for other sizes. Formula, sources and departures of
-a model stand in its docstring, `help(structpe.positions.T5)`; whom to cite for it, `structpe cite t5`.
+model's own sizes; the count at d = {dims.width}, h = {dims.heads}, l = {dims.layers}; the survey's formula and its
+value ({letters}, d1 = d/2). `structpe positions` prints the same for other sizes. The docstring of a model has its
+formula, sources and differences from them, `help(structpe.positions.T5)`; `structpe cite t5` prints whom to cite.
 """
 TITLES = {"sequence": "Sequences", "grid": "Grids", "tree": "Trees", "graph": "Graphs"}
 DIMS = Dims(512, 8, 6)

@@ -1,4 +1,4 @@
-"""How Sphinx makes the pages: Markdown as it stands here, a gallery that is run, and the API from the docstrings.
+"""Configuration of Sphinx: the Markdown pages, a gallery that is run, and the API from the docstrings.
 
 make docs                                  # build/docs/index.html; a warning is an error; needs no network
 python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
@@ -50,7 +50,7 @@ myst_heading_anchors = 3
 
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
-autodoc_inherit_docstrings = False  # what PyTorch and Lightning say of their methods is in their pages
+autodoc_inherit_docstrings = False  # PyTorch and Lightning document their methods on their own pages
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -59,7 +59,7 @@ drawn: WeakSet[Any] = WeakSet()
 
 
 def scraped(_block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> str:
-    """The figures that an example has made since the last block: those of ``structpe.pictures`` are not pyplot's."""
+    """The figures that an example has made since the last block, with or without pyplot."""
     from matplotlib.figure import Figure
     from sphinx_gallery.scrapers import figure_rst
 
@@ -85,27 +85,27 @@ sphinx_gallery_conf = {
 }
 
 PACKAGES = {
-    "structure": "What everything is made from: a labelled graph whose nodes own units.",
+    "structure": "A labelled graph whose nodes own units.",
     "readers": "From files to structures.",
     "writers": "From structures to files.",
     "converters": "From objects of other libraries to structures, and back.",
-    "transforms": "From a structure to another that says the same.",
-    "parsing": "Sentences to trees and their positions.",
-    "encodings": "What is computed from a structure: where each unit or pair stands.",
-    "positions": "Position models: which numbers stand for a position, and where they enter.",
+    "transforms": "From a structure to another: Levi graph, linear form, units.",
+    "parsing": "From sentences to trees and their positions.",
+    "encodings": "What is computed from a structure, per unit or pair.",
+    "positions": "Position models: which numbers represent a position, and where they enter.",
     "terms": "What changes in attention.",
     "attention": "Kernels: how attention with terms is computed.",
     "data": "Batches, stores and buckets of encoded structures.",
     "nn": "Transformers, message passing and their layers.",
     "datasets": "Data sets: cards, downloads, checks; splits and metrics for node and graph prediction.",
     "tasks": "Training, generation, studies.",
-    "pictures": "Structures, positions and learned biases to look at.",
+    "pictures": "Figures of structures, positions and learned biases.",
     "citing": "Whom to cite.",
-    "errors": "What can go wrong.",
+    "errors": "Errors.",
 }
 """The parts of the library in the order in which the API names them."""
-INNER = {"cli", "feature_maps", "files", "registry"}
-"""Parts that nobody calls: their pages would tell a user nothing."""
+INNER = {"cli", "feature_maps", "files", "plain", "printing", "registry", "signals", "sums", "threads"}
+"""Parts that users do not call, and that have no page."""
 
 
 def modules(name: str) -> Iterator[str]:
@@ -126,7 +126,7 @@ def write_api(_: Any) -> None:
     """A page for each module, listed by the page of its package, not in the sidebar, which they would fill."""
     parts = {name.split(".")[1] for name in modules("structpe")}
     if forgotten := parts ^ (PACKAGES.keys() | INNER):
-        raise ValueError(f"docs/conf.py says nothing, or too much, of {', '.join(sorted(forgotten))}; mend PACKAGES")
+        raise ValueError(f"docs/conf.py: PACKAGES and INNER must list {', '.join(sorted(forgotten))} exactly once")
     folder = HERE / "api"
     folder.mkdir(exist_ok=True)
     pages = {"index": api_index()}
@@ -149,15 +149,15 @@ def api_index() -> str:
     rows = "".join(f"* :doc:`structpe.{name}`: {about}\n" for name, about in PACKAGES.items())
     tree = "".join(f"   structpe.{name}\n" for name in PACKAGES)
     intro = (
-        'Shapes stand in the annotations: ``Float[Tensor, "b h n d"]`` is a tensor of floats with b graphs, h heads,\n'
-        "n units and d numbers each. ``structpe`` itself has the names that most programs need; they are imported\n"
+        'Annotations have shapes: ``Float[Tensor, "b h n d"]`` is a tensor of floats with b graphs, h heads,\n'
+        "n units and d numbers each. ``structpe`` exports the names that most programs need, and imports them\n"
         "when they are first used.\n\n"
     )
     return stub("API", f"{intro}{rows}\n.. toctree::\n   :hidden:\n\n{tree}")
 
 
 def first_line(name: str) -> str:
-    """What a module is about, in one line."""
+    """The first line of the docstring of a module."""
     return plain((importlib.import_module(name).__doc__ or "").strip().partition("\n")[0])
 
 
@@ -166,7 +166,7 @@ MARKUP = re.compile(r"\||(?<=\w)_(?!\w)")
 
 
 def plain(line: str) -> str:
-    """A line of a docstring in which, outside of literals, bars are bars and W_.w is a formula, not a link."""
+    """A line of a docstring with escaped markup outside of literals, so that W_.w is a formula and not a link."""
     out, last = "", 0
     for literal in LITERAL.finditer(line):
         out += MARKUP.sub(r"\\\g<0>", line[last : literal.start()]) + literal[0]
@@ -183,7 +183,7 @@ def table(rows: list[str]) -> list[str]:
 
 
 def process(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
-    """Docstrings are read by people in an editor first: tables as in Markdown, formulas as they are."""
+    """Convert tables in Markdown and plain formulas in docstrings, which are written to be read in an editor."""
     out: list[str] = []
     rows: list[str] = []
     for line in [*lines, ""]:
@@ -203,7 +203,7 @@ OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]+)\)")
 
 
 def read(app: Any, docname: str, source: list[str]) -> None:
-    """A link to a file of the repository that is no page becomes its name."""
+    """Replace a link to a file of the repository that is not a page by its name."""
     here = (HERE / docname).parent
 
     def said(link: re.Match[str]) -> str:
@@ -220,7 +220,7 @@ LISTS = {
     "index": "\n:::{toctree}\n:hidden:\n:caption: Generated\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
     "decisions/README": "",
 }
-"""Pages whose tables are the sidebar, and what else stands in it."""
+"""Pages whose tables become the sidebar, and what is added to it."""
 PAGE = re.compile(r"^\| \[[^\]]+\]\(([\w/-]+)\.md\)", re.MULTILINE)
 
 

@@ -24,12 +24,12 @@ HEAD = """\
 
 Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py >
 docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or
-[examples/study.yaml](../examples/study.yaml); keys that it leaves out have their defaults. On the command line
-`--model.width 128` wins over the file; values are YAML. Paths are relative to the working directory. How to use all
-this is in [From your file to a result](graph_to_text.md) and in [Benchmarks](benchmarks.md).
+[examples/study.yaml](../examples/study.yaml); keys that are not in it have their defaults. On the command line
+`--model.width 128` overrides the file; values are YAML. Paths are relative to the working directory. For how to use
+them, see [From your file to a result](graph_to_text.md) and [Benchmarks](benchmarks.md).
 
-Keys are texts, each once; values are null, true, false, numbers, texts, lists and mappings. Dates stay texts. Every
-number has a largest value, far above what any machine can do; one that is larger is an error that says it.
+Keys are texts and must be unique; values are null, true, false, numbers, texts, lists and mappings. Dates are texts.
+Every number has a maximum, far above what any machine can compute; a larger one raises an error.
 
 ## Graph to text
 """

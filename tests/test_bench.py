@@ -15,7 +15,7 @@ from structpe.positions import MODELS
 from tests.modules import ROOT
 
 BESIDE, ALONE, ATTENTION = (
-    "Encodings beside other libraries",
+    "Encodings and other libraries",
     "Every encoding",
     "Every position model in one attention",
 )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from doctest import ELLIPSIS, OutputChecker
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -24,7 +25,7 @@ from structpe.readers import READERS
 from structpe.registry import Registry
 from structpe.writers import WRITERS
 from tests.cli.running import structpe
-from tests.modules import ROOT
+from tests.modules import ROOT, modules
 
 CATALOGUE = ROOT / "docs" / "catalogue.md"
 """Made from the registry when the pages are built; git ignores it."""
@@ -144,6 +145,22 @@ def test_the_page_of_decisions_names_all() -> None:
     assert LINK.findall((folder / "README.md").read_text(encoding="utf-8")) == sorted(
         page.name for page in folder.glob("0*.md")
     )
+
+
+def test_the_contribution_page_names_every_part() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    first = " ".join(re.findall(r"^\| (`[^|]+)\|", page, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)(?:\.py|/)`", first)) == {module.package for module in modules()} - {
+        "",
+        "__main__",
+    } | {"references"}
+
+
+def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    tags = SimpleNamespace(has=lambda tag: True)
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"), init_globals={"tags": tags})
+    assert conf["PACKAGES"].keys() | conf["INNER"] == {module.package for module in modules()} - {"", "__main__"}
 
 
 def made(page: str) -> str:

@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 BOXES = [
     ("files", "sentences, trees, AMR,\nRDF, molecules", "#f3f0e8"),
     ("Structure", "a labelled graph whose\nnodes own units", "#dfe9f3"),
-    ("Positions", "what encodings say\nof units and pairs", "#dfe9f3"),
+    ("Positions", "values of encodings\nper unit and pair", "#dfe9f3"),
     ("Terms", "what position models\nadd to attention", "#dfe9f3"),
     ("hidden vectors", "by any kernel", "#dfe9f3"),
     ("text", "or a label", "#f3f0e8"),
@@ -23,7 +23,7 @@ WIDTH, HEIGHT, GAP = 2.9, 1.2, 1.35
 
 
 def main() -> None:
-    """Write pipeline.svg beside this file."""
+    """Write pipeline.svg next to this file."""
     plt.rcParams.update({"font.family": "DejaVu Sans", "svg.fonttype": "path", "svg.hashsalt": "structpe"})
     figure, axes = plt.subplots(figsize=(19, 3))
     for place, (title, note, colour) in enumerate(BOXES):
@@ -42,9 +42,7 @@ def main() -> None:
     start, stop = 1 * (WIDTH + GAP) + WIDTH / 2, 4 * (WIDTH + GAP) + WIDTH / 2
     axes.plot([start, start, stop], [-0.08, -0.62, -0.62], color="#445566", lw=1.2)
     arrow(axes, (stop, -0.62), (stop, -0.07))
-    axes.text(
-        (start + stop) / 2, -0.52, "edges: message passing beside attention", ha="center", fontsize=10, style="italic"
-    )
+    axes.text((start + stop) / 2, -0.52, "edges: message passing", ha="center", fontsize=10, style="italic")
     axes.set_xlim(-0.15, len(BOXES) * (WIDTH + GAP) - GAP + 0.15)
     axes.set_ylim(-0.75, HEIGHT + 0.15)
     axes.set_aspect("equal")

@@ -2,8 +2,8 @@
 One position model, three structures
 ====================================
 
-ALiBi's bias needs a number for each pair of units. In a sentence that is the offset, in a parse or an AMR graph the
-distance along its edges. The model is the same; only the encoding changes.
+ALiBi's bias needs a number for each pair of units: the offset in a sentence, the distance along edges in a parse or an
+AMR graph. The model is the same; only the encoding changes.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ cases = {
 }
 
 # %%
-# Of eight heads the first has the steepest slope, 1/2: each step away costs half a point before the softmax.
+# The first of eight heads has the steepest slope, 1/2: each step of distance lowers the score by 0.5.
 
 dims = structpe.Dims(width=64, heads=8, layers=1)
 figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")

@@ -2,8 +2,8 @@
 A head that learns where to look
 ================================
 
-Each node of a random tree shall say which label its parent has. Attention sees no content here, only a bias per signed
-distance (Graformer's, one head): so the bias must learn that the parent is the node at distance -1.
+Each node of a random tree must predict the label of its parent. Attention has no content here, only a bias per signed
+distance (Graformer's, one head), so the bias must learn that the parent is the node at distance -1.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +29,7 @@ parents = torch.tensor(np.array([each.parents() for each in trees]))
 wanted = labels.gather(1, parents.clamp(min=0))[:, 1:]  # the root has none
 
 # %%
-# Queries and keys are zero, values are the labels: what comes out is the mixture of labels that the bias asks for.
+# Queries and keys are zero and values are the labels, so the output is a mixture of labels with weights from the bias.
 
 torch.manual_seed(0)
 distance = Distance(limit=4)
@@ -51,7 +51,7 @@ named = (mixed.argmax(-1) == wanted).float().mean().item()
 print(f"{named:.0%} of nodes name their parent's label")
 
 # %%
-# The bias of each distance, read off one pair of each: all that was learned is "one step up".
+# The bias of each distance, from one pair each: the head has learned "one step up".
 
 values = positions[distance].dense()[0]
 bias = model.terms(model.prepare(positions), structpe.Site(layer=0)).bias[0].dense()[0, ..., 0].detach()

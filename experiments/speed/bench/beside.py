@@ -1,4 +1,4 @@
-"""The first table: encodings beside other libraries that compute the same."""
+"""The first table: encodings compared with other libraries that compute the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _measure(quantity: Quantity, graphs: str, rounds: int) -> Iterator[Sequence[
 
 
 TABLE = Table(
-    "Encodings beside other libraries",
+    "Encodings and other libraries",
     ("encoding", "graphs", "peer", "structpe, ms", "peer, ms", "peer / structpe"),
     [
         Row(quantity.encoding.name, graphs, partial(_measure, quantity, graphs))

@@ -1,9 +1,9 @@
 """
-A parse beside its positions
-============================
+A parse and its positions
+=========================
 
-What ``structpe show`` draws, from Python: the structure, what encodings say of it, and what the heads of a position
-model do with that before any training.
+The figures of ``structpe show``, from Python: the structure, the values of encodings, and the heads of a position model
+before training.
 """
 
 import structpe
@@ -18,13 +18,13 @@ sentence = tree(
 )
 
 # %%
-# SPR counts the steps between two words along the tree, signed by their order; a branch path says at which child each
-# step down from the root went.
+# SPR counts the steps between two words along the tree, with the sign of their order; a branch path lists the index of
+# the child at each step down from the root.
 
 positions = show(sentence, [SPRRelative(), BranchPath(depth=4, width=3)])
 
 # %%
-# Graformer has one number per head and distance. They are random here; train, and look again with ``load``.
+# Graformer has one number per head and distance, random before training. ``load`` shows those of a trained run.
 
 graformer = begin({"name": "graformer", "encoding": Distance(limit=4)}, structpe.Dims(64, 4, 1), lambda: [sentence])
 heads = show(sentence, [graformer])

@@ -1,10 +1,10 @@
 """
-Which positions are alike
-=========================
+Which positions are similar
+===========================
 
-The cosines between what position models add to the input, for 48 words of a sentence, after figure 5 of Chen et al.
-2021. Sinusoids fade with the offset by their definition, in either order of their columns; learned tables know nothing
-before they are trained.
+Cosines between the vectors that position models add to the input, for 48 words of a sentence, as in figure 5 of Chen et
+al. 2021. The similarity of sinusoids decays with the offset, in either order of their columns; learned tables show
+nothing before they are trained.
 """
 
 import structpe
