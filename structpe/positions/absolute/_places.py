@@ -10,8 +10,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import indices
-from structpe.positions.base import Positions
+from structpe.positions import Positions
+from structpe.positions._checks import indices
 
 __all__ = ["Places", "at_places"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 from structpe.terms import Lookup, Terms
 
 __all__ = ["added"]

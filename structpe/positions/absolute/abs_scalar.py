@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_whole
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.absolute._places import Places, at_places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
 __all__ = ["AbsScalar"]

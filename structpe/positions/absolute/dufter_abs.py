@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_whole
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.absolute._places import Places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
 __all__ = ["DufterAbsolute"]

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.absolute._flow import ConvolutionField, Trail, places_on
 from structpe.positions.absolute._projected import added
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Terms
 
 __all__ = ["FLOATERConvolution"]

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, of_arity
+from structpe.positions._checks import of_arity
+from structpe.positions._rows import Rows
 
 __all__ = ["Buckets", "bucket", "log_bucket"]
 

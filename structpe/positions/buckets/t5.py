@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import offsets
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.buckets._buckets import Buckets, bucket
 from structpe.terms import Lookup, Terms
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Dims
+from structpe.positions import Dims
+from structpe.positions._tables import Sharing, Table
 
 __all__ = ["Bounded"]
 

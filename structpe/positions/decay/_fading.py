@@ -7,7 +7,8 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, is_plain
+from structpe.positions._checks import holds
+from structpe.positions._rows import is_plain
 
 __all__ = ["distances", "slopes"]
 

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.decay._fading import distances
 from structpe.terms import Lookup, Terms
 

@@ -11,8 +11,9 @@ from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.degree import Degree
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, holds, is_plain, numbers, of_all_pairs, of_arity, offsets
-from structpe.positions.base import Dims, Positions
+from structpe.positions import Dims, Positions
+from structpe.positions._checks import holds, numbers, of_all_pairs, of_arity, offsets
+from structpe.positions._rows import Rows, is_plain
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Centrality", "Edges", "Prepared", "Spatial"]

@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
 from structpe.positions.paths._paths import slots_of
 from structpe.terms import Lookup, Terms

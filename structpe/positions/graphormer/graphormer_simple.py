@@ -9,7 +9,7 @@ from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
 from structpe.terms import Lookup, Terms
 

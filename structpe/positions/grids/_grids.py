@@ -10,8 +10,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import holds
-from structpe.positions.base import Sources
+from structpe.positions import Sources
+from structpe.positions._checks import holds
 
 __all__ = ["check_shape", "coordinates", "counts", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
 

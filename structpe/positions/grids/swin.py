@@ -7,8 +7,9 @@ from torch import nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridOffset
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, holds, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import holds, of_arity
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.grids._windows import check_window, codes, grid_offsets, window_rows
 from structpe.terms import Lookup, Terms
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions._rows import of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import of_whole
 from structpe.positions.grids._grids import check_shape, coordinates, row_by_row, within
 
 __all__ = ["ViT"]

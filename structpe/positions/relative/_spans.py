@@ -9,8 +9,9 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, holds, is_plain, of_arity, offsets
-from structpe.positions.base import Positions
+from structpe.positions import Positions
+from structpe.positions._checks import holds, of_arity, offsets
+from structpe.positions._rows import Rows, is_plain
 from structpe.terms import Lookup
 
 __all__ = ["Span", "backwards", "steps"]

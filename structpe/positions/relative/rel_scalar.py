@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.relative._spans import Span
 from structpe.terms import Lookup, Terms
 

@@ -6,8 +6,10 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing, Table
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Shaw"]

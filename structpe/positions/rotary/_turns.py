@@ -13,8 +13,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Dims, PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 from structpe.terms import Terms
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Dims, Positions
+from structpe.positions import Dims, Positions
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import timing
 
 __all__ = ["Start", "Started", "encodings_of", "started"]

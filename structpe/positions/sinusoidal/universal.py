@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.sinusoidal._starts import Start, Started, encodings_of, started
 
 __all__ = ["Universal"]

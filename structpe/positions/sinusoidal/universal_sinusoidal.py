@@ -8,7 +8,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.sinusoidal._sinusoids import timing
 from structpe.positions.sinusoidal._starts import Start, Started, encodings_of, started
 

@@ -11,9 +11,9 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers
+from structpe.positions import PositionModel, Positions
+from structpe.positions._checks import numbers
 from structpe.positions.absolute._places import Places
-from structpe.positions.base import PositionModel, Positions
 
 __all__ = ["Filtered", "filtered", "new_filters", "places_of"]
 

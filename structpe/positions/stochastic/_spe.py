@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 
 __all__ = ["Sines", "Waves"]
 

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity
 from structpe.positions.stochastic._filtered import Filtered, filtered, new_filters, places_of
 from structpe.positions.stochastic._noise import Normals, orthogonal
 from structpe.terms import Terms

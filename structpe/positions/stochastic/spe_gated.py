@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.stochastic._noise import orthogonal
 from structpe.positions.stochastic._spe import Sines, Waves
 from structpe.terms import Terms

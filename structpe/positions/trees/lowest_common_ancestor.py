@@ -9,8 +9,9 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.lowest_common_ancestor import LowestCommonAncestor as Steps
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity
+from structpe.positions._tables import Sharing, Table
 from structpe.terms import Lookup, Terms
 
 __all__ = ["LowestCommonAncestor"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.spr import SPRRelative as Relative
-from structpe.positions._rows import Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions._rows import Window
+from structpe.positions._tables import Table
 from structpe.terms import Lookup, Terms
 
 __all__ = ["SPRRelative"]
