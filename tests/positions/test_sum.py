@@ -62,7 +62,9 @@ def test_nothing_summed_says_nothing() -> None:
 @pytest.mark.parametrize("nested", [False, True])
 def test_what_its_own_attention_would_ignore_is_refused(nested: bool) -> None:
     block, queries = made("deberta-v2"), made("deberta-emd")
-    with pytest.raises(PositionError, match="deberta-v2 has its own attention, which ignores what deberta-emd would change"):
+    with pytest.raises(
+        PositionError, match="deberta-v2 has its own attention, which ignores what deberta-emd would change"
+    ):
         Sum(DIMS, [Sum(DIMS, [block]) if nested else block, queries])
     with pytest.raises(PositionError, match="deberta-v2 and deberta-v2 have their own attention"):
         Sum(DIMS, [Sum(DIMS, [block]) if nested else block, made("deberta-v2")])
