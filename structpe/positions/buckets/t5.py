@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from structpe.positions import Cells, Spec
-from structpe.positions.buckets._buckets import BucketBias, bucket
+from structpe.positions.buckets._buckets import BucketBias
 
-__all__ = ["T5", "bucket"]
+__all__ = ["T5"]
 
 
 class T5(BucketBias, name="t5"):
