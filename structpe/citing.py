@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TypeAlias
 
 from structpe.errors import PositionError
-from structpe.positions.base import MODELS, PositionModel, Sum
+from structpe.positions import MODELS, PositionModel, Sum
 
 __all__ = ["cite", "reference"]
 

@@ -23,7 +23,7 @@ from structpe.data.buckets import cut
 from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import join
 from structpe.encodings.base import Encoded, Encoding
-from structpe.positions.base import Positions
+from structpe.positions import Positions
 from structpe.structure import Structure
 
 __all__ = ["Batch", "Example", "Grouping", "collate", "pad"]

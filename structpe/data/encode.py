@@ -13,7 +13,7 @@ from torch import Tensor
 from structpe.encodings._guards import check_key
 from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
 from structpe.errors import EncodingError
-from structpe.positions.base import Positions
+from structpe.positions import Positions
 from structpe.structure import Structure
 from structpe.terms import Lookup, Pairs, SparsePairs
 

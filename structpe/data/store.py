@@ -28,7 +28,7 @@ from structpe.data.encode import check_pairs, join
 from structpe.encodings.base import ENCODINGS, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, lock, naming, sealed, sha256_of, unsealed
-from structpe.positions.base import Positions
+from structpe.positions import Positions
 from structpe.structure import Structure
 
 __all__ = ["FORMAT", "Store", "fingerprint", "key", "load", "write"]

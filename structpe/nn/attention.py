@@ -12,7 +12,7 @@ from torch.nn import functional
 from structpe.attention import attend, attend_ragged
 from structpe.errors import PositionError
 from structpe.nn.context import Context
-from structpe.positions.base import Dims, Site, Sources
+from structpe.positions import Dims, Site, Sources
 from structpe.terms import Terms
 
 __all__ = ["Attention", "OwnAttention"]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structpe.attention import Layout
 from structpe.data.batch import Batch
-from structpe.positions.base import PositionModel, Positions, Site
+from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Terms
 
 __all__ = ["Context", "KVCache", "Past"]

@@ -17,7 +17,7 @@ from structpe.nn.context import Context, KVCache, Past
 from structpe.nn.copying import Source
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
-from structpe.positions.base import PositionModel, Positions, Sum
+from structpe.positions import PositionModel, Positions, Sum
 from structpe.structure import path
 from structpe.terms import Terms
 
@@ -142,8 +142,8 @@ def check_causal(position: PositionModel) -> None:
 def _not_causal(position: PositionModel) -> str:
     """The encodings that are not causal; if all are, the position models that are not."""
     encodings = [repr(e.name) for e in position.encodings if not e.causal]
-    models = position.models if isinstance(position, Sum) else [position]
-    named = [repr(m.name) for m in models if isinstance(m, PositionModel) and not m.causal]
+    models = position if isinstance(position, Sum) else [position]
+    named = [repr(model.name) for model in models if not model.causal]
     return f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
 
 

@@ -15,7 +15,7 @@ from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import LAYERS, bounded
-from structpe.positions.base import PositionModel
+from structpe.positions import PositionModel
 
 __all__ = ["GraphModel", "GraphModelConfig"]
 

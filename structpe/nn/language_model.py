@@ -17,7 +17,7 @@ from structpe.errors import ConfigError, PositionError, StructPEError
 from structpe.nn.copying import precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.layer import StackConfig
-from structpe.positions.base import PositionModel, Positions
+from structpe.positions import PositionModel, Positions
 from structpe.structure import path
 
 __all__ = ["LanguageModel"]

@@ -14,7 +14,7 @@ from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.positions.base import Dims, PositionModel, Site
+from structpe.positions import Dims, PositionModel, Site
 
 __all__ = ["Layer", "StackConfig", "norm_of"]
 

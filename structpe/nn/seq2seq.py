@@ -21,7 +21,7 @@ from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.positions.base import Dims, PositionModel
+from structpe.positions import Dims, PositionModel
 from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]

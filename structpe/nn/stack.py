@@ -13,7 +13,7 @@ from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import Layer, StackConfig
-from structpe.positions.base import PositionModel, Positions, Site
+from structpe.positions import PositionModel, Positions, Site
 
 __all__ = ["Stack"]
 

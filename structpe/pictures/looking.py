@@ -10,7 +10,7 @@ from structpe.encodings.base import ENCODINGS
 from structpe.pictures._plot import PictureError, look
 from structpe.pictures.patterns import Quantity, begin
 from structpe.pictures.show import show
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 from structpe.positions.build import Config
 from structpe.readers import READERS, read
 from structpe.structure import Structure, path

@@ -41,7 +41,7 @@ def pattern(position: Config, setting: Setting = Setting()) -> Tensor:
         setting: where; its content is left out.
 
     Raises:
-        PictureError: the model brings an attention of its own.
+        PictureError: the model has its own attention.
         EncodingError, PositionError: the model does not fit the structure.
     """
     return weights_of(*asked(position, replace(setting, content=0.0)))[0]

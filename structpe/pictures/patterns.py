@@ -22,7 +22,7 @@ from structpe.nn.attention import Attention
 from structpe.nn.layer import Layer, StackConfig
 from structpe.nn.stack import Stack
 from structpe.pictures._plot import PictureError
-from structpe.positions.base import Dims, PositionModel, Sources, Sum
+from structpe.positions import Dims, PositionModel, Sources, Sum
 from structpe.positions.build import Config, build
 from structpe.structure import Structure
 from structpe.tasks.positions import fitted
@@ -131,7 +131,7 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
 
     Raises:
         EncodingError, PositionError: the position model does not fit the structure.
-        PictureError: the position model brings an attention of its own.
+        PictureError: the position model has its own attention.
     """
     refuse_own_attention(position)
     dims, was = position.dims, next((p.dtype for p in position.parameters()), torch.float32)
@@ -157,16 +157,15 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
 
 
 def refuse_own_attention(position: PositionModel) -> None:
-    """See to it that attention is the one equation.
+    """Raise an error unless attention is the one equation.
 
     Raises:
-        PictureError: the model brings an attention of its own.
+        PictureError: the model has its own attention.
     """
     if position.own_attention:
-        parts = position.models if isinstance(position, Sum) else [position]
-        name = next(each.name for each in parts if isinstance(each, PositionModel) and each.own_attention)
+        name = next(each.name for each in (position if isinstance(position, Sum) else [position]) if each.own_attention)
         raise PictureError(
-            f"position model {name!r} brings an attention of its own, which does not tell its weights; its encodings "
+            f"position model {name!r} has its own attention, which does not return its weights; its encodings "
             f"can be shown, what its heads do cannot"
         )
 

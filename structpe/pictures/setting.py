@@ -11,7 +11,7 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.encodings.base import Encoding
 from structpe.pictures.patterns import refuse_own_attention
-from structpe.positions.base import Dims, PositionModel, Site, Sources, Sum
+from structpe.positions import Dims, PositionModel, Site, Sources, Sum
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
 from structpe.terms import Terms
@@ -52,7 +52,7 @@ def asked(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Terms]:
     No normalisation comes before: with vectors P added to the input and no content, the scores are P W_Q W_K^T P^T.
 
     Raises:
-        PictureError: the model brings an attention of its own.
+        PictureError: the model has its own attention.
         EncodingError, PositionError: the model does not fit the structure.
     """
     model, dims, structure = model_of(position, setting), setting.dims, setting.read
@@ -86,7 +86,7 @@ def model_of(position: Config, setting: Setting) -> PositionModel:
 
 def _fitted(model: PositionModel, structure: Structure) -> PositionModel:
     if isinstance(model, Sum):
-        return Sum(model.dims, [_fitted(each, structure) for each in model.models if isinstance(each, PositionModel)])
+        return Sum(model.dims, [_fitted(each, structure) for each in model])
     options: dict[str, Any] = model.options()
     fitted = {k: v.fit([structure]) if isinstance(v, Encoding) else v for k, v in options.items()}
     made: Any = type(model)

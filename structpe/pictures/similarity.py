@@ -19,7 +19,7 @@ from structpe.data.encode import encode
 from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import LINES, PictureError, figure, look, settle
-from structpe.positions.base import PositionModel, Site
+from structpe.positions import PositionModel, Site
 from structpe.structure import Structure
 
 if TYPE_CHECKING:

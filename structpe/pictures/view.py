@@ -18,7 +18,7 @@ from structpe.pictures.by_distance import Curve, by_distance
 from structpe.pictures.heat import Heat, check_size, heat_of, unit_names
 from structpe.pictures.patterns import Patterns, Quantity, Untrained, of_encoder
 from structpe.pictures.runs import Trained
-from structpe.positions.base import PositionModel, Sum
+from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure
 
 __all__ = ["Block", "Looked", "View", "view"]
@@ -105,7 +105,7 @@ def view(
         return View(shown, heats)
     position = _position(models[0])
     if position.own_attention:
-        own = f"{_name(position)} brings an attention of its own, which does not tell its weights"
+        own = f"{_name(position)} has its own attention, which does not return its weights"
         return View(shown, heats, notes=(f"{own}: its encodings are shown alone",))
     patterns = trained.patterns if trained is not None else _asked(shown, position, seed)
     assert patterns is not None
@@ -149,7 +149,7 @@ def _when(model: Looked) -> str:
 
 def _name(position: PositionModel) -> str:
     if isinstance(position, Sum):
-        return " + ".join(_name(each) for each in position.models if isinstance(each, PositionModel)) or "no positions"
+        return " + ".join(_name(each) for each in position) or "no positions"
     return position.name
 
 

@@ -8,7 +8,13 @@ Every class of the registry can be imported from here: ``from structpe.positions
 
 from typing import Any
 
-from structpe.positions.base import MODELS, Block, Cells, Dims, PositionModel, Positions, Site, Sources, Spec, Sum
+from structpe.positions._batch import Positions
+from structpe.positions._dims import Dims
+from structpe.positions._sites import Site, Sources
+from structpe.positions._spec import Cells, Spec
+from structpe.positions._sum import Sum
+from structpe.positions.base import MODELS, PositionModel
+from structpe.positions.blocks.base import Block
 from structpe.positions.build import build, describe
 from structpe.registry import unknown
 

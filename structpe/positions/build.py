@@ -18,7 +18,9 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 from structpe.encodings.base import ENCODINGS, Encoding
 from structpe.errors import PositionError
 from structpe.plain.bounds import OPTION
-from structpe.positions.base import MODELS, Dims, PositionModel, Sum
+from structpe.positions._dims import Dims
+from structpe.positions._sum import Sum
+from structpe.positions.base import MODELS, PositionModel
 from structpe.registry import unknown
 
 __all__ = ["Config", "build", "build_encoding", "describe"]

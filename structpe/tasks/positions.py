@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from structpe.encodings.base import Encoding
-from structpe.positions.base import Dims, PositionModel, Sum
+from structpe.positions import Dims, PositionModel, Sum
 from structpe.positions.build import Config, build, describe
 from structpe.structure import Structure
 
@@ -32,7 +32,7 @@ def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structu
 
 def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
     if isinstance(model, Sum):
-        return Sum(model.dims, [_fit(each, structures) for each in model.models if isinstance(each, PositionModel)])
+        return Sum(model.dims, [_fit(each, structures) for each in model])
     return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
 
 

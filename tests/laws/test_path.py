@@ -27,7 +27,7 @@ PER_PAIR = ("bias", "gate", "mask", "key", "query", "product", "value")
 def quantities(model: PositionModel, structure: Structure) -> list[Tensor]:
     """What the model adds to zero inputs, does to queries and keys of ones, and says per pair in attention.
 
-    Of one with an attention of its own: what that makes of units that differ.
+    Of one with its own attention: the output for units that differ.
     """
     n = structure.unit_count
     prepared = model.prepare(encode([structure], model.encodings))

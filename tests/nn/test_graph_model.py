@@ -19,8 +19,7 @@ from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import Layer
-from structpe.positions import build
-from structpe.positions.base import Site
+from structpe.positions import Site, build
 from structpe.structure import Structure
 from tests.strategies import relabelled
 

@@ -110,7 +110,7 @@ def test_an_attention_of_its_own_has_no_memory(own: PositionModel) -> None:
 
 
 def test_two_attentions_of_their_own_are_refused(own: PositionModel) -> None:
-    with pytest.raises(PositionError, match="each bring an attention of their own; only one of a sum may"):
+    with pytest.raises(PositionError, match="have their own attention; only one model of a sum may"):
         own + own
 
 

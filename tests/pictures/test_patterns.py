@@ -85,7 +85,7 @@ def test_a_model_given_as_it_is_keeps_its_dtype() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_can_be_looked_at(name: str) -> None:
-    """On one structure at least; where a model brings an attention of its own, that is said."""
+    """On one structure at least; where a model has its own attention, that is said."""
     for structure in (labelled_path(6), TREES[0], ASPIRIN):
         try:
             seen = view(structure, [begin(name, Dims(24, 4, 1), lambda: [structure])])  # noqa: B023, called at once
@@ -109,10 +109,10 @@ def test_what_cannot_be_asked() -> None:
         view(SEQUENCE, [rotary, rotary])
     with pytest.raises(PictureError, match=r"'t5' is neither an encoding nor a position model; structpe.build"):
         view(SEQUENCE, ["t5"])  # type: ignore[list-item]
-    with pytest.raises(PictureError, match="position model 'cope' brings an attention of its own"):
+    with pytest.raises(PictureError, match="position model 'cope' has its own attention"):
         of_encoder(SEQUENCE, begin("cope", DIMS, list).position)
     assert view(SEQUENCE, [begin("cope", DIMS, list)]).notes == (
-        "cope brings an attention of its own, which does not tell its weights: its encodings are shown alone",
+        "cope has its own attention, which does not return its weights: its encodings are shown alone",
     )
 
 

@@ -102,7 +102,7 @@ def test_models_without_heads_to_show(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     own = predicted(tmp_path / "own", "grit")
     assert load(own, Item(ASPIRIN)).patterns is None
-    assert "grit brings an attention of its own" in view(ASPIRIN, [load(own, Item(ASPIRIN))]).notes[0]
+    assert "grit has its own attention" in view(ASPIRIN, [load(own, Item(ASPIRIN))]).notes[0]
     none = predicted(tmp_path / "none", [], attention=False)
     with pytest.raises(PictureError, match="holds a model without attention, whose layers pass messages only"):
         load(none, Item(ASPIRIN))

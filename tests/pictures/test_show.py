@@ -97,7 +97,7 @@ def test_objects_of_other_libraries_are_shown() -> None:
 
 def test_a_note_is_there_where_heads_cannot_be_shown() -> None:
     picture = show(path(["a", "b"]), [begin("cope", DIMS, list)])
-    assert "cope brings an attention of its own" in str([t.get_text() for f in picture.subfigs for t in f.texts])
+    assert "cope has its own attention" in str([t.get_text() for f in picture.subfigs for t in f.texts])
 
 
 TEXTS = ("$x_", "$\\frac{$", "a\tb\nc", "\x00", "木 ا", "<b>&amp;", "%d {0}", "x" * 500, " ", "$x_")

@@ -14,7 +14,7 @@ from torch import Tensor
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings import Encoding
-from structpe.positions.base import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
+from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 

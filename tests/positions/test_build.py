@@ -14,8 +14,7 @@ from structpe.encodings.branch_path import BranchPath
 from structpe.encodings.distance import Distance
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions import MODELS, Dims, Sum, build, describe
-from structpe.positions.base import Cells, PositionModel, Spec
+from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, Sum, build, describe
 from structpe.positions.buckets.t5 import T5
 
 DIMS = Dims(8, 2, 3)
@@ -41,7 +40,7 @@ def test_from_plain_data(config: Any, encoding: Any, rows: int) -> None:
 def test_a_list_is_a_sum() -> None:
     model = build(["sinusoidal", {"name": "t5", "encoding": "distance"}, ["rotary"]], DIMS)
     assert isinstance(model, Sum)
-    assert [describe(m) if isinstance(m, Sum) else m.name for m in model.models] == [
+    assert [describe(m) if isinstance(m, Sum) else m.name for m in model] == [
         "sinusoidal",
         "t5",
         [describe(build("rotary", DIMS))],

@@ -86,5 +86,5 @@ def test_what_it_cannot_do_is_refused() -> None:
     with pytest.raises(PositionError, match="'cope' needs 2 positions or more; given is a length of 1"):
         CoPE(Dims(8, 2, 1), length=1)
     model = made("cope")
-    with pytest.raises(UnsupportedTerm, match="'cope' brings an attention of its own, which has no place for scale"):
+    with pytest.raises(UnsupportedTerm, match="'cope' has its own attention, which does not support scale"):
         model.attend(noise(1, 3, 8), model.prepare(encoded(model, [labelled_path(3)])), Site(0), Terms(scale=2.0))

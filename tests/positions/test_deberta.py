@@ -209,9 +209,7 @@ def test_the_authors_numbers_of_the_second_version() -> None:
 def test_what_an_attention_of_its_own_has_no_place_for() -> None:
     model, x = made("deberta-v2"), noise(1, 4, 8)
     prepared = model.prepare(encode([path(["w"] * 4)], model.encodings))
-    with pytest.raises(
-        UnsupportedTerm, match="'deberta-v2' brings an attention of its own, which has no place for bias"
-    ):
+    with pytest.raises(UnsupportedTerm, match="'deberta-v2' has its own attention, which does not support bias"):
         model.attend(x, prepared, Site(0), Terms(bias=(torch.zeros(1, 1, 4, 4),)))
 
 

@@ -142,7 +142,7 @@ def test_curves_that_are_none_are_refused(options: dict[str, tuple[float, ...]])
         HardCodedGaussian(Dims(8, 2, 1), **options)
 
 
-# --- both bring an attention of their own ---
+# --- both have their own attention ---
 
 BLOCKS = ["disan-block", "hard-coded-gaussian"]
 
@@ -165,7 +165,7 @@ def test_lists_of_pairs_and_causal_attention_are_masks(name: str) -> None:
 def test_other_terms_are_refused(name: str) -> None:
     model = made(name)
     prepared = model.prepare(encoded(model, [labelled_path(3)]))
-    with pytest.raises(UnsupportedTerm, match=f"{name!r} brings an attention of its own, which has no place for bias"):
+    with pytest.raises(UnsupportedTerm, match=f"{name!r} has its own attention, which does not support bias"):
         model.attend(noise(1, 3, 8), prepared, Site(0), Terms(bias=(torch.zeros(1, 1, 3, 3),)))
     assert not model.causal
 

@@ -163,7 +163,7 @@ def test_it_goes_with_models_at_the_input_and_says_what_it_has_no_place_for() ->
     both = build(["sinusoidal", "grit"], dims).double()
     assert Around(both)(encode([structure], both.encodings), noise(1, 4, 8)).shape == (1, 4, 8)
     wrong = build(["t5", "grit"], dims).double()
-    with pytest.raises(UnsupportedTerm, match="'grit' brings an attention of its own, which has no place for bias"):
+    with pytest.raises(UnsupportedTerm, match="'grit' has its own attention, which does not support bias"):
         Around(wrong)(encode([structure], wrong.encodings), noise(1, 4, 8))
 
 

@@ -23,7 +23,7 @@ NAMES = ["huang-m1", "huang-m2", "huang-m3", "huang-m4"]
 
 
 def formula(model: PositionModel, layer: int) -> object:
-    table, length = model.table.weight[layer], model.span.length
+    table, length = model.table.weight[layer], model.length
 
     def of(q: Tensor, k: Tensor) -> Score:
         def score(h: int, i: int, j: int) -> Tensor:

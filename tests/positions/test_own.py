@@ -133,9 +133,7 @@ def test_prepare_takes_positions(given: Any) -> None:
 
 def test_a_sum_takes_what_it_prepared() -> None:
     model = build(["t5", "alibi"], DIMS)
-    with pytest.raises(
-        PositionError, match=r"a sum of position models takes what its prepare makes, .* given Positions"
-    ):
+    with pytest.raises(PositionError, match=r"a sum of position models takes the list .* given is Positions"):
         model.terms(structpe.encode([GRAPH], model.encodings), Site(0))
 
 
@@ -151,10 +149,10 @@ BEGINNINGS: dict[str, tuple[Callable[..., None], str]] = {
     "module": (lambda self, dims: nn.Module.__init__(self), r"does not call super\(\).__init__"),
     "single": (
         lambda self, dims: PositionModel.__init__(self, dims, ORDER),
-        r"asks for a list of encodings, .* given is Order\(\)",
+        r"takes a list of encodings, .* given is Order\(\)",
     ),  # type: ignore[arg-type]
     "names": (lambda self, dims: PositionModel.__init__(self, dims, ["order"]), r"given is \['order'\]"),  # type: ignore[list-item]
-    "classes": (lambda self, dims: PositionModel.__init__(self, dims, [Order]), "asks for a list of encodings"),  # type: ignore[list-item]
+    "classes": (lambda self, dims: PositionModel.__init__(self, dims, [Order]), "takes a list of encodings"),  # type: ignore[list-item]
     "dims": (
         lambda self, dims: PositionModel.__init__(self, (8, 2, 1), []),
         r"built for sizes, Dims\(width, heads, layers\); given is \(8, 2, 1\)",
@@ -244,7 +242,7 @@ def test_cells_are_the_survey_s(make: Callable[[], Any], message: str) -> None:
 def test_a_formula_that_cannot_be_evaluated() -> None:
     cls = own(spec=Spec("x", "graph", Cells("A", "-", False, False, True, "q*9")))  # type: ignore[arg-type]
     with pytest.raises(
-        PositionError, match=r"formula of parameters 'q\*9' cannot be evaluated .* knows d, h, l, dh; give further"
+        PositionError, match=r"formula of parameters 'q\*9' cannot be evaluated .* may use d, h, l, dh; give further"
     ):
         cls(DIMS).claimed_params()  # type: ignore[call-arg]
 

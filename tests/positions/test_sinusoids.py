@@ -17,7 +17,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.absolute.learned import Learned
-from structpe.positions.sinusoidal._lengths import difference, ratio
+from structpe.positions.sinusoidal._added import difference
 from structpe.positions.sinusoidal.length_difference import LengthDifference
 from structpe.positions.sinusoidal.length_ratio import LengthRatio
 from structpe.positions.sinusoidal.mvpe import MVPE
@@ -286,7 +286,7 @@ def test_length_ratio_as_coded(width: int) -> None:
 
 def test_each_text_has_its_own_length() -> None:
     places, lengths = torch.arange(4).expand(2, 4), torch.tensor([[4] * 4, [9] * 4])
-    rows = ratio(places, lengths, 8)
+    rows = LengthRatio(Dims(8, 2, 1)).waves(places, lengths)
     for row, length in zip(rows, (4, 9), strict=True):
         assert_rows(row, [waves(t + 2, 8, base=length) for t in range(4)])
 
@@ -307,7 +307,8 @@ def test_length_difference_counts_from_the_end() -> None:
 
 
 def test_a_length_below_one_is_finite() -> None:
-    assert ratio(torch.arange(3)[None], torch.zeros(1, 3, dtype=torch.long), 8).isfinite().all()
+    places, lengths = torch.arange(3)[None], torch.zeros(1, 3, dtype=torch.long)
+    assert LengthRatio(Dims(8, 2, 1)).waves(places, lengths).isfinite().all()
 
 
 def test_noise_moves_the_length_of_a_text_while_training() -> None:

@@ -234,7 +234,7 @@ def test_kinds_of_links_are_those_of_the_adjacency() -> None:
 @pytest.mark.parametrize("name", ["san", "lspe"])
 def test_scores_of_others_are_refused(name: str) -> None:
     model = MODELS[name](Dims(8, 2, 1))
-    with pytest.raises(UnsupportedTerm, match=f"position model '{name}' brings an attention of its own.* bias"):
+    with pytest.raises(UnsupportedTerm, match=f"position model '{name}' has its own attention.* bias"):
         model.attend(
             torch.zeros(1, 8, 8), model.prepare(encoded(model, [GRAPH], torch.float32)), Site(0),
             Terms(bias=(torch.zeros(1, 1, 8, 8),)),

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from structpe.positions import MODELS
-from structpe.positions.base import Cells
+from structpe.positions import MODELS, Cells
 
 # Reference point, injection, learnable, recurring, unbound; number of parameters. In the survey's order.
 PRINTED: dict[str, tuple[str, str]] = {

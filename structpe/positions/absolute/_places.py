@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,10 +11,10 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import indices
-from structpe.positions.base import Positions
+from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions._checks import indices, of_whole
 
-__all__ = ["Places", "at_places"]
+__all__ = ["Places", "PlacesModel", "at_places"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,25 @@ class Places:
                 f"build it with a larger 'length', or choose an unbound model"
             )
         return cls(slice(m - n, m), slice(m)) if counted else cls(of_queries, of_keys)
+
+
+class PlacesModel(PositionModel):
+    """A model whose tables have a row for each place below a length.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: integers 0, 1, ... per unit.
+        length: t_max.
+        sizes: values of the symbols of the formula of parameters.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, length: int, **sizes: int) -> None:
+        super().__init__(dims, [of_whole(self.name, encoding)], **sizes)
+        self.length = length
+
+    def prepare(self, positions: Positions) -> Any:
+        """The places of the batch."""
+        return Places.of(self.name, self.encodings[0], positions, self.length)
 
 
 def _counts(encoding: Encoding, places: Tensor) -> bool:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions._checks import numbers, of_arity
 
 __all__ = ["check", "checked"]
 

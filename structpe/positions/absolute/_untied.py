@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
+from structpe.positions import Dims, Positions
 from structpe.positions.absolute._places import Places, at_places
-from structpe.positions.base import Dims, Positions
 from structpe.terms import Factor
 
 __all__ = ["Untied", "check_layers"]

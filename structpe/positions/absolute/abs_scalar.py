@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
-from structpe.positions.absolute._places import Places, at_places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.absolute._places import Places, PlacesModel, at_places
 from structpe.terms import Factor, Terms
 
 __all__ = ["AbsScalar"]
 
 
-class AbsScalar(PositionModel, name="abs-scalar"):
+class AbsScalar(PlacesModel, name="abs-scalar"):
     """s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
 
     (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code of the authors is known.) What is
@@ -46,13 +46,8 @@ class AbsScalar(PositionModel, name="abs-scalar"):
         sharing: Sharing = "none",
     ) -> None:
         width = dims.head if rank is None else rank
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length, r=width, copies=Table.copies(sharing, dims))
-        self.length = length
+        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
         self.table = Table(dims, length, sharing, width)
-
-    def prepare(self, positions: Positions) -> Places:
-        """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         table = self.table.at(site.layer)

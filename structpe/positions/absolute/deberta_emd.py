@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_whole
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions._checks import of_whole
 from structpe.positions.absolute._places import Places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 
 __all__ = ["DeBERTaEMD"]
 
@@ -18,7 +18,7 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     """q_t = W_q (x_t + P[t]) in the last layer; keys and values are made of x alone. P (t_max, d) is learned.
 
     DeBERTa knows relative positions only, until it has to say which word is masked: there it is reminded of absolute
-    ones. Add it to ``deberta``; ``deberta-v2``, with an attention of its own, has no place for it. (He et al. 2021,
+    ones. Add it to ``deberta``; ``deberta-v2``, which has its own attention, does not support it. (He et al. 2021,
     section 3.2; survey, section 4.1.2.)
 
     The authors' decoder of the masked language model adds P to the output of the layer before the last, and runs the

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
-from structpe.positions.absolute._places import Places, at_places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.absolute._places import Places, PlacesModel, at_places
 from structpe.terms import Factor, Terms
 
 __all__ = ["DIETAbsolute"]
 
 
-class DIETAbsolute(PositionModel, name="diet-abs"):
+class DIETAbsolute(PlacesModel, name="diet-abs"):
     """s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
 
     (Chen et al. 2021, section 3.1, eq. 1; no code of the authors is known.) The rank r is free: at r = t_max any matrix
@@ -48,14 +48,9 @@ class DIETAbsolute(PositionModel, name="diet-abs"):
         sharing: Sharing = "none",
     ) -> None:
         width = dims.head if rank is None else rank
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length, r=width, copies=Table.copies(sharing, dims))
-        self.length = length
+        super().__init__(dims, encoding, length, t=length, r=width, copies=Table.copies(sharing, dims))
         self.queries = Table(dims, length, sharing, width)
         self.keys = Table(dims, length, sharing, width)
-
-    def prepare(self, positions: Positions) -> Places:
-        """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         heads = self.dims.heads

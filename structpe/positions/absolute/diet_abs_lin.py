@@ -6,15 +6,15 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
-from structpe.positions.absolute._places import Places, at_places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.absolute._places import Places, PlacesModel, at_places
 from structpe.terms import Factor, Projection, Terms
 
 __all__ = ["DIETAbsoluteLinear"]
 
 
-class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
+class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     """s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
 
     E and F (c, t_max) mix the keys and the values of all places into c of each, so that attention is linear in the
@@ -58,19 +58,12 @@ class DIETAbsoluteLinear(PositionModel, name="diet-abs-lin"):
     ) -> None:
         width = dims.head if rank is None else rank
         copies, mixers = Table.copies(sharing, dims), Table.copies(mixing, dims)
-        super().__init__(
-            dims, [of_whole(self.name, encoding)], t=length, c=mixtures, r=width, copies=copies, mixers=mixers
-        )
-        self.length = length
+        super().__init__(dims, encoding, length, t=length, c=mixtures, r=width, copies=copies, mixers=mixers)
         self.queries = Table(dims, length, sharing, width)
         self.keys = Table(dims, mixtures, sharing, width)
         glorot = math.sqrt(2 / (mixtures + length))
         self.of_keys = Table(dims, length, mixing, mixtures, std=glorot)
         self.of_values = Table(dims, length, mixing, mixtures, std=glorot)
-
-    def prepare(self, positions: Positions) -> Places:
-        """The places of the batch."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         heads = self.dims.heads

@@ -7,15 +7,15 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
-from structpe.positions.absolute._places import Places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.absolute._places import Places, PlacesModel
 from structpe.terms import Terms
 
 __all__ = ["DufterAbsolute"]
 
 
-class DufterAbsolute(PositionModel, name="dufter-abs"):
+class DufterAbsolute(PlacesModel, name="dufter-abs"):
     """s_ij += P[t, s], P (n, n) learned: each pair of places has a number of its own, and no place has a vector.
 
     (Dufter et al. 2020, section 2, direct position interactions; survey, section 4.1.2.) As in the authors' code the
@@ -36,13 +36,9 @@ class DufterAbsolute(PositionModel, name="dufter-abs"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: int = 128, sharing: Sharing = "none") -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], n=length, copies=Table.copies(sharing, dims))
-        self.length, self.table = length, Table(dims, length * length, sharing)
+        super().__init__(dims, encoding, length, n=length, copies=Table.copies(sharing, dims))
+        self.table = Table(dims, length * length, sharing)
         nn.init.normal_(self.table.weight, std=length**-0.5)
-
-    def prepare(self, positions: Positions) -> Places:
-        """Which rows and columns of P."""
-        return Places.of(self.name, self.encodings[0], positions, self.length)
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         of_pairs = self.table.at(site.layer).view(self.length, self.length, -1)

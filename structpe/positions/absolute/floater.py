@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.absolute._flow import LinearField, Trail, places_on
-from structpe.positions.absolute._projected import added
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Terms
+from structpe.positions import Cells, Spec
+from structpe.positions.absolute._floater import FloaterModel
+from structpe.positions.absolute._flow import LinearField
 
 __all__ = ["FLOATER"]
 
 
-class FLOATER(PositionModel, name="floater"):
+class FLOATER(FloaterModel, name="floater"):
     """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
 
     h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for q, k, v and all layers; p(0)
@@ -46,20 +41,5 @@ class FLOATER(PositionModel, name="floater"):
         note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
-        self.field = LinearField(dims.width)
-        self.trail = Trail()
-
-    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
-        """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
-        keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
-        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
-        return path, positions.queries(self.encodings[0]), keys
-
-    def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
-        path, of_queries, of_keys = prepared
-        q, k, v = path[:, :, site.layer].unbind(1)
-        v = v.to(self.start.dtype)
-        return added(self.dims, q[of_queries], k[of_keys], v[of_keys])
+    def new_field(self) -> nn.Module:
+        return LinearField(self.dims.width)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.absolute._flow import ConvolutionField, Trail, places_on
-from structpe.positions.absolute._projected import added
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Terms
+from structpe.positions import Cells, Spec
+from structpe.positions.absolute._floater import FloaterModel
+from structpe.positions.absolute._flow import ConvolutionField
 
 __all__ = ["FLOATERConvolution"]
 
 
-class FLOATERConvolution(PositionModel, name="floater-convolution"):
+class FLOATERConvolution(FloaterModel, name="floater-convolution"):
     """``floater`` with another vector field: the l vectors p of q, of k and of v are channels of a signal.
 
     q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p (3, l, d) by dp/dt = h(t, p) from a learned p(0), and
@@ -39,20 +34,5 @@ class FLOATERConvolution(PositionModel, name="floater-convolution"):
         note="not in Table 1, which has the paper's form at the input",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        self.start = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3, dims.layers, dims.width)))
-        self.field = ConvolutionField(dims.layers, dims.width)
-        self.trail = Trail()
-
-    def prepare(self, positions: Positions) -> tuple[Tensor, Tensor, Tensor]:
-        """The path (T, 3, l, d), and the places of queries (b, n) and keys (b, m)."""
-        keys = numbers(self.name, self.encodings[0], positions[self.encodings[0]])
-        path = self.trail.follow(self.field, self.start, places_on(self.name, keys))
-        return path, positions.queries(self.encodings[0]), keys
-
-    def terms(self, prepared: tuple[Tensor, Tensor, Tensor], site: Site) -> Terms:
-        path, of_queries, of_keys = prepared
-        q, k, v = path[:, :, site.layer].unbind(1)
-        v = v.to(self.start.dtype)
-        return added(self.dims, q[of_queries], k[of_keys], v[of_keys])
+    def new_field(self) -> nn.Module:
+        return ConvolutionField(self.dims.layers, self.dims.width)

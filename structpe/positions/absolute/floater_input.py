@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.absolute._flow import LinearField, Trail, places_on
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 
 __all__ = ["FLOATERInput"]
 

@@ -9,8 +9,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, numbers, of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import holds, numbers, of_whole
 
 __all__ = ["Language"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structpe.positions.base import Cells, Dims, PositionModel, Spec
+from structpe.positions import Cells, Dims, PositionModel, Spec
 
 __all__ = ["NoPE"]
 

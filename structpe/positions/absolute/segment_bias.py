@@ -7,10 +7,10 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.feature import Feature
-from structpe.positions._rows import Sharing, Table
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.absolute._places import at_places
 from structpe.positions.absolute._segments import check, checked
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
 __all__ = ["SegmentBias"]

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.feature import Feature
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.absolute._segments import check, checked
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["SegmentInput"]
 

@@ -6,9 +6,9 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_whole
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_whole
 from structpe.positions.absolute._untied import Untied, check_layers
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Factor, Terms
 
 __all__ = ["TUPEAbsolute"]

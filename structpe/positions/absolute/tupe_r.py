@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
-from structpe.positions._rows import Rows, of_all_pairs, of_whole, offsets
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_all_pairs, of_whole, offsets
+from structpe.positions._rows import Rows
 from structpe.positions.absolute._untied import Untied, check_layers
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.buckets._buckets import Buckets, bucket
 from structpe.terms import Factor, Lookup, Terms
 

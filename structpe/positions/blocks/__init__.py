@@ -1,1 +1,1 @@
-"""Models with an attention of their own, in place of that of the layer."""
+"""Models with their own attention, which replaces that of the layer."""

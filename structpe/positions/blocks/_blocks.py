@@ -1,4 +1,4 @@
-"""What position models share that bring an attention of their own."""
+"""What position models with their own attention share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.errors import UnsupportedTerm
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 from structpe.terms import Terms
 
 __all__ = ["allowed", "joined", "of_layers", "softmax", "split", "without_heads"]
@@ -22,7 +22,7 @@ def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
     """
     if lost := terms.used() - _HEEDED:
         raise UnsupportedTerm(
-            f"position model {model!r} brings an attention of its own, which has no place for "
+            f"position model {model!r} has its own attention, which does not support "
             f"{', '.join(sorted(lost))}; it goes with models that act at the input, or by {', '.join(sorted(_HEEDED))}"
         )
     b, n, _ = x.shape

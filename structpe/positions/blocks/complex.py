@@ -11,8 +11,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Remaining
 from structpe.encodings.words import Words
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.blocks._blocks import allowed, joined, split
 from structpe.positions.blocks._phases import Parts, attended, turned
 from structpe.terms import Terms

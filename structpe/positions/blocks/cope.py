@@ -11,8 +11,9 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, numbers, of_arity
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.blocks._blocks import allowed, joined, of_layers, softmax, split
 from structpe.terms import Terms
 

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.blocks._blocks import allowed, softmax, without_heads
 from structpe.positions.windows._directions import visible
 from structpe.terms import Terms

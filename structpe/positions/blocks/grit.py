@@ -16,9 +16,9 @@ from structpe.encodings.degree import Degree
 from structpe.encodings.label_path import LabelPath
 from structpe.encodings.rrwp import RRWP
 from structpe.errors import PositionError
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._batch_norm import BatchNorm
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions._checks import of_arity
 from structpe.positions.blocks._blocks import allowed, softmax
 from structpe.positions.graphormer._parts import Edges
 from structpe.structure import path

@@ -11,8 +11,9 @@ from torch import Tensor
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import is_plain, of_all_pairs, offsets
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
+from structpe.positions._checks import of_all_pairs, offsets
+from structpe.positions._rows import is_plain
 from structpe.positions.blocks._blocks import allowed, joined, of_layers, split
 from structpe.terms import Lookup, Terms
 

@@ -12,10 +12,10 @@ from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.base import Encoding
 from structpe.encodings.random_walk import RandomWalk
 from structpe.encodings.unit_count import UnitCount
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._checks import width_of
 from structpe.positions._perceptron import count_perceptron
-from structpe.positions._rows import width_of
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.blocks._blocks import allowed, without_heads
 from structpe.positions.blocks._links import LINKS, NONE, SELF, links
 from structpe.positions.spectral._nodes import Nodes

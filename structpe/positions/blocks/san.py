@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
+from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.base import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions.blocks._blocks import allowed, joined, split
 from structpe.positions.blocks._links import LINKS, NONE, SELF, WITHIN_NODE, links
 from structpe.positions.spectral._spectral import Spectrum
@@ -33,7 +33,7 @@ class _Prepared:
 
 
 class SAN(Block, name="san"):
-    """At the input cat[x_u, sum_j T(A [v_uj, lambda_j] + a)_j], and in every layer an attention of its own.
+    """At the input cat[x_u, sum_j T(A [v_uj, lambda_j] + a)_j], and in every layer its own attention.
 
     ::
 

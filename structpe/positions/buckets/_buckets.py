@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
+from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, of_arity
+from structpe.positions import Dims
+from structpe.positions._checks import of_arity
+from structpe.positions._pair_tables import PairTable
+from structpe.positions._rows import Rows
+from structpe.positions._tables import Sharing
 
-__all__ = ["Buckets", "bucket", "log_bucket"]
+__all__ = ["BucketBias", "Buckets", "bucket", "log_bucket"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,32 @@ class Buckets:
     @property
     def _rows(self) -> Rows:
         return Rows(self.encoding, self.count)
+
+
+class BucketBias(PairTable):
+    """T5's bias, one learned scalar per head and bucket.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        buckets: B.
+        farthest: D.
+        sharing: which layers and heads have the same numbers.
+    """
+
+    bidirectional: ClassVar[bool] = True
+    """Whether keys ahead of the query have their own buckets."""
+
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Offset(),
+        buckets: int = 32,
+        farthest: int = 128,
+        sharing: Sharing = "layer-wise",
+    ) -> None:
+        rows = Buckets(self.name, encoding, buckets, farthest, self.bidirectional)
+        super().__init__(dims, encoding, rows, sharing)
 
 
 def bucket(offsets: Tensor, buckets: int, farthest: int, bidirectional: bool) -> Tensor:

@@ -6,15 +6,14 @@ import torch
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.triple_offset import TripleOffset
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.buckets._buckets import Buckets
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._tables import Sharing
+from structpe.positions.buckets._buckets import BucketBias
 
 __all__ = ["GLMGlobal"]
 
 
-class GLMGlobal(PositionModel, name="glm-global"):
+class GLMGlobal(BucketBias, name="glm-global"):
     """s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
 
     As ``glm-local``, but all units attend to one another, those without a common triple over one more bucket, number B.
@@ -44,18 +43,7 @@ class GLMGlobal(PositionModel, name="glm-global"):
         farthest: int = 128,
         sharing: Sharing = "layer-wise",
     ) -> None:
-        rows = Buckets(self.name, of_arity(self.name, encoding, 2), buckets, farthest, bidirectional=True)
-        super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))
-        self.rows = rows
-        self.table = Table(dims, rows.size, sharing)
+        super().__init__(dims, encoding, buckets, farthest, sharing)
         if "unreachable" in encoding.codes:
             with torch.no_grad():
                 self.table.weight[:, buckets] = self.table.weight[:, buckets - 1]
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.rows.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.triple_offset import TripleOffset
-from structpe.positions._rows import Sharing, Table, of_all_pairs, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_all_pairs, offsets
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.buckets._buckets import Buckets
 from structpe.terms import Lookup, Terms
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.buckets._buckets import Buckets, bucket
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Spec
+from structpe.positions.buckets._buckets import BucketBias
 
-__all__ = ["T5", "bucket"]
+__all__ = ["T5"]
 
 
-class T5(PositionModel, name="t5"):
+class T5(BucketBias, name="t5"):
     """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
     r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. Of B buckets, C = B/2 are for
@@ -45,22 +41,3 @@ class T5(PositionModel, name="t5"):
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(2*t-1)*h"),
         note="the code has a row per bucket, not per offset",
     )
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Offset(),
-        buckets: int = 32,
-        farthest: int = 128,
-        sharing: Sharing = "layer-wise",
-    ) -> None:
-        rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=True)
-        super().__init__(dims, [encoding], R=rows.size, copies=Table.copies(sharing, dims))
-        self.rows, self.table = rows, Table(dims, rows.size, sharing)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value: computed once per value, not per pair and layer."""
-        return offsets(self.name, self.encodings[0], positions[self.encodings[0]]).map(self.rows.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Table, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.buckets._buckets import Buckets
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.buckets._buckets import BucketBias
 
 __all__ = ["T5Unshared"]
 
 
-class T5Unshared(PositionModel, name="t5-unshared"):
+class T5Unshared(BucketBias, name="t5-unshared"):
     """s_ij += b_l[bucket(r_ij)], one scalar per layer l, head and bucket.
 
     The buckets are those of ``t5``, which has one table for all layers (Raffel et al. 2020, section 2.1). Here each
@@ -37,13 +35,4 @@ class T5Unshared(PositionModel, name="t5-unshared"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), buckets: int = 32, farthest: int = 128) -> None:
-        rows = Buckets(self.name, encoding, buckets, farthest, bidirectional=True)
-        super().__init__(dims, [encoding], R=rows.size)
-        self.rows, self.table = rows, Table(dims, rows.size, "none")
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value: computed once per value, not per pair and layer."""
-        return offsets(self.name, self.encodings[0], positions[self.encodings[0]]).map(self.rows.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
+        super().__init__(dims, encoding, buckets, farthest, "none")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from torch import nn
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Positions, Site, Spec
+from structpe.positions._pair_tables import PairRows
+from structpe.positions._rows import Window
+from structpe.positions._tables import Table
+from structpe.positions.convolution._filters import start_filters
 from structpe.positions.relative._spans import backwards
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Composite"]
 
 
-class Composite(PositionModel, name="composite"):
+class Composite(PairRows, name="composite"):
     """s_ij = (q_i.k_j + q_i.W_q[clip(s - t)] + k_j.W_k[clip(t - s)]) / sqrt(d_h) + b[clip(s - t)],  clip to -m..m.
 
     The sum of ``convolution`` (b (2m + 1, h), of each layer, zero at first), ``convolution-dynamic`` (W_q) and
@@ -41,19 +42,18 @@ class Composite(PositionModel, name="composite"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size)
-        self.window = window
+        window = Window(encoding, reach)
+        super().__init__(dims, encoding, window, "head-wise")
         self.bias = Table(dims, window.size, "none", std=0.0)
         self.keys = Table(dims, window.size, "head-wise", width=dims.head)
         self.queries = Table(dims, window.size, "head-wise", width=dims.head)
         for table in (self.keys, self.queries):
-            nn.init.uniform_(table.weight, -((2 * reach + 1) ** -0.5), (2 * reach + 1) ** -0.5)
+            start_filters(table, reach)
 
     def prepare(self, positions: Positions) -> tuple[Lookup, Lookup]:
         """The row of each distinct value, as the query sees the key and as the key sees the query."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of), of_pairs.map(lambda values: self.window.of(backwards(values)))
+        of_pairs = self.of_pairs(positions)
+        return of_pairs.map(self.rows.of), of_pairs.map(backwards).map(self.rows.of)
 
     def terms(self, prepared: tuple[Lookup, Lookup], site: Site) -> Terms:
         after, before = prepared

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._pair_tables import PairTable
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing
 
 __all__ = ["Convolution"]
 
 
-class Convolution(PositionModel, name="convolution"):
+class Convolution(PairTable, name="convolution"):
     """s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.
 
     The weights of a lightweight convolution, one kernel per head that does not depend on the units ("convfixed" of the
@@ -35,14 +36,4 @@ class Convolution(PositionModel, name="convolution"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "none") -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window, self.table = window, Table(dims, window.size, sharing, std=0.0)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
+        super().__init__(dims, encoding, Window(encoding, reach), sharing, std=0.0)

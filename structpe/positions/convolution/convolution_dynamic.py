@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from torch import nn
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Site, Spec
+from structpe.positions.convolution._filters import Filters
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ConvolutionDynamic"]
 
 
-class ConvolutionDynamic(PositionModel, name="convolution-dynamic"):
+class ConvolutionDynamic(Filters, name="convolution-dynamic"):
     """s_ij = q_i.(k_j + W[clip(s - t, -m, m)]) / sqrt(d_h).
 
     A lightweight convolution whose kernel depends on the query ("convq" of the code): the vectors of Shaw et al.
@@ -36,18 +32,5 @@ class ConvolutionDynamic(PositionModel, name="convolution-dynamic"):
         "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies")
     )
 
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "head-wise"
-    ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window, self.table = window, Table(dims, window.size, sharing, width=dims.head)
-        nn.init.uniform_(self.table.weight, -((2 * reach + 1) ** -0.5), (2 * reach + 1) ** -0.5)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
-
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(key=(prepared.map(self.table.at(site.layer).__getitem__),))
+        return Terms(key=(self.entries(prepared, site),))

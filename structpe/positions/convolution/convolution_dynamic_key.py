@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from torch import nn
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Positions, Site, Spec
+from structpe.positions.convolution._filters import Filters
 from structpe.positions.relative._spans import backwards
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ConvolutionDynamicKey"]
 
 
-class ConvolutionDynamicKey(PositionModel, name="convolution-dynamic-key"):
+class ConvolutionDynamicKey(Filters, name="convolution-dynamic-key"):
     """s_ij = (q_i + W[clip(t - s, -m, m)]).k_j / sqrt(d_h).
 
     A lightweight convolution whose kernel depends on the key ("convk" of the code): the vectors of Shaw et al. (2018),
@@ -37,18 +33,9 @@ class ConvolutionDynamicKey(PositionModel, name="convolution-dynamic-key"):
         "chang2021", "sequence", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*dh*copies")
     )
 
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "head-wise"
-    ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window, self.table = window, Table(dims, window.size, sharing, width=dims.head)
-        nn.init.uniform_(self.table.weight, -((2 * reach + 1) ** -0.5), (2 * reach + 1) ** -0.5)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(lambda values: self.window.of(backwards(values)))
+    def of_pairs(self, positions: Positions) -> Lookup:
+        """The offset of each pair, as seen from the key."""
+        return super().of_pairs(positions).map(backwards)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(query=(prepared.map(self.table.at(site.layer).__getitem__),))
+        return Terms(query=(self.entries(prepared, site),))

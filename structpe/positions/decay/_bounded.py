@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Dims
+from structpe.positions import Dims, Positions
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.decay._distances import DistanceModel
+from structpe.terms import Lookup
 
-__all__ = ["Bounded"]
+__all__ = ["Bounded", "BoundedDecay"]
 
 
 class Bounded(Table):
@@ -37,3 +39,15 @@ class Bounded(Table):
         """Bring the numbers themselves back within the bounds: what a step of training may have to begin with."""
         with torch.no_grad():
             self.weight.clamp_(self.least, self.greatest)
+
+
+class BoundedDecay(DistanceModel):
+    """A bias that falls with distance, by a law whose learned numbers are :class:`Bounded`."""
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The distance of each distinct value; each step of training first brings the numbers within their bounds."""
+        if self.training:
+            for number in self.children():
+                if isinstance(number, Bounded):
+                    number.project()
+        return super().prepare(positions)

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._fading import distances, slopes
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions.decay._distances import distances, slopes
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ALiBi"]

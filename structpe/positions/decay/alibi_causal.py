@@ -7,9 +7,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._fading import slopes
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity
+from structpe.positions.decay._distances import slopes
 from structpe.terms import Terms
 
 __all__ = ["ALiBiCausal"]

@@ -7,15 +7,15 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._fading import distances
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.decay._distances import DistanceModel
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DATransformer", "rescaled"]
 
 
-class DATransformer(PositionModel, name="da-transformer"):
+class DATransformer(DistanceModel, name="da-transformer"):
     """s_ij = ReLU(q_i.k_j) f(|s - t|) / sqrt(d_h),  f(r) = (1 + e^v) / (1 + e^(v - w r)).
 
     w and v are two learned scalars of each head. f(0) = 1; f falls to 0 for w < 0 and rises to 1 + e^v for w > 0, so
@@ -44,13 +44,8 @@ class DATransformer(PositionModel, name="da-transformer"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), sharing: Sharing = "layer-wise") -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], copies=Table.copies(sharing, dims))
+        super().__init__(dims, encoding, sharing)
         self.table = Table(dims, 2, sharing)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The distance of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(lambda values: distances(self.name, self.encodings[0], values))
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         w, v = self.table.at(site.layer)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._bounded import Bounded
-from structpe.positions.decay._fading import distances
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing
+from structpe.positions.decay._bounded import Bounded, BoundedDecay
 from structpe.terms import Lookup, Terms
 
 __all__ = ["KERPLELog"]
 
 
-class KERPLELog(PositionModel, name="kerple-log"):
+class KERPLELog(BoundedDecay, name="kerple-log"):
     """s_ij -= p_h log(1 + a_h |r_ij|), p and a learned, 0.01 or more.
 
     r_ij = s - t, or any other encoding of pairs by signed integers; code points as in ``alibi``. (Chi et al. 2022,
@@ -35,17 +34,9 @@ class KERPLELog(PositionModel, name="kerple-log"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), sharing: Sharing = "layer-wise") -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], copies=Table.copies(sharing, dims))
+        super().__init__(dims, encoding, sharing)
         self.height = Bounded(dims, sharing, most=2)
         self.speed = Bounded(dims, sharing, most=1)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The distance of each distinct value."""
-        if self.training:
-            self.height.project()
-            self.speed.project()
-        (encoding,) = self.encodings
-        return offsets(self.name, encoding, positions[encoding]).map(lambda v: distances(self.name, encoding, v))
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         p, a = self.height.within(site.layer), self.speed.within(site.layer)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._bounded import Bounded
-from structpe.positions.decay._fading import distances
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._tables import Sharing
+from structpe.positions.decay._bounded import Bounded, BoundedDecay
 from structpe.terms import Lookup, Terms
 
 __all__ = ["KERPLEPower"]
 
 
-class KERPLEPower(PositionModel, name="kerple-power"):
+class KERPLEPower(BoundedDecay, name="kerple-power"):
     """s_ij -= a_h |r_ij|^p_h, a and p learned, a 0.01 or more, p from 0.01 to 2; ``alibi`` is p = 1 and a fixed.
 
     r_ij = s - t, or any other encoding of pairs by signed integers; code points as in ``alibi``. (Chi et al. 2022,
@@ -36,17 +35,9 @@ class KERPLEPower(PositionModel, name="kerple-power"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), sharing: Sharing = "layer-wise") -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], copies=Table.copies(sharing, dims))
+        super().__init__(dims, encoding, sharing)
         self.slope = Bounded(dims, sharing, most=1)
         self.power = Bounded(dims, sharing, most=2, greatest=2)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The distance of each distinct value."""
-        if self.training:
-            self.slope.project()
-            self.power.project()
-        (encoding,) = self.encodings
-        return offsets(self.name, encoding, positions[encoding]).map(lambda v: distances(self.name, encoding, v))
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         a, p = self.slope.within(site.layer), self.power.within(site.layer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -10,12 +11,14 @@ from torch import Tensor, nn
 from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.degree import Degree
+from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, holds, is_plain, numbers, of_all_pairs, of_arity, offsets
-from structpe.positions.base import Dims, Positions
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions._checks import holds, numbers, of_all_pairs, of_arity, offsets
+from structpe.positions._rows import Rows, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Centrality", "Edges", "Prepared", "Spatial"]
+__all__ = ["Edges", "GraphormerModel", "Prepared"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,3 +129,49 @@ class Edges(nn.Module):
         steps = (paths == UNKNOWN) | (paths >= FIRST_STEP)
         rows = torch.where(paths >= FIRST_STEP, paths - FIRST_STEP + 1, 0)
         return self.table[rows] * steps[..., None], steps
+
+
+class GraphormerModel(PositionModel):
+    """s_ij += b[r_ij] + c_ij and x_u + z_in[deg_in(u)] + z_out[deg_out(u)]; subclasses say what c_ij is of a path.
+
+    Args:
+        dims: sizes of the Transformer.
+        encodings: distances, the labels of shortest paths, and the mark of the virtual node.
+        distances: number of distances with a row of their own.
+        farthest: from which distance on pairs do not attend.
+        degrees: D.
+        sizes: values of further symbols of the formula of parameters.
+    """
+
+    def __init__(
+        self,
+        dims: Dims,
+        encodings: tuple[Encoding, LabelPath, Encoding],
+        distances: int,
+        farthest: int,
+        degrees: int,
+        **sizes: int,
+    ) -> None:
+        encoding, paths, virtual = encodings
+        spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
+        centrality = Centrality(self.name, dims.width, degrees, virtual)
+        sizes |= {"R": spatial.rows.size, "V": 2 * len(paths.labels), "D": degrees}
+        super().__init__(dims, [*encodings, *centrality.encodings], **sizes)
+        self.spatial, self.centrality = spatial, centrality
+        self.edges = Edges(paths.size, dims.heads)
+
+    def prepare(self, positions: Positions) -> Prepared:
+        """Everything, once for all layers."""
+        paths: Lookup = positions[self.encodings[1]]
+        terms = self.spatial(positions) + Terms(bias=(paths.map(self.along),))
+        return Prepared(terms, self.centrality(positions))
+
+    @abstractmethod
+    def along(self, paths: Tensor) -> Tensor:
+        """(R, h) c of paths (R, L) of symbols."""
+
+    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
+        return x + prepared.centrality.to(x.dtype)
+
+    def terms(self, prepared: Prepared, site: Site) -> Terms:
+        return prepared.terms

@@ -9,15 +9,14 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.graphormer._parts import GraphormerModel
 from structpe.positions.paths._paths import slots_of
-from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer"]
 
 
-class Graphormer(PositionModel, name="graphormer"):
+class Graphormer(GraphormerModel, name="graphormer"):
     """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, += t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
 
     ::
@@ -68,29 +67,11 @@ class Graphormer(PositionModel, name="graphormer"):
         degrees: int = 512,
     ) -> None:
         steps = slots_of(self.name, paths)
-        spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
-        centrality = Centrality(self.name, dims.width, degrees, virtual)
-        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
-        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
-        self.spatial, self.centrality = spatial, centrality
-        self.edges = Edges(paths.size, dims.heads)
+        super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
-    def prepare(self, positions: Positions) -> Prepared:
-        """Everything, once for all layers."""
-        paths: Lookup = positions[self.encodings[1]]
-        terms = self.spatial(positions) + Terms(bias=(paths.map(self.along),))
-        return Prepared(terms, self.centrality(positions))
-
     def along(self, paths: Tensor) -> Tensor:
-        """(R, h) c of paths (R, L) of symbols."""
         vectors, steps = self.edges(paths)
         total = torch.einsum("rlh,lhk->rk", vectors, self.steps[: vectors.shape[1]])
         mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)
         return mean
-
-    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
-        return x + prepared.centrality.to(x.dtype)
-
-    def terms(self, prepared: Prepared, site: Site) -> Terms:
-        return prepared.terms

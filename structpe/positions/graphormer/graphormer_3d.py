@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.euclidean import Euclidean
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer3D"]

@@ -12,8 +12,8 @@ from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
+from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions.graphormer._parts import GraphormerModel, Prepared
 from structpe.positions.paths._paths import slots_of
 from structpe.terms import Lookup, Terms
 
@@ -23,7 +23,7 @@ _NEVER = 1 << 40
 """No pair is so far apart that it does not attend."""
 
 
-class GraphormerGPS(PositionModel, name="graphormer-gps"):
+class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
 
     ::
@@ -69,12 +69,7 @@ class GraphormerGPS(PositionModel, name="graphormer-gps"):
         if paths.longer != "cut":
             raise PositionError(f"position model {self.name!r} needs paths that are cut; given is {paths!r}")
         steps = slots_of(self.name, paths) + 1
-        spatial = Spatial(self.name, dims, encoding, virtual, distances=steps, farthest=_NEVER)
-        centrality = Centrality(self.name, dims.width, degrees, virtual)
-        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "m": steps, "D": degrees}
-        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
-        self.spatial, self.centrality = spatial, centrality
-        self.edges = Edges(paths.size, dims.heads)
+        super().__init__(dims, (encoding, paths, virtual), distances=steps, farthest=_NEVER, degrees=degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
     def prepare(self, positions: Positions) -> Prepared:
@@ -85,7 +80,6 @@ class GraphormerGPS(PositionModel, name="graphormer-gps"):
         return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
     def along(self, paths: Tensor) -> Tensor:
-        """(R, h) c of paths (R, L) of symbols."""
         vectors, there = self.edges(paths)
         empty = len(self.steps) - there.shape[1]
         there = functional.pad(there, (0, empty))
@@ -94,9 +88,3 @@ class GraphormerGPS(PositionModel, name="graphormer-gps"):
         length = torch.where(paths[:, 0] == UNREACHED, len(self.steps), there.sum(1))
         mean: Tensor = total / length.clamp(min=1)[:, None]
         return mean
-
-    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
-        return x + prepared.centrality.to(x.dtype)
-
-    def terms(self, prepared: Prepared, site: Site) -> Terms:
-        return prepared.terms

@@ -9,14 +9,13 @@ from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.graphormer._parts import Centrality, Edges, Prepared, Spatial
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.graphormer._parts import GraphormerModel
 
 __all__ = ["GraphormerSimple"]
 
 
-class GraphormerSimple(PositionModel, name="graphormer-simple"):
+class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
     """s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
@@ -58,21 +57,8 @@ class GraphormerSimple(PositionModel, name="graphormer-simple"):
                 f"position model 'graphormer-simple' needs the labels of single edges: "
                 f"LabelPath(limit=1, longer='symbol'); given is {paths!r}"
             )
-        spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
-        centrality = Centrality(self.name, dims.width, degrees, virtual)
-        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), "D": degrees}
-        super().__init__(dims, [encoding, paths, virtual, *centrality.encodings], **sizes)
-        self.spatial, self.centrality = spatial, centrality
-        self.edges = Edges(paths.size, dims.heads)
+        super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees)
 
-    def prepare(self, positions: Positions) -> Prepared:
-        """Everything, once for all layers."""
-        paths: Lookup = positions[self.encodings[1]]
-        terms = self.spatial(positions) + Terms(bias=(paths.map(lambda each: self.edges(each)[0].sum(1)),))
-        return Prepared(terms, self.centrality(positions))
-
-    def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:
-        return x + prepared.centrality.to(x.dtype)
-
-    def terms(self, prepared: Prepared, site: Site) -> Terms:
-        return prepared.terms
+    def along(self, paths: Tensor) -> Tensor:
+        labels: Tensor = self.edges(paths)[0]
+        return labels.sum(1)

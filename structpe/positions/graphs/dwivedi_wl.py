@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.graphs._roles import check_rows
 
 __all__ = ["DwivediWL"]

@@ -7,8 +7,10 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.distance import Distance
-from structpe.positions._rows import Sharing, Table, check_offsets, is_plain, of_all_pairs, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import check_offsets, of_all_pairs, offsets
+from structpe.positions._rows import is_plain
+from structpe.positions._tables import Sharing, Table
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graformer"]

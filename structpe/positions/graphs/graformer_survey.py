@@ -6,14 +6,15 @@ from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import Distance
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._pair_tables import PairTable
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing
 
 __all__ = ["GraformerSurvey"]
 
 
-class GraformerSurvey(PositionModel, name="graformer-survey"):
+class GraformerSurvey(PairTable, name="graformer-survey"):
     """s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
 
     A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, so have units of one node
@@ -42,16 +43,5 @@ class GraformerSurvey(PositionModel, name="graformer-survey"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Distance(), reach: int = 4, within: int = 10, sharing: Sharing = "none"
     ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach, within)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window = window
-        self.table = Table(dims, window.size, sharing)
+        super().__init__(dims, encoding, Window(encoding, reach, within), sharing)
         nn.init.uniform_(self.table.weight, -1, 1)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))

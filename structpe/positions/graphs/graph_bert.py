@@ -10,8 +10,8 @@ from structpe.encodings.intimacy import Intimacy
 from structpe.encodings.root_distance import RootDistance
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, indices, of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import holds, indices, of_whole
 from structpe.positions.graphs._roles import check_rows
 
 __all__ = ["GraphBERT"]

@@ -8,8 +8,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.intimacy import Intimacy
 from structpe.encodings.root_distance import RootDistance
 from structpe.encodings.weisfeiler_lehman import WeisfeilerLehman
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import interleaved
 
 __all__ = ["GraphBERTSurvey"]

@@ -6,14 +6,24 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import holds
-from structpe.positions.base import Sources
+from structpe.positions import Dims, PositionModel, Positions, Sources
+from structpe.positions._checks import holds, of_whole
 
-__all__ = ["check_shape", "coordinates", "counts", "half", "in_queries_and_keys", "outside", "row_by_row", "within"]
+__all__ = [
+    "GridTable",
+    "check_shape",
+    "coordinates",
+    "counts",
+    "half",
+    "in_queries_and_keys",
+    "outside",
+    "row_by_row",
+    "within",
+]
 
 
 def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
@@ -109,3 +119,25 @@ def in_queries_and_keys(model: str, sources: Sources, vectors: Tensor) -> Source
         raise PositionError(f"position model {model!r}: {c} units are attended to and positions of {known} were given")
     added = vectors.to(sources.query.dtype)
     return Sources(sources.query + added[:, known - n :], sources.key + added[:, known - c :], sources.value)
+
+
+class GridTable(PositionModel):
+    """x_u + E[row of the place of u]: a learned vector for each place of a grid, and the first row for other units.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: coordinates per unit.
+        shape: of the grid.
+        axes: how many there are.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, shape: Sequence[int], axes: int) -> None:
+        rows = 1 + check_shape(self.name, shape, axes)
+        super().__init__(dims, [of_whole(self.name, encoding)], R=rows)
+        self.shape = tuple(shape)
+        self.table = nn.Parameter(torch.randn(rows, dims.width) * 0.02)
+
+    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
+        of_units = prepared.queries(self.encodings[0])
+        places = coordinates(self.name, self.encodings[0], of_units, len(self.shape))
+        return x + self.table[row_by_row(within(self.name, places, self.shape), self.shape)]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridOffset
-from structpe.positions._rows import Sharing, Table, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.grids._windows import check_window, codes, grid_offsets, window_rows
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._tables import Sharing
+from structpe.positions.grids._windows import WindowBias, WindowRows
 
 __all__ = ["BEiT"]
 
 
-class BEiT(PositionModel, name="beit"):
+class BEiT(WindowBias, name="beit"):
     """s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], and three rows for the class token.
 
     Of R rows, and with c the class token::
@@ -47,19 +43,4 @@ class BEiT(PositionModel, name="beit"):
         window: tuple[int, ...] = (14, 14),
         sharing: Sharing = "none",
     ) -> None:
-        rows = check_window(self.name, window) + 3
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
-        self.window = tuple(window)
-        self.table = Table(dims, rows, sharing, std=0.0)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct offset."""
-        encoding = self.encodings[0]
-        return grid_offsets(self.name, encoding, positions[encoding], len(self.window)).map(self._rows)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
-
-    def _rows(self, values: Tensor) -> Tensor:
-        code = codes(values)
-        return torch.where(code > 0, self.sizes["R"] - 4 + code, window_rows(values, self.window))
+        super().__init__(dims, encoding, WindowRows(self.name, tuple(window), codes=True), sharing, std=0.0)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structpe.encodings.unit_square import UnitSquare
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.sinusoidal._augmentation import Augmentation, augmented
 
 __all__ = ["CAPE2D"]

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions._rows import of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions._checks import of_whole
 from structpe.positions.grids._grids import check_shape, coordinates, half, in_queries_and_keys, outside, within
 
 __all__ = ["DETRLearned"]

@@ -5,17 +5,18 @@ from __future__ import annotations
 from torch import nn
 
 from structpe.encodings.base import Encoding
-from structpe.encodings.coordinates import GridOffset
+from structpe.encodings.coordinates import OUTSIDE, GridOffset
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, holds, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.grids._windows import check_window, codes, grid_offsets, window_rows
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions._checks import holds
+from structpe.positions._tables import Sharing
+from structpe.positions.grids._windows import WindowBias, WindowRows
+from structpe.terms import Lookup
 
 __all__ = ["Swin"]
 
 
-class Swin(PositionModel, name="swin"):
+class Swin(WindowBias, name="swin"):
     """s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], one scalar per head, layer and offset in H x W.
 
     B ((2H-1)(2W-1), h) starts from a normal distribution of deviation 0.02, cut off at 2. (Liu et al. 2021, section
@@ -39,22 +40,15 @@ class Swin(PositionModel, name="swin"):
     def __init__(
         self, dims: Dims, encoding: Encoding = GridOffset(), window: tuple[int, ...] = (7, 7), sharing: Sharing = "none"
     ) -> None:
-        rows = check_window(self.name, window)
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
-        self.window = tuple(window)
-        self.table = Table(dims, rows, sharing)
+        super().__init__(dims, encoding, WindowRows(self.name, tuple(window), codes=False), sharing)
         nn.init.trunc_normal_(self.table.weight, std=0.02)
 
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct offset."""
-        encoding = self.encodings[0]
-        of_pairs = grid_offsets(self.name, encoding, positions[encoding], len(self.window))
-        if holds((codes(of_pairs.table) > 0).any()):
+    def of_pairs(self, positions: Positions) -> Lookup:
+        """The offset of each pair."""
+        of_pairs = super().of_pairs(positions)
+        if holds((of_pairs.table[:, 0] > OUTSIDE).any()):
             raise PositionError(
                 f"position model {self.name!r} met a unit that has no place in the grid, such as a class token; "
                 f"take it out, or use 'beit', which has scalars for it"
             )
-        return of_pairs.map(lambda values: window_rows(values, self.window))
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
+        return of_pairs

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Self
 
 import torch
-from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions._rows import of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.grids._grids import check_shape, coordinates, row_by_row, within
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.grids._grids import GridTable
 
 __all__ = ["ViT"]
 
 
-class ViT(PositionModel, name="vit"):
+class ViT(GridTable, name="vit"):
     """x_yx + E[1 + y W + x], and x + E[0] for the class token: one table (1 + H W, d), not one per axis.
 
     A grid of H x W patches; E starts from N(0, 0.02). (Dosovitskiy et al. 2021, section 3.1, eq. 1; appendix D.4 calls
@@ -39,14 +37,7 @@ class ViT(PositionModel, name="vit"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Coordinates(), shape: tuple[int, int] = (14, 14)) -> None:
-        rows = 1 + check_shape(self.name, shape, 2)
-        super().__init__(dims, [of_whole(self.name, encoding)], R=rows)
-        self.shape = tuple(shape)
-        self.table = nn.Parameter(torch.randn(rows, dims.width) * 0.02)
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        return x + self.table[row_by_row(within(self.name, places, self.shape), self.shape)]
+        super().__init__(dims, encoding, shape, axes=2)
 
     def resized(self, shape: tuple[int, int]) -> Self:
         """A model for images of another size, its table interpolated from this one, linearly between corners.

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
-from structpe.positions._rows import of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.grids._grids import check_shape, coordinates, row_by_row, within
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.grids._grids import GridTable
 
 __all__ = ["ViViT"]
 
 
-class ViViT(PositionModel, name="vivit"):
+class ViViT(GridTable, name="vivit"):
     """x_tyx + E[1 + (t H + y) W + x], and x + E[0] for the class token: one table (1 + F H W, d) of all tubelets.
 
     F x H x W tubelets; E starts from N(0, 0.02). (Arnab et al. 2021, section 3.1 and model 1, and their code with
@@ -39,14 +38,7 @@ class ViViT(PositionModel, name="vivit"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Coordinates(axes=3), shape: tuple[int, int, int] = (16, 14, 14)
     ) -> None:
-        rows = 1 + check_shape(self.name, shape, 3)
-        super().__init__(dims, [of_whole(self.name, encoding)], R=rows)
-        self.shape = tuple(shape)
-        self.table = nn.Parameter(torch.randn(rows, dims.width) * 0.02)
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 3)
-        return x + self.table[row_by_row(within(self.name, places, self.shape), self.shape)]
+        super().__init__(dims, encoding, shape, axes=3)
 
     def start_from(self, image: Tensor) -> None:
         """Take the vectors of images for each frame.

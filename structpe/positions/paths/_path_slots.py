@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 from structpe.positions.paths._paths import Slots, waves
 
 __all__ = ["Convolutions", "OrderedSlots"]

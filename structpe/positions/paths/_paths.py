@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 from structpe.terms import Lookup, Terms
 
 __all__ = ["PathAttention", "Slots", "glorot", "of_pairs", "slots_of", "waves"]

@@ -12,8 +12,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
 from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, indices, of_whole
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import holds, indices, of_whole
 from structpe.positions.paths._paths import of_pairs
 from structpe.terms import Lookup, Terms
 

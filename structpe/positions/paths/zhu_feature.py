@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from structpe.encodings.label_path import PathToken
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.paths._paths import PathAttention, glorot
 from structpe.terms import Lookup, Terms
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from structpe.encodings.label_path import LabelPath
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.paths._path_mean import Bag
-from structpe.positions.paths._paths import PathAttention, Slots, glorot, slots_of
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Spec
+from structpe.positions.paths._path_bags import PathBag
 
 __all__ = ["ZhuSum"]
 
 
-class ZhuSum(PositionModel, name="zhu-sum"):
+class ZhuSum(PathBag, name="zhu-sum"):
     """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
     The vector of the path is::
@@ -43,20 +40,4 @@ class ZhuSum(PositionModel, name="zhu-sum"):
         note="not in Table 1, which has the authors' best variants; absolute because the code adds the query's place",
     )
 
-    def __init__(
-        self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
-    ) -> None:
-        slots = slots_of(self.name, encoding)
-        super().__init__(dims, [encoding], V=encoding.size + 1)
-        self.paths = Bag(Slots(encoding.size, slots, dims.head), 1.0, dropout, sinusoid)
-        self.attention = PathAttention(dims)
-        glorot(self)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The vector of each distinct path, or of each distinct path and place."""
-        vectors: Lookup = self.paths(positions[self.encodings[0]])
-        return vectors
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        terms: Terms = self.attention(prepared, site.layer)
-        return terms
+    mean = False

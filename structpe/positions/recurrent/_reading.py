@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers
-from structpe.positions.base import Positions
+from structpe.positions import Positions
+from structpe.positions._checks import numbers
 
 __all__ = ["Reader", "Texts"]
 

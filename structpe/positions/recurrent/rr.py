@@ -9,8 +9,10 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset, Order
 from structpe.encodings.size import Size
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing, Table
 from structpe.positions.recurrent._reading import Reader, Texts
 from structpe.terms import Lookup, Terms
 

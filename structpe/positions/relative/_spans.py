@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
+from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, holds, is_plain, of_arity, offsets
-from structpe.positions.base import Positions
+from structpe.positions import Dims, Positions
+from structpe.positions._checks import holds, of_arity
+from structpe.positions._pair_tables import PairTable
+from structpe.positions._rows import Rows, is_plain
+from structpe.positions._tables import Sharing
 from structpe.terms import Lookup
 
-__all__ = ["Span", "backwards", "steps"]
+__all__ = ["SpanTable", "backwards", "steps"]
 
 
 @dataclass(frozen=True)
@@ -48,34 +53,63 @@ class Span:
         """Number of rows, R."""
         return self._rows.size
 
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value.
-
-        Raises:
-            PositionError: some pair is ``length`` or more apart, or the encoding does not give one integer per pair.
-        """
-        of_pairs = offsets(self.model, self.encoding, positions[self.encoding])
-        self._check(of_pairs)
-        return of_pairs.map(lambda values: self._rows.of(values, self._row))
+    def of(self, values: Tensor) -> Tensor:
+        """Row of each value."""
+        return self._rows.of(values, self._row)
 
     def _row(self, values: Tensor) -> Tensor:
         kept = values.clamp(1 - self.length, self.length - 1)
         return self.length - 1 - kept if self.signed else kept.abs()
 
-    def _check(self, of_pairs: Lookup) -> None:
-        far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
-        if not holds((far >= self.length).any()):
-            return
-        # A step of decoding comes with the values of a longer text than it uses, so that the pairs themselves decide.
-        if (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length:
-            raise PositionError(
-                f"position model {self.model!r} knows offsets below {self.length} and clips none; this batch has an "
-                f"offset of {most}; build it with a larger 'length', or choose an unbound model"
-            )
-
     @property
     def _rows(self) -> Rows:
         return Rows(self.encoding, 2 * self.length - 1 if self.signed else self.length)
+
+
+class SpanTable(PairTable):
+    """A table with a row for each offset or distance, in which none is clipped.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        length: t_max.
+        sharing: which layers and heads have the same entries.
+    """
+
+    signed: ClassVar[bool] = True
+    """Whether rows are of offsets, not of distances."""
+    vectors: ClassVar[bool] = False
+    """Whether entries are vectors (d_h), not scalars."""
+    start: ClassVar[float | None] = None
+    """Where all entries start; None for a normal distribution."""
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
+    ) -> None:
+        span = Span(self.name, encoding, length, self.signed)
+        super().__init__(dims, encoding, span, sharing, width=dims.head if self.vectors else None)
+        self.length = length
+        if self.start is not None:
+            nn.init.constant_(self.table.weight, self.start)
+
+    def of_pairs(self, positions: Positions) -> Lookup:
+        """The value of each pair.
+
+        Raises:
+            PositionError: some pair is ``length`` or more apart, or the encoding does not give one integer per pair.
+        """
+        of_pairs = super().of_pairs(positions)
+        far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
+        # A step of decoding comes with the values of a longer text than it uses: only then the pairs are looked at.
+        if (
+            holds((far >= self.length).any())
+            and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length
+        ):
+            raise PositionError(
+                f"position model {self.name!r} knows offsets below {self.length} and clips none; this batch has an "
+                f"offset of {most}; build it with a larger 'length', or choose an unbound model"
+            )
+        return of_pairs
 
 
 def backwards(values: Tensor) -> Tensor:

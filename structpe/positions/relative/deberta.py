@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import Rows, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
+from structpe.positions._rows import Rows
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DeBERTa"]

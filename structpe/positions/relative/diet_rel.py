@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.relative._spans import Span
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._tables import Sharing
+from structpe.positions.relative._spans import SpanTable
 
 __all__ = ["DIETRelative"]
 
 
-class DIETRelative(PositionModel, name="diet-rel"):
+class DIETRelative(SpanTable, name="diet-rel"):
     """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
     (Chen et al. 2021, section 3.2, eq. 3; no code of the authors is known.) It is T5's bias with a row per offset and
@@ -35,13 +34,4 @@ class DIETRelative(PositionModel, name="diet-rel"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "none") -> None:
-        span = Span(self.name, encoding, length)
-        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
-        self.span, self.table = span, Table(dims, span.size, sharing)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        return self.span.prepare(positions)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared.map(self.table.at(site.layer).__getitem__),))
+        super().__init__(dims, encoding, length, sharing)

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, holds, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.decay._fading import distances
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import holds, of_arity, offsets
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.decay._distances import distances
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DufterRelative"]

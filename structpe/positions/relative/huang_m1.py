@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from torch import nn
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.relative._spans import Span
+from structpe.positions import Cells, Site, Spec
+from structpe.positions.relative._spans import SpanTable
 from structpe.terms import Lookup, Terms
 
 __all__ = ["HuangM1"]
 
 
-class HuangM1(PositionModel, name="huang-m1"):
+class HuangM1(SpanTable, name="huang-m1"):
     """s_ij = r[|s - t|] q_i.k_j / sqrt(d_h),  r a learned scalar per distance 0..t_max - 1.
 
     Direction is not told apart: that is ``huang-m2``. s - t is key minus query, or any other encoding of pairs by
@@ -41,17 +36,8 @@ class HuangM1(PositionModel, name="huang-m1"):
         note="one scalar per distance, as the survey's own eq. 18 has it, in place of a vector per offset",
     )
 
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
-    ) -> None:
-        span = Span(self.name, encoding, length, signed=False)
-        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
-        self.span, self.table = span, Table(dims, span.size, sharing)
-        nn.init.ones_(self.table.weight)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        return self.span.prepare(positions)
+    signed = False
+    start = 1.0
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(gate=(prepared.map(self.table.at(site.layer).__getitem__),))
+        return Terms(gate=(self.entries(prepared, site),))

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from torch import nn
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.relative._spans import Span
+from structpe.positions import Cells, Site, Spec
+from structpe.positions.relative._spans import SpanTable
 from structpe.terms import Lookup, Terms
 
 __all__ = ["HuangM3"]
 
 
-class HuangM3(PositionModel, name="huang-m3"):
+class HuangM3(SpanTable, name="huang-m3"):
     """s_ij = sum_c q_ic k_jc r[t - s]_c / sqrt(d_h),  r a learned vector (d_h) per offset from 1 - t_max to t_max - 1.
 
     t - s is query minus key, or any other encoding of pairs by signed integers, turned round. Pairs without a path and
@@ -41,17 +36,8 @@ class HuangM3(PositionModel, name="huang-m3"):
         note="vectors have the width of a head, and all heads of a layer share them",
     )
 
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
-    ) -> None:
-        span = Span(self.name, encoding, length)
-        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
-        self.span, self.table = span, Table(dims, span.size, sharing, width=dims.head)
-        nn.init.ones_(self.table.weight)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        return self.span.prepare(positions)
+    vectors = True
+    start = 1.0
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         table = self.table.at(site.layer)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.relative._spans import Span
+from structpe.positions import Cells, Site, Spec
+from structpe.positions.relative._spans import SpanTable
 from structpe.terms import Lookup, Terms
 
 __all__ = ["HuangM4"]
 
 
-class HuangM4(PositionModel, name="huang-m4"):
+class HuangM4(SpanTable, name="huang-m4"):
     """s_ij = (q_i.k_j + q_i.r[t - s] + k_j.r[t - s]) / sqrt(d_h),  r a learned vector (d_h) per offset.
 
     That is (q_i + r).(k_j + r) without r.r, for t - s from 1 - t_max to t_max - 1. t - s is query minus key, or any
@@ -39,17 +36,8 @@ class HuangM4(PositionModel, name="huang-m4"):
         note="vectors have the width of a head, and all heads of a layer share them",
     )
 
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, sharing: Sharing = "head-wise"
-    ) -> None:
-        span = Span(self.name, encoding, length)
-        super().__init__(dims, [encoding], R=span.size, copies=Table.copies(sharing, dims))
-        self.span, self.table = span, Table(dims, span.size, sharing, width=dims.head)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        return self.span.prepare(positions)
+    vectors = True
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        vectors = prepared.map(self.table.at(site.layer).__getitem__)
+        vectors = self.entries(prepared, site)
         return Terms(key=(vectors,), query=(vectors,))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._pair_tables import KeyValueTables
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing
 
 __all__ = ["Shaw"]
 
 
-class Shaw(PositionModel, name="shaw"):
+class Shaw(KeyValueTables, name="shaw"):
     """s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]),  r_ij = clip(s - t, -m, m).
 
     K and V are tables (2m + 1, d_h), one pair per layer; s - t is key minus query, or any other encoding of pairs by
@@ -44,20 +43,4 @@ class Shaw(PositionModel, name="shaw"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Offset(), reach: int = 20, sharing: Sharing = "head-wise"
     ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window = window
-        std = math.sqrt(2 / (window.size + dims.head))
-        self.keys = Table(dims, window.size, sharing, width=dims.head, std=std)
-        self.values = Table(dims, window.size, sharing, width=dims.head, std=std)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(
-            key=(prepared.map(self.keys.at(site.layer).__getitem__),),
-            value=(prepared.map(self.values.at(site.layer).__getitem__),),
-        )
+        super().__init__(dims, encoding, Window(encoding, reach), sharing)

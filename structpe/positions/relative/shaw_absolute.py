@@ -8,16 +8,16 @@ import torch
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import Sharing, Table, of_whole
-from structpe.positions.absolute._places import Places
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Positions, Site, Spec
+from structpe.positions._tables import Sharing, Table
+from structpe.positions.absolute._places import Places, PlacesModel
 from structpe.positions.paths._paths import of_pairs
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ShawAbsolute"]
 
 
-class ShawAbsolute(PositionModel, name="shaw-absolute"):
+class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     """s_ij = q_i.(k_j + K[t, s]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[t, s]),  t, s the places of query and key.
 
     K and V are tables (t_max t_max, d_h), one pair per layer, shared by the heads; row t t_max + s is that of (t, s).
@@ -49,15 +49,14 @@ class ShawAbsolute(PositionModel, name="shaw-absolute"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), length: int = 64, sharing: Sharing = "head-wise"
     ) -> None:
-        super().__init__(dims, [of_whole(self.name, encoding)], t=length, copies=Table.copies(sharing, dims))
-        self.length = length
+        super().__init__(dims, encoding, length, t=length, copies=Table.copies(sharing, dims))
         std = math.sqrt(2 / (length * length + dims.head))
         self.keys = Table(dims, length * length, sharing, width=dims.head, std=std)
         self.values = Table(dims, length * length, sharing, width=dims.head, std=std)
 
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each pair, most of them a value of its own."""
-        places = Places.of(self.name, self.encodings[0], positions, self.length)
+        places: Places = super().prepare(positions)
         counted = torch.arange(self.length, device=self.keys.weight.device)[None]
         queries, keys = (counted[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
         return of_pairs(torch.arange(self.length**2), queries[:, :, None] * self.length + keys[:, None, :])

@@ -6,14 +6,16 @@ import math
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Sharing, Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._pair_tables import PairRows
+from structpe.positions._rows import Window
+from structpe.positions._tables import Sharing, Table
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ShawKeys"]
 
 
-class ShawKeys(PositionModel, name="shaw-keys"):
+class ShawKeys(PairRows, name="shaw-keys"):
     """s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  r_ij = clip(s - t, -m, m).
 
     K is a table (2m + 1, d_h) per layer. Shaw et al. (2018, section 4.3) find that vectors at the values can be left
@@ -40,15 +42,9 @@ class ShawKeys(PositionModel, name="shaw-keys"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Offset(), reach: int = 20, sharing: Sharing = "head-wise"
     ) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size, copies=Table.copies(sharing, dims))
-        self.window = window
+        window = Window(encoding, reach)
+        super().__init__(dims, encoding, window, sharing)
         self.keys = Table(dims, window.size, sharing, width=dims.head, std=math.sqrt(2 / (window.size + dims.head)))
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(key=(prepared.map(self.keys.at(site.layer).__getitem__),))

@@ -9,8 +9,8 @@ from torch import nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import of_all_pairs, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions.relative._offset_sinusoids import everywhere, sinusoids
 from structpe.positions.sinusoidal._sinusoids import interleaved
 from structpe.terms import Lookup, Terms

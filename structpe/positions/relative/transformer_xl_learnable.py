@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions._rows import Rows, of_all_pairs, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_all_pairs, offsets
+from structpe.positions._rows import Rows
 from structpe.positions.relative._offset_sinusoids import everywhere
 from structpe.terms import Lookup, Terms
 

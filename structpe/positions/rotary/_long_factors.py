@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from structpe.errors import PositionError, listed
-from structpe.positions.base import Dims
+from structpe.positions import Dims
 
 __all__ = ["factors_of", "sharper"]
 

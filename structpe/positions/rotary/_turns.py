@@ -12,9 +12,10 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
+from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Dims, PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 from structpe.terms import Terms
 
@@ -120,7 +121,14 @@ class DynamicRotaryModel(RotaryModel):
         trained: number of units of the longest text in training, 1 or more.
     """
 
-    def __init__(self, dims: Dims, encoding: Encoding, length: Encoding, base: float, trained: int) -> None:
+    def __init__(
+        self,
+        dims: Dims,
+        encoding: Encoding = Order(),
+        length: Encoding = Size(),
+        base: float = 10000.0,
+        trained: int = 2048,
+    ) -> None:
         check_longer(self.name, trained=trained)
         self._begin(dims, [encoding, length])
         self.base, self.trained = base, trained

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Dims, Spec
 from structpe.positions.rotary._axial import AxialRotaryModel
 
 __all__ = ["AxialRotary"]

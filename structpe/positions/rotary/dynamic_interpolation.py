@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.encodings.size import Size
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Spec
 from structpe.positions.rotary._turns import DynamicRotaryModel
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
@@ -37,16 +34,6 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
         Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
         note="a text longer than those of training changes all its angles with its length, not with places",
     )
-
-    def __init__(
-        self,
-        dims: Dims,
-        encoding: Encoding = Order(),
-        length: Encoding = Size(),
-        base: float = 10000.0,
-        trained: int = 2048,
-    ) -> None:
-        super().__init__(dims, encoding, length, base, trained)
 
     def of_lengths(self, lengths: Tensor) -> Tensor:
         trained = inverse_frequencies(self.dims.head, lengths.device, self.base)

@@ -7,7 +7,7 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Dims, Spec
 from structpe.positions.rotary._turns import DynamicRotaryModel, check_longer, newer_base
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 

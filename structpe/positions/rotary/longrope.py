@@ -6,8 +6,8 @@ import torch
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers
-from structpe.positions.base import Cells, Dims, Positions, Spec
+from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions._checks import numbers
 from structpe.positions.rotary._long_factors import factors_of, sharper
 from structpe.positions.rotary._turns import RotaryModel, Turns, check_longer, length_of
 

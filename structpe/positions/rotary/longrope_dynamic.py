@@ -8,8 +8,8 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions._rows import holds
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions._checks import holds
 from structpe.positions.rotary._long_factors import factors_of, sharper
 from structpe.positions.rotary._turns import DynamicRotaryModel, check_longer, length_of
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies

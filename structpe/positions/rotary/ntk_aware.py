@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Dims, Spec
 from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
 
 __all__ = ["NTKAware"]

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions.base import Cells, Dims, Spec
+from structpe.positions import Cells, Dims, Spec
 from structpe.positions.rotary._ramps import ramp
 from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structpe.positions.base import Cells, Spec
+from structpe.positions import Cells, Spec
 from structpe.positions.rotary._turns import RotaryModel
 
 __all__ = ["Rotary"]

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers
-from structpe.positions.base import Cells, Dims, Positions, Spec
+from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions._checks import numbers
 from structpe.positions.rotary._turns import RotaryModel, Turns, check_above_zero
 
 __all__ = ["XPos"]

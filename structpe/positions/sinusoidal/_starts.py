@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Dims, Positions
+from structpe.encodings.order import Order
+from structpe.encodings.size import Size
+from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import timing
 
-__all__ = ["Start", "Started", "encodings_of", "started"]
+__all__ = ["Started", "UniversalModel"]
 
 Start: TypeAlias = Literal["first", "random", "step"]
 """From where the places of a text of L units are counted in step l of s: ``first`` from 0; ``random`` from one of
@@ -52,16 +54,26 @@ class Started:
         return torch.rand(len(self.places), 1, dtype=torch.float64, device=self.places.device)
 
 
-def encodings_of(model: str, encoding: Encoding, length: Encoding, start: Start) -> list[Encoding]:
-    """Those that a model asks for: lengths only where they matter, as they keep it from being a decoder's."""
-    return [of_arity(model, each, 1) for each in ([encoding] if start == "first" else [encoding, length])]
+class UniversalModel(PositionModel):
+    """x_t + P_t and a vector of the step before every layer, P_t = cat[sin(t omega_i), cos(t omega_i)].
 
-
-def started(model: str, encodings: tuple[Encoding, ...], positions: Positions, dims: Dims, start: Start) -> Started:
-    """The sinusoids of a batch.
-
-    Raises:
-        PositionError: an encoding gives a vector per unit.
+    Args:
+        dims: sizes of the Transformer.
+        encoding: t, one number per unit.
+        start: how places are counted.
+        length: L, one number per unit. The model needs it only where places are not counted from 0; it is then no model
+            for decoders.
     """
-    places, *lengths = (numbers(model, each, positions.queries(each)) for each in encodings)
-    return Started(start, dims, places, lengths[0] if lengths else None, timing(places, dims.width))
+
+    def __init__(
+        self, dims: Dims, encoding: Encoding = Order(), start: Start = "first", length: Encoding = Size()
+    ) -> None:
+        encodings = [encoding] if start == "first" else [encoding, length]
+        super().__init__(dims, [of_arity(self.name, each, 1) for each in encodings])
+        self.start: Start = start
+
+    def prepare(self, positions: Positions) -> Started:
+        """The sinusoids of the places, step by step."""
+        places, *lengths = (numbers(self.name, each, positions.queries(each)) for each in self.encodings)
+        first = timing(places, self.dims.width)
+        return Started(self.start, self.dims, places, lengths[0] if lengths else None, first)

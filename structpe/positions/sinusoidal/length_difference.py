@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.encodings.size import Size
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._lengths import difference
+from structpe.positions import Cells, Spec
+from structpe.positions.sinusoidal._added import LengthAware, difference
 
 __all__ = ["LengthDifference"]
 
 
-class LengthDifference(PositionModel, name="length-difference"):
+class LengthDifference(LengthAware, name="length-difference"):
     """x_t + P_t,  P_t = cat[sin((l + 1 - t) omega_i), cos((l + 1 - t) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     t = 0, 1, ..., and l is the length that the text shall have: by default the number of its units, as when training
@@ -39,9 +35,5 @@ class LengthDifference(PositionModel, name="length-difference"):
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places, lengths = (numbers(self.name, e, prepared.queries(e)) for e in self.encodings)
-        return x + difference(places, lengths, self.dims.width).to(x.dtype)
+    def waves(self, places: Tensor, lengths: Tensor) -> Tensor:
+        return difference(places, lengths, self.dims.width)

@@ -6,14 +6,13 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._sinusoids import interleaved
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.sinusoidal._added import AddedSinusoids
 
 __all__ = ["MVPE"]
 
 
-class MVPE(PositionModel, name="mvpe"):
+class MVPE(AddedSinusoids, name="mvpe"):
     """x_t + P_t with P_tj = sin(k t 10000^(-j/d)) for even j, cos(k t 10000^(-(j-1)/d)) for odd j.
 
     The sinusoids of ``sinusoidal`` at every k-th position, so that the slow channels vary as much as the fast ones.
@@ -36,9 +35,8 @@ class MVPE(PositionModel, name="mvpe"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), factor: float = 1001.0) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.factor = factor
 
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        return x + interleaved(places.double() * self.factor, self.dims.width).to(x.dtype)
+    def waves(self, places: Tensor) -> Tensor:
+        return super().waves(places.double() * self.factor)

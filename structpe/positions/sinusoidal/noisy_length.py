@@ -8,14 +8,13 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._lengths import difference
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.sinusoidal._added import LengthAware, difference
 
 __all__ = ["NoisyLength"]
 
 
-class NoisyLength(PositionModel, name="noisy-length"):
+class NoisyLength(LengthAware, name="noisy-length"):
     """x_t + P_t,  P_t = cat[sin(r omega_i), cos(r omega_i)],  r = l + e + 1 - t,  omega_i = 10000^(-i/(d/2 - 1)).
 
     As ``length-difference``, but that in training an integer e, the same for all units of a structure, is drawn anew
@@ -42,16 +41,11 @@ class NoisyLength(PositionModel, name="noisy-length"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size(), window: int = 4) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1), of_arity(self.name, length, 1)])
+        super().__init__(dims, encoding, length)
         self.window = window
 
-    def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) what is added, with the noise of this batch."""
-        places, lengths = (numbers(self.name, e, positions.queries(e)) for e in self.encodings)
+    def waves(self, places: Tensor, lengths: Tensor) -> Tensor:
         return difference(places, lengths + self.noise(lengths), self.dims.width)
-
-    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + prepared.to(x.dtype)
 
     def noise(self, lengths: Tensor) -> Tensor:
         """(b, 1) the e of each structure."""

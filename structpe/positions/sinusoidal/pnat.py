@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.reordered import Reordered
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._sinusoids import interleaved
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.sinusoidal._added import AddedSinusoids
 
 __all__ = ["PNAT"]
 
 
-class PNAT(PositionModel, name="pnat"):
+class PNAT(AddedSinusoids, name="pnat"):
     """x_u + P_z(u): z the place in the text that is predicted for unit u, P (sinusoidal).
 
     z is a permutation: of the places of all units of a text that is written at once, each decoder input taking one.
@@ -33,8 +30,4 @@ class PNAT(PositionModel, name="pnat"):
     spec = Spec("bao2019", "sequence", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
 
     def __init__(self, dims: Dims, encoding: Encoding = Reordered("predicted")) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        return x + interleaved(places, self.dims.width).to(x.dtype)
+        super().__init__(dims, encoding)

@@ -7,8 +7,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import timing
 
 __all__ = ["Shortformer"]

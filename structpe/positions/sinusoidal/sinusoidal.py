@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._sinusoids import interleaved
+from structpe.positions import Cells, Spec
+from structpe.positions.sinusoidal._added import AddedSinusoids
 
 __all__ = ["Sinusoidal"]
 
 
-class Sinusoidal(PositionModel, name="sinusoidal"):
+class Sinusoidal(AddedSinusoids, name="sinusoidal"):
     """x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
 
     t is what the encoding says of a unit: its place in the sequence, its depth in a tree. (Vaswani et al. 2017; survey,
@@ -34,10 +29,3 @@ class Sinusoidal(PositionModel, name="sinusoidal"):
         Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
     )
-
-    def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        return x + interleaved(places, self.dims.width).to(x.dtype)

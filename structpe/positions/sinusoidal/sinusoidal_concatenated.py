@@ -6,14 +6,14 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.sinusoidal._added import AddedSinusoids
 from structpe.positions.sinusoidal._sinusoids import timing
 
 __all__ = ["SinusoidalConcatenated"]
 
 
-class SinusoidalConcatenated(PositionModel, name="sinusoidal-concatenated"):
+class SinusoidalConcatenated(AddedSinusoids, name="sinusoidal-concatenated"):
     """x_t + P_t,  P_t = cat[sin((t + start) omega_i), cos((t + start) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     i runs from 0 to d/2 - 1, rounded down; an odd d has one zero column at the end. (The authors' code, tensor2tensor,
@@ -38,9 +38,8 @@ class SinusoidalConcatenated(PositionModel, name="sinusoidal-concatenated"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), start: int = 0) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
+        super().__init__(dims, encoding)
         self.start = start
 
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        return x + timing(places + self.start, self.dims.width).to(x.dtype)
+    def waves(self, places: Tensor) -> Tensor:
+        return timing(places + self.start, self.dims.width)

@@ -11,13 +11,13 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.sinusoidal._starts import Start, Started, encodings_of, started
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions.sinusoidal._starts import Start, Started, UniversalModel
 
 __all__ = ["Universal"]
 
 
-class Universal(PositionModel, name="universal"):
+class Universal(UniversalModel, name="universal"):
     """x_t + P_t + sqrt(d) S_l before every layer l: P (sinusoidal), S (l, d) learned, started from N(0, 1/d).
 
     P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``. A
@@ -49,13 +49,8 @@ class Universal(PositionModel, name="universal"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), start: Start = "first", length: Encoding = Size()
     ) -> None:
-        super().__init__(dims, encodings_of(self.name, encoding, length, start))
-        self.start: Start = start
+        super().__init__(dims, encoding, start, length)
         self.steps = nn.Parameter(torch.randn(dims.layers, dims.width) * dims.width**-0.5)
-
-    def prepare(self, positions: Positions) -> Started:
-        """The sinusoids, step by step."""
-        return started(self.name, self.encodings, positions, self.dims, self.start)
 
     def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):

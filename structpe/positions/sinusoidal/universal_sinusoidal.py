@@ -5,17 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.encodings.size import Size
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Site, Spec
 from structpe.positions.sinusoidal._sinusoids import timing
-from structpe.positions.sinusoidal._starts import Start, Started, encodings_of, started
+from structpe.positions.sinusoidal._starts import Started, UniversalModel
 
 __all__ = ["UniversalSinusoidal"]
 
 
-class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
+class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
     """x_t + P_t + P_l before every layer l = 0, 1, ...: the place and the number of the step, rows of one table.
 
     P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``.
@@ -39,16 +36,6 @@ class UniversalSinusoidal(PositionModel, name="universal-sinusoidal"):
         Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
         table1=Cells("A", "APE", learnable=False, recurring=True, unbound=True, params="0"),
     )
-
-    def __init__(
-        self, dims: Dims, encoding: Encoding = Order(), start: Start = "first", length: Encoding = Size()
-    ) -> None:
-        super().__init__(dims, encodings_of(self.name, encoding, length, start))
-        self.start: Start = start
-
-    def prepare(self, positions: Positions) -> Started:
-        """The sinusoids of the places, step by step."""
-        return started(self.name, self.encodings, positions, self.dims, self.start)
 
     def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         step = timing(torch.tensor(site.layer, device=x.device), self.dims.width)

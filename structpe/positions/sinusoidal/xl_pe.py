@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.reordered import Reordered
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import interleaved
 
 __all__ = ["XLPE"]

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import of_arity
 from structpe.positions.grids._grids import coordinates
 
 __all__ = ["Spherical"]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.unit_count import UnitCount
-from structpe.positions.base import Positions
+from structpe.positions import Positions
 from structpe.terms import Lookup
 
 __all__ = ["Nodes"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.positions.base import Positions
+from structpe.positions import Positions
 
 __all__ = ["Spectrum", "flipped"]
 

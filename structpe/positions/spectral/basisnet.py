@@ -9,10 +9,10 @@ from torch.nn import functional
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.encodings.unit_count import UnitCount
 from structpe.errors import PositionError
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._batch_norm import BatchNorm
+from structpe.positions._checks import holds
 from structpe.positions._perceptron import count_perceptron, perceptron
-from structpe.positions._rows import holds
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.spectral._nodes import Nodes
 from structpe.positions.spectral._spectral import Spectrum
 

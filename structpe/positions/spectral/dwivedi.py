@@ -6,8 +6,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Laplacian
-from structpe.positions._rows import width_of
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import width_of
 from structpe.positions.spectral._spectral import flipped
 
 __all__ = ["Dwivedi"]

@@ -7,8 +7,8 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from structpe.encodings.eigenpairs import Eigenpairs
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.spectral._spectral import Spectrum
 
 __all__ = ["LapPE"]

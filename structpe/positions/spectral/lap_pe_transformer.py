@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from structpe.encodings.eigenpairs import Eigenpairs
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
 

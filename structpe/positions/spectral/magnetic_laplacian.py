@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.magnetic_laplacian import MagneticLaplacian as Encoding
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import count_perceptron
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["MagneticLaplacian"]
 

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.encodings.unit_count import UnitCount
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import GraphIsomorphism, count_perceptron, perceptron
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.spectral._nodes import Nodes
 from structpe.positions.spectral._spectral import Spectrum
 

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.tabular import Tabular
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions._rows import width_of
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions._checks import width_of
 
 __all__ = ["TabPET"]
 

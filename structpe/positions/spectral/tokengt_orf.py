@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from structpe.encodings.endpoints import Endpoints
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions.spectral._identifiers import Identify
 
 __all__ = ["TokenGTORF"]

@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.base import Encoding
+from structpe.encodings.order import Order
 from structpe.errors import PositionError
-from structpe.positions._rows import numbers
+from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions._checks import numbers, of_arity
 from structpe.positions.absolute._places import Places
-from structpe.positions.base import PositionModel, Positions
+from structpe.positions.stochastic._noise import Normals
 
-__all__ = ["Filtered", "filtered", "new_filters", "places_of"]
+__all__ = ["Filtered", "FilteredModel"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,37 +57,56 @@ class Filtered:
         return Filtered(self.queries * wet + constant, self.keys * wet + constant)
 
 
-def filtered(
-    model: PositionModel, positions: Positions, of_queries: Tensor, of_keys: Tensor, noise: Tensor
-) -> Filtered:
-    """Filters (d, K) over a noise (R, d, P + K - 1) for P places, cross-correlated, divided by (R d_h)^(1/4)."""
-    dims, scale = model.dims, (noise.shape[0] * model.dims.head) ** 0.25
-    count = noise.shape[2] - of_keys.shape[1] + 1
-    places = Places.of(model.name, model.encodings[0], positions, count)
+class FilteredModel(PositionModel):
+    """Codes of places that are filtered noise, multiplied with queries and keys.
 
-    def codes(filters: Tensor, where: Tensor | slice) -> Tensor:
-        made = functional.conv1d(noise, filters[:, None], groups=dims.width) / scale  # (R, d, P)
-        chosen: Tensor = made.permute(2, 1, 0).reshape(count, dims.heads, dims.head, -1)[where]
-        return chosen[None] if isinstance(where, slice) else chosen
-
-    return Filtered(codes(of_queries, places.queries), codes(of_keys, places.keys))
-
-
-def new_filters(width: int, size: int) -> Tensor:
-    """(width, size) from U(0, sqrt(2 / size)), as in the authors' code."""
-    return torch.rand(width, size) * math.sqrt(2 / size)
-
-
-def places_of(model: str, encoding: Encoding, positions: Positions) -> int:
-    """How many places a batch has.
-
-    Raises:
-        PositionError: they are no whole numbers from 0 on.
+    Args:
+        dims: sizes of the Transformer.
+        encoding: whole numbers 0, 1, ... per unit.
+        realisations: R.
+        width: K, of a filter.
     """
-    places = numbers(model, encoding, positions[encoding])
-    if places.is_floating_point() or int(places.min()) < 0:
-        raise PositionError(
-            f"position model {model!r} needs whole numbers from 0 on (order, depth, ...); {encoding.name!r} gives "
-            f"others"
-        )
-    return int(places.max()) + 1
+
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
+        # From U(0, sqrt(2 / K)), as in the authors' code.
+        self.of_keys = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
+        self.of_queries = nn.Parameter(torch.rand(dims.width, width) * math.sqrt(2 / width))
+        self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
+
+    def prepare(self, positions: Positions) -> Filtered:
+        """The codes of the batch, for all layers.
+
+        Raises:
+            PositionError: places are not whole numbers from 0 on.
+        """
+        (encoding,) = self.encodings
+        places = numbers(self.name, encoding, positions[encoding])
+        if places.is_floating_point() or int(places.min()) < 0:
+            raise PositionError(
+                f"position model {self.name!r} needs whole numbers from 0 on (order, depth, ...); {encoding.name!r} "
+                f"gives others"
+            )
+        return self.filtered(positions, self._draw(int(places.max()) + self.of_keys.shape[1]))
+
+    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
+        """The same with a given noise (R, d, P + K - 1) for P places.
+
+        Filters are cross-correlated with it, and the result is divided by (R d_h)^(1/4).
+        """
+        dims, scale = self.dims, (noise.shape[0] * self.dims.head) ** 0.25
+        count = noise.shape[2] - self.of_keys.shape[1] + 1
+        places = Places.of(self.name, self.encodings[0], positions, count)
+
+        def codes(filters: Tensor, where: Tensor | slice) -> Tensor:
+            made = functional.conv1d(noise, filters[:, None], groups=dims.width) / scale  # (R, d, P)
+            chosen: Tensor = made.permute(2, 1, 0).reshape(count, dims.heads, dims.head, -1)[where]
+            return chosen[None] if isinstance(where, slice) else chosen
+
+        return Filtered(codes(self.of_queries, places.queries), codes(self.of_keys, places.keys))
+
+    def _draw(self, count: int) -> Tensor:
+        like = self.of_keys
+        if self.training:
+            return torch.randn(self.realisations, self.dims.width, count, dtype=like.dtype, device=like.device)
+        return self.fixed.first(count).to(like).permute(1, 2, 0)

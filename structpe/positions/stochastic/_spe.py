@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.positions.base import Dims
+from structpe.encodings.base import Encoding
+from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions._checks import numbers, of_arity
 
-__all__ = ["Sines", "Waves"]
+__all__ = ["SineModel", "Sines", "Waves"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,3 +85,29 @@ class Sines(nn.Module):
             return (torch.stack([angles.cos(), angles.sin()], dim=-1) * gains[:, None]).flatten(-2)
 
         return waves(queries, self.phases[:, None]), waves(keys, 0.0)
+
+
+class SineModel(PositionModel):
+    """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: one number per unit.
+        sines: K.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, sines: int) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
+        self.codes = Sines(dims, sines)
+
+    def waves(self, positions: Positions, noise: Tensor) -> Waves:
+        """The waves of queries and keys, with a given noise (h, d_h, 2K, R)."""
+        (encoding,) = self.encodings
+        keys = numbers(self.name, encoding, positions[encoding])
+        of_queries, of_keys = self.codes(positions.queries(encoding), keys)
+        return Waves(of_queries, of_keys, noise)
+
+    def drawn(self, fixed: Tensor) -> Tensor:
+        """The fixed noise; in training another draw of its shape."""
+        fixed = fixed.to(self.codes.gains)
+        return torch.randn_like(fixed) if self.training else fixed

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
-
-from structpe.encodings.base import Encoding
-from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.stochastic._filtered import Filtered, filtered, new_filters, places_of
-from structpe.positions.stochastic._noise import Normals
+from structpe.positions import Cells, Site, Spec
+from structpe.positions.stochastic._filtered import Filtered, FilteredModel
 from structpe.terms import Terms
 
 __all__ = ["SPEConv"]
 
 
-class SPEConv(PositionModel, name="spe-conv"):
+class SPEConv(FilteredModel, name="spe-conv"):
     """(q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, where Q and K are filtered noise.
 
     On average q'.k' = sqrt(R / d_h) sum_d q_d k_d P_d(t - s), P_d(r) = sum_u a_du b_d,u+r, zero beyond a filter.
@@ -50,26 +43,5 @@ class SPEConv(PositionModel, name="spe-conv"):
         note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
     )
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
-        self.of_keys = nn.Parameter(new_filters(dims.width, width))
-        self.of_queries = nn.Parameter(new_filters(dims.width, width))
-        self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
-
-    def prepare(self, positions: Positions) -> Filtered:
-        """The codes, for all layers."""
-        places = places_of(self.name, self.encodings[0], positions)
-        return self.filtered(positions, self._draw(places + self.of_keys.shape[1] - 1))
-
-    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
-        """The same with a given noise (R, d, P + K - 1) for P places."""
-        return filtered(self, positions, self.of_queries, self.of_keys, noise)
-
     def terms(self, prepared: Filtered, site: Site) -> Terms:
         return Terms(maps=(prepared.map,))
-
-    def _draw(self, count: int) -> Tensor:
-        like = self.of_keys
-        if self.training:
-            return torch.randn(self.realisations, self.dims.width, count, dtype=like.dtype, device=like.device)
-        return self.fixed.first(count).to(like).permute(1, 2, 0)

@@ -7,16 +7,15 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.stochastic._filtered import Filtered, filtered, new_filters, places_of
-from structpe.positions.stochastic._noise import Normals, orthogonal
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions.stochastic._filtered import Filtered, FilteredModel
+from structpe.positions.stochastic._noise import orthogonal
 from structpe.terms import Terms
 
 __all__ = ["SPEConvGated"]
 
 
-class SPEConvGated(PositionModel, name="spe-conv-gated"):
+class SPEConvGated(FilteredModel, name="spe-conv-gated"):
     """``spe-conv`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
 
     g = sigmoid(G), G (h, d_h) of each layer, started from N(0, 1); e (h, d_h, R) is normal. On average a channel then
@@ -45,32 +44,14 @@ class SPEConvGated(PositionModel, name="spe-conv-gated"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)
-        self.of_keys = nn.Parameter(new_filters(dims.width, width))
-        self.of_queries = nn.Parameter(new_filters(dims.width, width))
+        super().__init__(dims, encoding, realisations, width)
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
-        self.realisations, self.fixed = realisations, Normals(realisations, dims.width)
         self.fixed_dry = orthogonal(dims.heads, dims.head, realisations)
-
-    def prepare(self, positions: Positions) -> Filtered:
-        """The codes before the gate, for all layers."""
-        places = places_of(self.name, self.encodings[0], positions)
-        return self.filtered(positions, self._draw(places + self.of_keys.shape[1] - 1))
-
-    def filtered(self, positions: Positions, noise: Tensor) -> Filtered:
-        """The same with a given noise (R, d, P + K - 1) for P places."""
-        return filtered(self, positions, self.of_queries, self.of_keys, noise)
 
     def terms(self, prepared: Filtered, site: Site) -> Terms:
         dry = self.fixed_dry.to(self.gates)
         return Terms(maps=(self.gated(prepared, site.layer, torch.randn_like(dry) if self.training else dry).map,))
 
     def gated(self, codes: Filtered, layer: int, dry: Tensor) -> Filtered:
-        """The codes as a layer has them, with a given noise (h, d_h, R) that knows no place."""
+        """The codes as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return codes.gated(torch.sigmoid(self.gates[layer]), dry)
-
-    def _draw(self, count: int) -> Tensor:
-        like = self.of_keys
-        if self.training:
-            return torch.randn(self.realisations, self.dims.width, count, dtype=like.dtype, device=like.device)
-        return self.fixed.first(count).to(like).permute(1, 2, 0)

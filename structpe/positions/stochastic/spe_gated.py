@@ -7,16 +7,15 @@ from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.stochastic._noise import orthogonal
-from structpe.positions.stochastic._spe import Sines, Waves
+from structpe.positions.stochastic._spe import SineModel, Waves
 from structpe.terms import Terms
 
 __all__ = ["SPEGated"]
 
 
-class SPEGated(PositionModel, name="spe-gated"):
+class SPEGated(SineModel, name="spe-gated"):
     """``spe-sine`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
 
     g = sigmoid(G), G (h, d_h) of each layer; e (h, d_h, R) is normal. On average a channel then contributes
@@ -49,31 +48,18 @@ class SPEGated(PositionModel, name="spe-gated"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
-        self.codes = Sines(dims, sines)
+        super().__init__(dims, encoding, sines)
         self.gates = nn.Parameter(torch.randn(dims.layers, dims.heads, dims.head))
         rows = 2 * sines + 1
         self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
     def prepare(self, positions: Positions) -> Waves:
         """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self._drawn(self.fixed[:, :, :-1]))
-
-    def waves(self, positions: Positions, noise: Tensor) -> Waves:
-        """The same with a given noise (h, d_h, 2K, R)."""
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        of_queries, of_keys = self.codes(positions.queries(encoding), keys)
-        return Waves(of_queries, of_keys, noise)
+        return self.waves(positions, self.drawn(self.fixed[:, :, :-1]))
 
     def terms(self, prepared: Waves, site: Site) -> Terms:
-        return Terms(maps=(self.gated(prepared, site.layer, self._drawn(self.fixed[:, :, -1])).map,))
+        return Terms(maps=(self.gated(prepared, site.layer, self.drawn(self.fixed[:, :, -1])).map,))
 
     def gated(self, waves: Waves, layer: int, dry: Tensor) -> Waves:
-        """The waves as a layer has them, with a given noise (h, d_h, R) that knows no place."""
+        """The waves as a layer has them, with a given noise (h, d_h, R) that is the same at all places."""
         return waves.gated(torch.sigmoid(self.gates[layer]), dry)
-
-    def _drawn(self, fixed: Tensor) -> Tensor:
-        """In training another draw in place of the fixed one."""
-        fixed = fixed.to(self.gates)
-        return torch.randn_like(fixed) if self.training else fixed

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions.stochastic._noise import orthogonal
-from structpe.positions.stochastic._spe import Sines, Waves
+from structpe.positions.stochastic._spe import SineModel, Waves
 from structpe.terms import Terms
 
 __all__ = ["SPESine"]
 
 
-class SPESine(PositionModel, name="spe-sine"):
+class SPESine(SineModel, name="spe-sine"):
     """(q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, with Q_td, K_sd in R^R drawn at random.
 
     On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s), where
@@ -52,27 +48,13 @@ class SPESine(PositionModel, name="spe-sine"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, sines: int = 1) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)
-        self.shape = (dims.heads, dims.head, 2 * sines, realisations)
-        self.codes = Sines(dims, sines)
-        self.fixed = orthogonal(dims.heads, dims.head * 2 * sines, realisations).view(self.shape)
+        super().__init__(dims, encoding, sines)
+        rows = 2 * sines
+        self.fixed = orthogonal(dims.heads, dims.head * rows, realisations).view(dims.heads, dims.head, rows, -1)
 
     def prepare(self, positions: Positions) -> Waves:
         """The waves of queries and keys, and the noise that all layers share."""
-        return self.waves(positions, self._draw())
-
-    def waves(self, positions: Positions, noise: Tensor) -> Waves:
-        """The same with a given noise (h, d_h, 2K, R)."""
-        (encoding,) = self.encodings
-        keys = numbers(self.name, encoding, positions[encoding])
-        of_queries, of_keys = self.codes(positions.queries(encoding), keys)
-        return Waves(of_queries, of_keys, noise)
+        return self.waves(positions, self.drawn(self.fixed))
 
     def terms(self, prepared: Waves, site: Site) -> Terms:
         return Terms(maps=(prepared.map,))
-
-    def _draw(self) -> Tensor:
-        like = self.codes.gains
-        if self.training:
-            return torch.randn(self.shape, dtype=like.dtype, device=like.device)
-        return self.fixed.to(like)

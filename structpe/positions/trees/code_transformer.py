@@ -16,8 +16,8 @@ from structpe.encodings.order import Offset
 from structpe.encodings.personalized_pagerank import PersonalizedPageRank
 from structpe.encodings.sibling_distance import SiblingDistance
 from structpe.errors import PositionError
-from structpe.positions._rows import of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity, offsets
 from structpe.positions.relative._offset_sinusoids import everywhere
 from structpe.positions.relative._spans import steps
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies

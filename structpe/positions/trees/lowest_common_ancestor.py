@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.lowest_common_ancestor import LowestCommonAncestor as Steps
 from structpe.errors import PositionError
-from structpe.positions._rows import Sharing, Table, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions._pair_tables import KeyValueTables
+from structpe.positions._tables import Sharing
+from structpe.terms import Lookup
 
 __all__ = ["LowestCommonAncestor"]
 
 
-class LowestCommonAncestor(PositionModel, name="lowest-common-ancestor"):
+class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
     """s_ij = q_i.(k_j + K[up, down]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[up, down]), up and down at most m.
 
     From the node of i it is ``up`` steps to the lowest common ancestor of i and j, and from there ``down`` to the node
@@ -40,29 +41,29 @@ class LowestCommonAncestor(PositionModel, name="lowest-common-ancestor"):
     def __init__(
         self, dims: Dims, encoding: Encoding = Steps(), reach: int = 8, sharing: Sharing = "head-wise"
     ) -> None:
-        rows = (reach + 1) ** 2
-        super().__init__(dims, [of_arity(self.name, encoding, 2)], R=rows, copies=Table.copies(sharing, dims))
-        self.reach = reach
-        std = math.sqrt(2 / (rows + dims.head))
-        self.keys = Table(dims, rows, sharing, width=dims.head, std=std)
-        self.values = Table(dims, rows, sharing, width=dims.head, std=std)
+        super().__init__(dims, encoding, _Rows(reach), sharing)
 
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
+    def of_pairs(self, positions: Positions) -> Lookup:
+        """The steps up and down of each pair."""
         of_pairs: Lookup = positions[self.encodings[0]]
         if of_pairs.table.ndim != 2 or of_pairs.table.shape[1] != 2:
             raise PositionError(
                 f"position model {self.name!r} needs two numbers per pair, steps up and down; "
                 f"{self.encodings[0].name!r} gives others"
             )
-        return of_pairs.map(self._rows)
+        return of_pairs
 
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(
-            key=(prepared.map(self.keys.at(site.layer).__getitem__),),
-            value=(prepared.map(self.values.at(site.layer).__getitem__),),
-        )
 
-    def _rows(self, values: Tensor) -> Tensor:
+@dataclass(frozen=True)
+class _Rows:
+    """A row for each number of steps up and down, up to ``reach`` each."""
+
+    reach: int
+
+    @property
+    def size(self) -> int:
+        return (self.reach + 1) ** 2
+
+    def of(self, values: Tensor) -> Tensor:
         up, down = values.clamp(0, self.reach).unbind(-1)
         return up * (self.reach + 1) + down

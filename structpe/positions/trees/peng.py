@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from structpe.encodings.child_path import ChildPath, ParentChild
 from structpe.errors import PositionError
-from structpe.positions._rows import offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import offsets
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = ["Peng"]

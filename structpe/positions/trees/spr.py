@@ -9,8 +9,10 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
 from structpe.encodings.order import Order
 from structpe.encodings.spr import SPRRelative
-from structpe.positions._rows import Table, Window, numbers, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import numbers, of_arity, offsets
+from structpe.positions._rows import Window
+from structpe.positions._tables import Table
 from structpe.positions.sinusoidal._sinusoids import interleaved
 from structpe.terms import Terms
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
-from structpe.positions._rows import numbers, of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions.sinusoidal._sinusoids import interleaved
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.sinusoidal._added import AddedSinusoids
 
 __all__ = ["SPRAbsolute"]
 
 
-class SPRAbsolute(PositionModel, name="spr-abs"):
+class SPRAbsolute(AddedSinusoids, name="spr-abs"):
     """x_u + P_abs(u), abs(u) the depth of u in its tree, P the sinusoids of ``sinusoidal``.
 
     (Wang X. et al. 2019; survey, section 4.3.1.) No code of the authors is known. They find that depth alone does much
@@ -35,8 +32,4 @@ class SPRAbsolute(PositionModel, name="spr-abs"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Depth()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 1)])
-
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        depths = numbers(self.name, self.encodings[0], prepared.queries(self.encodings[0]))
-        return x + interleaved(depths, self.dims.width).to(x.dtype)
+        super().__init__(dims, encoding)

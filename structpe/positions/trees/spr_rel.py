@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.spr import SPRRelative as Relative
-from structpe.positions._rows import Table, Window, of_arity, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, Site, Spec
+from structpe.positions._pair_tables import KeyValueTables
+from structpe.positions._rows import Window
 from structpe.terms import Lookup, Terms
 
 __all__ = ["SPRRelative"]
 
 
-class SPRRelative(PositionModel, name="spr-rel"):
+class SPRRelative(KeyValueTables, name="spr-rel"):
     """In the first layer s_ij = q_i.(k_j + K[rel_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[rel_ij]).
 
     rel_ij is the relative position in the tree, clipped to +-t_max; K and V are tables (2 t_max + 1, d), for each head
@@ -36,20 +37,7 @@ class SPRRelative(PositionModel, name="spr-rel"):
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Relative(), reach: int = 20) -> None:
-        window = Window(of_arity(self.name, encoding, 2), reach)
-        super().__init__(dims, [encoding], R=window.size)
-        self.window = window
-        self.keys = Table(dims, window.size, "layer-wise", width=dims.head)
-        self.values = Table(dims, window.size, "layer-wise", width=dims.head)
-
-    def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self.window.of)
+        super().__init__(dims, encoding, Window(encoding, reach), "layer-wise", std=0.02)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
-        if site.layer > 0:
-            return Terms()
-        return Terms(
-            key=(prepared.map(self.keys.at(0).__getitem__),), value=(prepared.map(self.values.at(0).__getitem__),)
-        )
+        return Terms() if site.layer > 0 else super().terms(prepared, site)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.branch_path import BranchPath
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["TPE"]
 

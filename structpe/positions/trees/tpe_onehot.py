@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from structpe.encodings.branch_path import BranchPath
 from structpe.errors import PositionError
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 
 __all__ = ["TPEOneHot"]
 

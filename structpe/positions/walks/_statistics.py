@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.base import Encoding
+from structpe.positions import Cells, Dims, PositionModel, Positions
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._beside import beside, width_beside
-from structpe.positions._rows import width_of
-from structpe.positions.base import Cells, Dims, PositionModel, Positions
+from structpe.positions._checks import width_of
 
 __all__ = ["CELLS", "BesideContent"]
 

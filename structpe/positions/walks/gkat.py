@@ -5,8 +5,8 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.walk_kernel import WalkKernel
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, of_all_pairs, offsets
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import holds, of_all_pairs, offsets
 from structpe.terms import Lookup, Terms
 
 __all__ = ["GKAT"]

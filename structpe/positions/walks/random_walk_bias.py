@@ -5,9 +5,9 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.rrwp import RRWP
 from structpe.errors import PositionError
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity
 from structpe.positions._perceptron import count_perceptron, perceptron
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.random_walk import RandomWalk
-from structpe.positions.base import Dims, Spec
+from structpe.positions import Dims, Spec
 from structpe.positions.walks._statistics import CELLS, BesideContent
 
 __all__ = ["RWSE"]

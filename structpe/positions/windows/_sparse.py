@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import of_arity
+from structpe.positions._checks import of_arity
 
 __all__ = ["clipped", "of_listed_pairs"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.encodings.expander import Expander
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.windows._sparse import clipped
 from structpe.terms import SparsePairs, Terms
 

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
-from structpe.positions._rows import of_arity
-from structpe.positions.base import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._checks import of_arity
 from structpe.positions.grids._grids import check_shape, counts
 from structpe.terms import Terms
 

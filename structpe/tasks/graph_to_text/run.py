@@ -27,7 +27,7 @@ from structpe.data.prepare import AFRESH, Preparer
 from structpe.errors import StoreError, StructPEError, undamaged
 from structpe.files import atomic_write
 from structpe.nn.seq2seq import EncoderDecoder
-from structpe.positions.base import Dims, PositionModel
+from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
 from structpe.sums import SUMS, seal

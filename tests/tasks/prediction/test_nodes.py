@@ -16,8 +16,7 @@ from structpe.datasets import Benchmark, Objective, Split
 from structpe.encodings.distance import Distance
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
-from structpe.positions import MODELS
-from structpe.positions.base import Dims, Site
+from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make

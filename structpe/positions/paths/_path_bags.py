@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
-from structpe.positions.paths._paths import Slots, of_pairs, waves
-from structpe.terms import Lookup
+from structpe.encodings.label_path import LabelPath
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.paths._paths import PathAttention, Slots, glorot, of_pairs, slots_of, waves
+from structpe.terms import Lookup, Terms
 
-__all__ = ["Bag"]
+__all__ = ["PathBag"]
 
 
 class Bag(nn.Module):
@@ -41,3 +45,35 @@ class Bag(nn.Module):
         sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
         table: Tensor = bags.table[both // n] + sinusoid[both % n]
         return of_pairs(table, which)
+
+
+class PathBag(PositionModel):
+    """Vectors at keys and values, made of the mean or the sum of the embedded labels of a path: see :class:`Bag`.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: paths of labels, cut to c.
+        dropout: of the embedded labels.
+        sinusoid: whether the sinusoid of the query's place is added.
+    """
+
+    mean: ClassVar[bool]
+    """Whether the sum is divided by c."""
+
+    def __init__(
+        self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
+    ) -> None:
+        slots = slots_of(self.name, encoding)
+        super().__init__(dims, [encoding], V=encoding.size + 1)
+        self.paths = Bag(Slots(encoding.size, slots, dims.head), 1 / slots if self.mean else 1.0, dropout, sinusoid)
+        self.attention = PathAttention(dims)
+        glorot(self)
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The vector of each distinct path, or of each distinct path and place."""
+        vectors: Lookup = self.paths(positions[self.encodings[0]])
+        return vectors
+
+    def terms(self, prepared: Lookup, site: Site) -> Terms:
+        terms: Terms = self.attention(prepared, site.layer)
+        return terms

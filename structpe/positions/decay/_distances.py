@@ -1,4 +1,4 @@
-"""Biases that fall with distance: what is far, and the slopes of ALiBi."""
+"""Distances of units, and the slopes at which ALiBi decays with them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,32 @@ from torch import Tensor
 
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.errors import PositionError
-from structpe.positions._rows import holds, is_plain
+from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions._checks import holds, of_arity, offsets
+from structpe.positions._rows import is_plain
+from structpe.positions._tables import Sharing, Table
+from structpe.terms import Lookup
 
-__all__ = ["distances", "slopes"]
+__all__ = ["DistanceModel", "distances", "slopes"]
+
+
+class DistanceModel(PositionModel):
+    """A model of the distance |r_ij| of two units.
+
+    Args:
+        dims: sizes of the Transformer.
+        encoding: signed integers per pair.
+        sharing: which layers and heads have the same numbers, for the formula of parameters.
+    """
+
+    def __init__(self, dims: Dims, encoding: Encoding, sharing: Sharing) -> None:
+        super().__init__(dims, [of_arity(self.name, encoding, 2)], copies=Table.copies(sharing, dims))
+
+    def prepare(self, positions: Positions) -> Lookup:
+        """The distance of each distinct value."""
+        (encoding,) = self.encodings
+        of_pairs = offsets(self.name, encoding, positions[encoding])
+        return of_pairs.map(lambda values: distances(self.name, encoding, values))
 
 
 def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:

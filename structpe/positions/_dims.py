@@ -1,0 +1,55 @@
+"""The sizes that a position model is built for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from structpe.errors import PositionError
+from structpe.plain.bounds import HEADS, LAYERS, WIDTH
+
+__all__ = ["Dims"]
+
+
+@dataclass(frozen=True)
+class Dims:
+    """The sizes that a position model is built for.
+
+    Args:
+        width: d, of the hidden vectors.
+        heads: h; each has width d_h = d / h.
+        layers: l.
+
+    Raises:
+        PositionError: a size below 1, or a width that the heads do not divide.
+    """
+
+    width: int
+    heads: int
+    layers: int
+
+    def __post_init__(self) -> None:
+        sizes: list[tuple[str, Any]] = [("width", self.width), ("number of heads", self.heads)]
+        for name, size in [*sizes, ("number of layers", self.layers)]:
+            if isinstance(size, bool) or not isinstance(size, Integral):
+                raise PositionError(f"the {name} is {size!r} ({type(size).__name__}); give a whole number, 1 or more")
+            if size < 1:
+                raise PositionError(f"the {name} is {size}; give 1 or more")
+        for name, size, most in (
+            ("width", self.width, WIDTH),
+            ("heads", self.heads, HEADS),
+            ("layers", self.layers, LAYERS),
+        ):
+            if size > most:
+                raise PositionError(f"{name} is {size}; at most {most} is allowed, give a smaller number")
+        if self.width % self.heads:
+            more = self.width + self.heads - self.width % self.heads
+            raise PositionError(
+                f"{self.heads} heads do not divide the width {self.width}; the next that they divide is {more}"
+            )
+
+    @property
+    def head(self) -> int:
+        """d_h, width of one head."""
+        return self.width // self.heads

@@ -1,0 +1,48 @@
+"""The base of position models that have their own attention."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from torch import Tensor
+
+from structpe.positions._sites import Site
+from structpe.positions.base import PositionModel
+from structpe.terms import Terms
+
+__all__ = ["Block"]
+
+
+class Block(PositionModel, ABC):
+    """A position model that has its own attention, because it is not the one equation.
+
+    It replaces the attention of the layers. Everything else is as for any position model: sites, encodings, spec,
+    registry. The formula of parameters includes the projections, which other models leave to the layer.
+    """
+
+    @property
+    def own_attention(self) -> bool:
+        return True
+
+    @property
+    def causal(self) -> bool:
+        """No: a block has no KV cache, which generation needs."""
+        return False
+
+    @abstractmethod
+    def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
+        """What the attention of a layer adds to the hidden vectors.
+
+        Args:
+            x: (b, n, d) the normalised hidden vectors of all units.
+            prepared: what :meth:`prepare` gave, or the attention of the layer before.
+            site: which layer this is.
+            terms: of everything else that acts on attention; at least the mask of padding.
+
+        Returns:
+            (b, n, d), and what the next layer is given as ``prepared``, such as updated vectors of pairs.
+
+        Raises:
+            UnsupportedTerm: one of the terms is not supported.
+        """
