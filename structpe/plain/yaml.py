@@ -75,9 +75,15 @@ def to_yaml(data: Any) -> str:
     return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
 
 
+def _is_unquoted(event: Event) -> bool:
+    import yaml
+
+    return isinstance(event, yaml.ScalarEvent) and bool(event.implicit[0])
+
+
 def _with_floats(cls: Any) -> Any:
     """A class of PyYAML that also knows :data:`FLOAT`."""
-    extended = type(cls.__name__, (cls,), {})
+    extended: Any = type(cls.__name__, (cls,), {})
     extended.add_implicit_resolver(*FLOAT)
     return extended
 
@@ -116,6 +122,7 @@ class _Open:
     anchor: str | None
     size: int = 1
     key: str | None = None
+    merging: bool = False
     merged: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -180,6 +187,7 @@ class _Building:
             into.value.append(value)
         elif into.key is None:
             into.key = self._key(event, value, into.value)
+            into.merging = value == MERGE and _is_unquoted(event)
         else:
             self._entry(event, into, into.key, value)
             into.key = None
@@ -194,7 +202,7 @@ class _Building:
 
     def _entry(self, event: Event, into: _Open, key: str, value: Any) -> None:
         assert isinstance(into.value, dict), "only mappings have keys"
-        if key != MERGE:
+        if not into.merging:
             into.value[key] = value
             return
         many = value if isinstance(value, list) else [value]
