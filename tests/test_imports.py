@@ -13,13 +13,13 @@ BELOW: dict[str, set[str]] = {
     "signals": set(),
     "threads": {"errors"},
     "printing": set(),
-    "plain": {"errors"},
+    "plain": {"registry"},
     "structure": {"errors"},
     "terms": {"errors"},
     "feature_maps": {"errors"},
     "encodings": {"registry", "structure"},
     "attention": {"registry", "terms"},
-    "readers": {"registry", "structure"},
+    "readers": {"plain", "structure"},
     "transforms": {"structure"},
     "positions": {"encodings", "feature_maps", "plain", "terms"},
     "citing": {"positions"},
@@ -34,7 +34,7 @@ BELOW: dict[str, set[str]] = {
     "cli": {"tasks", "writers", "parsing", "pictures"},
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
-FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "safetensors"}
+FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
 # A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made. Only what
 # trains, or shows, imports these modules.
 FOREIGN_IN = {"structpe.tasks.training": {"lightning"}, "structpe.pictures.app": {"marimo"}}

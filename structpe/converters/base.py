@@ -6,12 +6,12 @@ off the names of its classes. So this package costs nothing to those who do not 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from structpe.errors import StructPEError
+from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 
@@ -43,8 +43,8 @@ class Converter:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of what may be given beside the object."""
-        return _options(self.read)
+        """Names of the options that ``read`` takes after the object."""
+        return tuple(options_of(self.read))
 
 
 CONVERTERS: Registry[Converter] = Registry("structpe.converters", "converter", ConversionError)
@@ -66,7 +66,7 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
     if isinstance(thing, Structure):
         return [thing]
     chosen = _claimed(thing)
-    _check(chosen.name, chosen.options, options)
+    Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
     return list(chosen.read(thing, **options))
 
 
@@ -101,7 +101,7 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
     if chosen.write is None:
         able = ", ".join(name for name, known in CONVERTERS.items() if known.write is not None)
         raise ConversionError(f"converter {to!r} only reads; a structure can become an object of: {able}")
-    _check(to, _options(chosen.write), options)
+    Builder(ConversionError).check_names(options_of(chosen.write), options, f"converter {to!r}")
     return chosen.write(structure, **options)
 
 
@@ -113,14 +113,3 @@ def _claimed(thing: Any) -> Converter:
     classes = ", ".join(sorted(name for known in CONVERTERS.values() for name in known.classes))
     given = f"{type(thing).__module__}.{type(thing).__qualname__}"
     raise ConversionError(f"no converter takes a {given}; known are objects of {classes}; files are read with read()")
-
-
-def _check(name: str, known: tuple[str, ...], given: Mapping[str, Any]) -> None:
-    if wrong := [option for option in given if option not in known]:
-        raise ConversionError(
-            f"converter {name!r} has no option {wrong[0]!r}; its options: {', '.join(known) or 'none'}"
-        )
-
-
-def _options(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)[1:]

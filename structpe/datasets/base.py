@@ -10,8 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from structpe.data.features import Features
 from structpe.datasets.metrics import METRICS, Metric
 from structpe.errors import ConfigError, ReadError
+from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Ids, Structure
 
@@ -179,14 +179,8 @@ class Loader:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of what may be given beside the folder."""
-        return tuple(inspect.signature(self.load).parameters)[1:]
-
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """Those of them that must be given."""
-        parameters = inspect.signature(self.load).parameters
-        return tuple(name for name in self.options if parameters[name].default is inspect.Parameter.empty)
+        """Names of the options that ``load`` takes after the folder."""
+        return tuple(options_of(self.load))
 
 
 BENCHMARKS: Registry[Loader] = Registry("structpe.datasets", "benchmark", ConfigError)
@@ -214,34 +208,10 @@ def find(name: str, folder: str | Path, **options: Any) -> Loader:
         ReadError: there is no such folder.
     """
     loader, folder = BENCHMARKS[name], Path(folder)
-    hints = get_type_hints(loader.load)
-    for option, value in options.items():
-        if option not in loader.options:
-            known = ", ".join(loader.options) or "none"
-            raise ConfigError(f"benchmark {name!r} has no option {option!r}; its options: {known}")
-        if not _fits(hints[option], value):
-            wanted = (
-                hints[option].__name__ if type(hints[option]) is type else str(hints[option]).replace("typing.", "")
-            )
-            raise ConfigError(f"option {option!r} of benchmark {name!r} takes {wanted}; given is {value!r}")
-    if lacking := [option for option in loader.needed if option not in options]:
-        raise ConfigError(f"benchmark {name!r} needs the option {lacking[0]!r}; see its documentation")
+    Builder().arguments(loader.load, options, f"benchmark {name!r}")
     if not folder.is_dir():
         raise ReadError(f"benchmark {name!r}: there is no folder {folder}; give the one that holds its files")
     return loader
-
-
-def _fits(hint: Any, value: Any) -> bool:
-    """Whether a value from YAML is of a type: an int is a float too, a bool is neither."""
-    if get_origin(hint) is Literal:
-        return value in get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(each, value) for each in get_args(hint))
-    if get_origin(hint) in (list, tuple):
-        return isinstance(value, (list, tuple)) and all(_fits(get_args(hint)[0], each) for each in value)
-    if isinstance(value, bool) or hint is bool:
-        return isinstance(value, bool) and hint is bool
-    return isinstance(value, (int, float)) if hint is float else isinstance(value, hint)
 
 
 def load(name: str, folder: str | Path, **options: Any) -> Benchmark:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from structpe.errors import ConfigError, StructPEError
 from structpe.plain import from_yaml
-from structpe.registry import unknown
+from structpe.plain.typed import Builder
 
 __all__ = ["BenchmarkName", "Card", "CorpusError", "File", "Split", "card_of", "filled", "parsed", "read_card"]
 
@@ -165,21 +164,32 @@ def card_of(data: Any, where: str) -> Card:
     Raises:
         ConfigError: as :func:`parsed`.
     """
-    if isinstance(data, dict) and isinstance(data.get("files"), list):
-        base = data.get("base")
-        data = {**data, "files": [_with_url(file, base) for file in data["files"]]}
-    card = _build(Card, data, where)
+    if isinstance(data, dict):
+        files, splits = data.get("files"), data.get("splits")
+        if isinstance(files, list):
+            data = {**data, "files": [_with_url(_listed(file, "leaves"), data.get("base")) for file in files]}
+        if isinstance(splits, dict):
+            data = {**data, "splits": {name: _listed(split, "file") for name, split in splits.items()}}
+    try:
+        card = Builder().build(Card, data, "the card")
+    except ConfigError as error:
+        raise error.at(where) from None
     for problem in _problems(card):
         raise ConfigError(problem).at(where)
     return card
 
 
 def _with_url(file: Any, base: Any) -> Any:
-    """A file whose address is whole: its own, or its name behind the base."""
+    """A file with a complete URL: its own, or the base of the card followed by its name."""
     if not isinstance(file, dict) or not isinstance(base, str):
         return file
     url = file.get("url", file.get("name"))
     return {**file, "url": base + url if isinstance(url, str) and "://" not in url else url}
+
+
+def _listed(part: Any, key: str) -> Any:
+    """A part of a card that may give one name where a list of names is meant."""
+    return {**part, key: [part[key]]} if isinstance(part, dict) and isinstance(part.get(key), str) else part
 
 
 def _problems(card: Card) -> list[str]:
@@ -217,52 +227,6 @@ def _left(card: Card, name: str) -> bool:
     if not PurePosixPath(name).parts:  # the folder itself; as a pattern that would be an error
         return False
     return name in results or any(PurePosixPath(result).match(name) for result in results)
-
-
-T = TypeVar("T")
-
-
-def _build(cls: type[T], data: Any, where: str) -> T:
-    if not isinstance(data, dict):
-        raise ConfigError(f"{data!r} is no {cls.__name__.lower()}; give keys with values").at(where)
-    known = {each.name: each for each in fields(cls)}  # type: ignore[arg-type]
-    for key in data:
-        if key not in known:
-            raise ConfigError(unknown("key", str(key), sorted(known))).at(where)
-    for name, each in known.items():
-        if name not in data and each.default is MISSING and each.default_factory is MISSING:
-            raise ConfigError(f"the key {name!r} is missing").at(where)
-    hints = get_type_hints(cls)
-    return cls(**{key: _value(hints[key], value, f"{where}: {key}") for key, value in data.items()})
-
-
-def _value(hint: Any, value: Any, where: str) -> Any:
-    """A value of YAML as the type of a field."""
-    origin, inner = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        if value is None and type(None) in inner:
-            return None
-        return _value(next(each for each in inner if each is not type(None)), value, where)
-    if origin is Literal:
-        return _of(value in inner, value, where, f"one of {', '.join(inner)}")
-    if origin is tuple:
-        listed = value if isinstance(value, list) else [value]
-        return tuple(_value(inner[0], each, where) for each in listed)
-    if origin is not None and issubclass(origin, Mapping):
-        _of(isinstance(value, dict) and all(isinstance(key, str) for key in value), value, where, "keys with values")
-        return {
-            key: each if inner[1] is Any else _value(inner[1], each, f"{where}: {key}") for key, each in value.items()
-        }
-    if hint in (File, Split, BenchmarkName):
-        return _build(hint, value, where)
-    named = {str: "text", int: "a whole number", bool: "true or false"}[hint]
-    return _of(type(value) is hint, value, where, named)
-
-
-def _of(fits: bool, value: Any, where: str, needed: str) -> Any:
-    if not fits:
-        raise ConfigError(f"{value!r} is given, and {needed} is needed").at(where)
-    return value
 
 
 def read_card(file: Path) -> Card:

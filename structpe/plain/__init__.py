@@ -4,6 +4,6 @@ What comes out is what JSON knows: null, booleans, numbers of 64 bits, texts, li
 """
 
 from structpe.plain.json import from_json, read_json
-from structpe.plain.yaml import from_yaml
+from structpe.plain.yaml import from_yaml, to_yaml
 
-__all__ = ["from_json", "from_yaml", "read_json"]
+__all__ = ["from_json", "from_yaml", "read_json", "to_yaml"]

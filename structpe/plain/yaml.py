@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from yaml.events import Event, ScalarEvent
     from yaml.resolver import Resolver
 
-__all__ = ["DEEPEST", "LONGEST", "MOST", "from_yaml"]
+__all__ = ["DEEPEST", "LONGEST", "MOST", "from_yaml", "to_yaml"]
 
 LONGEST = 1 << 20
 """Characters of a YAML text."""
@@ -28,6 +28,8 @@ WIDEST = 1 << 63
 UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
 """What no name of a file, and no text in UTF-8, can hold."""
 MERGE = "<<"
+FLOAT = "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?|\.\d)\d*[eE][-+]?\d+$"), list("-+.0123456789")
+"""``1e-3``, which is a number in YAML 1.2 and for people, and text to PyYAML, which follows YAML 1.1."""
 
 
 def from_yaml(text: str, what: str = "the text") -> Any:
@@ -50,7 +52,7 @@ def from_yaml(text: str, what: str = "the text") -> Any:
             f"the character U+{ord(found[0]):04X} may not be in it", *_place(text, found.start()), syntax=True
         ).of(what)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is not in every build of PyYAML
-    building = _Building(yaml.resolver.Resolver(), yaml.constructor.SafeConstructor())
+    building = _Building(_with_floats(yaml.resolver.Resolver)(), yaml.constructor.SafeConstructor())
     try:
         for event in yaml.parse(text, Loader=loader):
             building.take(event)
@@ -63,6 +65,27 @@ def from_yaml(text: str, what: str = "the text") -> Any:
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{what} is no YAML: {' '.join(str(error).split())[:200]}") from None
     return building.whole
+
+
+def to_yaml(data: Any) -> str:
+    """Plain data as a YAML text, from which :func:`from_yaml` makes the same."""
+    import yaml
+
+    dumper = _with_floats(yaml.SafeDumper)
+    return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+
+def _is_unquoted(event: Event) -> bool:
+    import yaml
+
+    return isinstance(event, yaml.ScalarEvent) and bool(event.implicit[0])
+
+
+def _with_floats(cls: Any) -> Any:
+    """A class of PyYAML that also knows :data:`FLOAT`."""
+    extended: Any = type(cls.__name__, (cls,), {})
+    extended.add_implicit_resolver(*FLOAT)
+    return extended
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
@@ -99,6 +122,7 @@ class _Open:
     anchor: str | None
     size: int = 1
     key: str | None = None
+    merging: bool = False
     merged: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -163,6 +187,7 @@ class _Building:
             into.value.append(value)
         elif into.key is None:
             into.key = self._key(event, value, into.value)
+            into.merging = value == MERGE and _is_unquoted(event)
         else:
             self._entry(event, into, into.key, value)
             into.key = None
@@ -177,7 +202,7 @@ class _Building:
 
     def _entry(self, event: Event, into: _Open, key: str, value: Any) -> None:
         assert isinstance(into.value, dict), "only mappings have keys"
-        if key != MERGE:
+        if not into.merging:
             into.value[key] = value
             return
         many = value if isinstance(value, list) else [value]

@@ -10,14 +10,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
-from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias
 
 from structpe.encodings.base import ENCODINGS, Encoding
 from structpe.errors import PositionError
 from structpe.plain.bounds import OPTION
+from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.positions._dims import Dims
 from structpe.positions._sum import Sum
 from structpe.positions.base import MODELS, PositionModel
@@ -48,7 +47,7 @@ def build(config: Config, dims: Dims) -> PositionModel:
         return Sum(dims, [build(each, dims) for each in config])
     name, given = _named(config, "a position model", "a list of these")
     model = MODELS[name]
-    options = _options(f"position model {name!r}", model.__init__, given, skip=("self", "dims"))
+    options = _options(f"position model {name!r}", model.__init__, given, 2)
     try:
         return model(dims, **options)
     except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
@@ -81,7 +80,7 @@ def build_encoding(config: str | Mapping[str, Any]) -> Encoding:
     Raises:
         PositionError: there is no such encoding or option, or an option is of another type.
     """
-    return _encoding("the encoding", config, Encoding)  # type: ignore[type-abstract]  # any subclass will do
+    return _encoding(Encoding, config, "the encoding")  # type: ignore[type-abstract]  # any subclass will do
 
 
 def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
@@ -95,48 +94,25 @@ def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _options(whose: str, init: Any, given: Mapping[str, Any], skip: Sequence[str]) -> dict[str, Any]:
+def _options(whose: str, init: Any, given: Mapping[str, Any], skip: int) -> dict[str, Any]:
     """The options as the constructor wants them."""
-    hints = get_type_hints(init)
-    parameters = inspect.signature(init).parameters
-    free = next((n for n, p in parameters.items() if p.kind is p.VAR_KEYWORD and init is not Encoding.__init__), None)
-    if free is not None and free in hints:
-        hints = {name: hints[free] for name in given if name not in parameters} | hints
-    allowed = [n for n, p in parameters.items() if n not in skip and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    for option in given:
-        if option in hints and free is not None and option not in skip:
-            continue
-        if option not in allowed and not allowed:
-            raise PositionError(f"{whose} has no option {option!r}, nor any other; leave it out")
-        if option not in allowed:
-            raise PositionError(
-                unknown("option", option, allowed).replace("there is no option", f"{whose} has no option", 1)
-            )
-        if option not in hints:
+    hints = hints_of(init)
+    for option in options_of(init, skip):
+        if option in given and option not in hints:
             raise PositionError(
                 f"option {option!r} of {whose} has no type hint, so that plain data cannot be checked; annotate it, "
                 f"such as encoding: Encoding = ..."
             )
-    return {option: _value(f"option {option!r} of {whose}", hints[option], value) for option, value in given.items()}
+    options = BUILDER.arguments(init, given, whose, skip)
+    for option, value in given.items():
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if option != "seed" and type(each) is int and abs(each) > OPTION:
+                what = f"option {option!r} of {whose} is {each}"
+                raise PositionError(f"{what}; at most {OPTION} is allowed, give a smaller number")
+    return options
 
 
-def _value(what: str, hint: Any, given: Any) -> Any:
-    """One option, as the type hint of the constructor wants it."""
-    if get_origin(hint) in (Union, UnionType) and given is not None:
-        hint = next((each for each in get_args(hint) if _is_encoding(each)), hint)
-    if _is_encoding(hint):
-        return _encoding(what, given, hint)
-    if get_origin(hint) is tuple and isinstance(given, Sequence) and not isinstance(given, str):
-        inner = get_args(hint)[0]
-        return tuple(_value(what, inner, each) for each in given)
-    if type(given) is int and abs(given) > OPTION and not what.startswith("option 'seed'"):
-        raise PositionError(f"{what} is {given}; at most {OPTION} is allowed, give a smaller number")
-    if not _fits(hint, given):
-        raise PositionError(f"{what} takes {_words(hint)}; given is {given!r} ({type(given).__name__})")
-    return given
-
-
-def _encoding(what: str, given: Any, hint: type[Encoding]) -> Encoding:
+def _encoding(hint: type[Encoding], given: Any, what: str) -> Encoding:
     if isinstance(given, hint):
         return given
     name, options = _named(given, f"{what}, an encoding,", "an Encoding")
@@ -145,33 +121,10 @@ def _encoding(what: str, given: Any, hint: type[Encoding]) -> Encoding:
     chosen = ENCODINGS[name]
     if not issubclass(chosen, hint):
         raise PositionError(f"{what} takes an encoding of the class {hint.__name__}; {name!r} is not one")
-    return chosen(**_options(f"encoding {name!r}", chosen.__init__, options, skip=("self",)))
+    return chosen(**_options(f"encoding {name!r}", chosen.__init__, options, 1))
 
 
-def _is_encoding(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, Encoding)
-
-
-def _fits(hint: Any, given: Any) -> bool:
-    """Whether a plain value is of the type: an int is a float too, but a bool is neither."""
-    if get_origin(hint) is Literal:
-        return given in get_args(hint)
-    if get_origin(hint) in (Union, UnionType):
-        return any(_fits(each, given) for each in get_args(hint))
-    if hint in (int, float) and isinstance(given, bool):
-        return False
-    plain = get_origin(hint) or hint
-    return isinstance(given, (int, float) if plain is float else plain)
-
-
-def _words(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        return "one of " + ", ".join(repr(each) for each in get_args(hint))
-    if get_origin(hint) in (Union, UnionType):
-        return " or ".join(_words(each) for each in get_args(hint))
-    if get_origin(hint) is tuple:
-        return f"a list of {_words(get_args(hint)[0])}"
-    return "None" if hint is NoneType else str(getattr(hint, "__name__", hint))
+BUILDER = Builder(PositionError, Encoding, _encoding)
 
 
 def _plain(value: Any) -> Any:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
 from structpe.errors import ReadError, StructPEError, StructureError
+from structpe.plain.typed import Builder, options_of
 from structpe.readers._kinds import HEAD, check_text
-from structpe.readers._options import check_options, names_of
 from structpe.readers._progress import Meter
 from structpe.readers._text import shown
 from structpe.registry import Registry
@@ -89,7 +89,7 @@ class Reader:
     @property
     def options(self) -> tuple[str, ...]:
         """Names of what may be given beside the path."""
-        return names_of(self.items)
+        return tuple(options_of(self.items))
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Refuse options that it cannot take.
@@ -97,7 +97,7 @@ class Reader:
         Raises:
             ReadError: it has no option of a name, or a value is of another type than it declares.
         """
-        check_options(self.name, self.items, options)
+        Builder(ReadError).arguments(self.items, options, f"reader {self.name!r}")
 
 
 class Skipped(NamedTuple):

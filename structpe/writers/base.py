@@ -7,13 +7,14 @@ memory can be written, and nothing half-written is ever taken for a corpus.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from structpe.errors import StructPEError
 from structpe.files import atomic_write
+from structpe.plain.typed import Builder, options_of
 from structpe.readers.base import Item, Skipped
 from structpe.registry import Registry
 from structpe.structure import Structure
@@ -52,8 +53,16 @@ class Writer:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of what may be given beside the item."""
-        return tuple(inspect.signature(self.text).parameters)[1:]
+        """Names of the options that ``text`` takes after the item."""
+        return tuple(options_of(self.text))
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Check options before anything is written.
+
+        Raises:
+            WriteError: an option is unknown or missing, or a value has the wrong type.
+        """
+        Builder(WriteError).arguments(self.text, options, f"writer {self.name!r}")
 
 
 WRITERS: Registry[Writer] = Registry("structpe.writers", "writer", WriteError)
@@ -83,7 +92,7 @@ def as_text(item: Item | Structure, to: str, **options: Any) -> str:
         WriteError: no such writer or option, or the structure cannot be said in the format.
     """
     chosen = WRITERS[to]
-    _check(chosen, options)
+    chosen.check(options)
     return _text(chosen, item, options)
 
 
@@ -112,7 +121,7 @@ def write(
     """
     path = Path(path)
     chosen = choose(path, to)
-    _check(chosen, options)
+    chosen.check(options)
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder; give a file" if path.is_dir() else f"cannot be made, as there is no folder {path.parent}"
         raise WriteError(f"the file {wrong}").at(str(path))
@@ -153,12 +162,6 @@ def _text(chosen: Writer, item: Item | Structure, options: dict[str, Any]) -> st
         wrong = f"a text holds half a character ({text[error.start]!a}), which no file can hold; mend what made it"
         raise WriteError(wrong) from None
     return text
-
-
-def _check(chosen: Writer, given: dict[str, Any]) -> None:
-    if wrong := [option for option in given if option not in chosen.options]:
-        known = ", ".join(chosen.options) or "none"
-        raise WriteError(f"writer {chosen.name!r} has no option {wrong[0]!r}; its options: {known}")
 
 
 def choose(path: str | Path, name: str | None = None) -> Writer:

@@ -61,7 +61,7 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
         (
             ["--encoding", "distance:limit=x"],
             2,
-            "option 'limit' of encoding 'distance' takes int or None; given is 'x'",
+            "option 'limit' of encoding 'distance' takes a whole number or null; given is 'x'",
         ),
         (["--encoding", "distance:limit"], 2, "--encoding 'distance:limit' is not of the form NAME or NAME:key=value"),
         (["--encoding", "distance:limit=[1"], 2, "--encoding 'distance:limit=[1' cannot be read: it is no YAML: "),

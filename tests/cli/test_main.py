@@ -51,7 +51,7 @@ def test_help_is_instant_and_imports_nothing_heavy() -> None:
     assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 0.3
     code = "import sys; from structpe.cli.main import parser; parser(); print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "numpy", "scipy", "rich", "yaml", "jsonargparse", "shtab"} & set(loaded)
+    assert not {"torch", "numpy", "scipy", "rich", "yaml", "msgspec", "shtab"} & set(loaded)
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,11 @@ def test_random_and_scaffold_splits(tmp_path):
         ({"targets": []}, ConfigError, "targets is []; one column or more must be given for the kind 'numbers'"),
         ({"targets": ["masss"]}, ConfigError, "mine.csv: there is no column named 'masss'. Did you mean 'mass'?"),
         ({"targets": ["mass", "kind"], "kind": "class"}, ConfigError, "one column must be given for the kind 'class'"),
-        ({"targets": "mass"}, ConfigError, "option 'targets' of benchmark 'smiles' takes list[str]; given is 'mass'"),
+        (
+            {"targets": "mass"},
+            ConfigError,
+            "option 'targets' of benchmark 'smiles' takes a list of texts; given is 'mass'",
+        ),
         ({"targets": ["kind"]}, ReadError, "mine.csv:1: 'a' in column 'kind' is no number; correct it, or leave"),
         ({"kind": "labels"}, ReadError, "mine.csv:1: 16 in column 'mass' is no label; give 0 or 1, or leave"),
         ({"metric": "rocauc"}, ConfigError, "metric is 'rocauc'; the kind 'numbers' takes mae or rmse"),
@@ -96,5 +100,5 @@ def test_what_does_not_fit(tmp_path, options, error, message):
 
 
 def test_what_must_be_given(tmp_path):
-    with pytest.raises(ConfigError, match="benchmark 'smiles' needs the option 'targets'; see its documentation"):
+    with pytest.raises(ConfigError, match="benchmark 'smiles' needs the option 'targets'; it takes a list of texts"):
         load("smiles", tmp_path, file="mine.csv")

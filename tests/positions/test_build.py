@@ -83,10 +83,13 @@ REFUSED = [
         r"Known: encoding, buckets, farthest, sharing$",
     ),
     ({"name": "t5", "dims": 3}, r"position model 't5' has no option named 'dims'"),
-    ({"name": "t5", "buckets": "many"}, r"option 'buckets' of position model 't5' takes int; given is 'many' \(str\)"),
-    ({"name": "t5", "buckets": True}, r"option 'buckets' of position model 't5' takes int; given is True \(bool\)"),
+    (
+        {"name": "t5", "buckets": "many"},
+        r"option 'buckets' of .* 't5' takes a whole number; given is 'many'$",
+    ),
+    ({"name": "t5", "buckets": True}, r"option 'buckets' of position model 't5' takes a whole number; given is True$"),
     ({"name": "t5", "sharing": "some"}, r"takes one of 'none', 'head-wise', 'layer-wise', 'both'; given is 'some'"),
-    ({"name": "rotary", "base": "1"}, r"option 'base' of position model 'rotary' takes float; given is '1' \(str\)"),
+    ({"name": "rotary", "base": "1"}, r"option 'base' of position model 'rotary' takes a number; given is '1'$"),
     (
         {"name": "t5", "encoding": "distanz"},
         r"option 'encoding' of position model 't5': there is no encoding named 'distanz'. Did you mean 'distance'\?",
@@ -97,7 +100,7 @@ REFUSED = [
     ),
     (
         {"name": "t5", "encoding": {"name": "distance", "limit": "3"}},
-        r"option 'limit' of encoding 'distance' takes int or None; given is '3' \(str\)",
+        r"option 'limit' of encoding 'distance' takes a whole number or null; given is '3'$",
     ),
     (
         {"name": "t5", "encoding": 4},

@@ -60,7 +60,7 @@ def test_no_model_takes_a_number_that_means_nothing(least: float) -> None:
         ({"name": "xpos", "fading": 0}, "position model 'xpos' takes a fading above 0; given is 0"),
         ({"name": "yarn", "slow": 0.0}, "position model 'yarn' takes a slow above 0; given is 0.0"),
         ({"name": "hard-coded-gaussian", "centres": [0.0, math.nan]}, r"is \(0.0, nan\); give a finite number"),
-        ({"name": "hard-coded-gaussian", "centres": 3}, "takes a list of float; given is 3"),
+        ({"name": "hard-coded-gaussian", "centres": 3}, "takes a list of numbers; given is 3"),
     ],
 )
 def test_what_is_said_of_them(config: Any, message: str) -> None:

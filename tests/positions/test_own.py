@@ -255,7 +255,7 @@ def test_free_options_are_options_too() -> None:
     model = build({"name": "free-of-a-test", "reach": 3}, DIMS)
     assert describe(model) == {"name": "free-of-a-test", "reach": 3}
     with pytest.raises(
-        PositionError, match="option 'reach' of position model 'free-of-a-test' takes int; given is 'x'"
+        PositionError, match="option 'reach' of position model 'free-of-a-test' takes a whole number; given is 'x'"
     ):
         build({"name": "free-of-a-test", "reach": "x"}, DIMS)
 

@@ -55,7 +55,7 @@ def test_an_unknown_reader_names_the_nearest(write):
 
 
 def test_an_unknown_option_names_those_there_are(write):
-    with pytest.raises(ReadError, match="reader 'smiles' has no option 'col'; its options: column"):
+    with pytest.raises(ReadError, match=r"reader 'smiles' has no option named 'col'. Did you mean 'column'"):
         read(write("a.csv", "smiles\nC\n"), col="smiles")
 
 
@@ -278,13 +278,13 @@ def test_what_is_no_path_is_said(given, message):
 @pytest.mark.parametrize(
     ("name", "option", "value", "message"),
     [
-        ("table", "threshold", "high", r"option 'threshold' of reader 'table' takes a number; given is 'high' \(str\)"),
-        ("table", "bins", None, r"'bins' of reader 'table' takes a whole number; given is None \(NoneType\)"),
-        ("table", "bins", True, r"takes a whole number; given is True \(bool\)"),
-        ("table", "columns", 3, r"takes a list of text or nothing \(null\); given is 3 \(int\)"),
-        ("triples", "columns", ["h"], r"takes text or nothing \(null\); given is \['h'\] \(list\)"),
-        ("agenda", "title", "drop", r"takes true or false; given is 'drop' \(str\)"),
-        ("webnlg", "lang", 3, r"takes text or nothing \(null\); given is 3 \(int\)"),
+        ("table", "threshold", "high", r"option 'threshold' of reader 'table' takes a number; given is 'high'$"),
+        ("table", "bins", None, r"'bins' of reader 'table' takes a whole number; given is null$"),
+        ("table", "bins", True, r"takes a whole number; given is True$"),
+        ("table", "columns", 3, r"takes a list of texts or null; given is 3$"),
+        ("triples", "columns", ["h"], r"takes text or null; given is \['h'\]$"),
+        ("agenda", "title", "drop", r"takes true or false; given is 'drop'$"),
+        ("webnlg", "lang", 3, r"takes text or null; given is 3$"),
     ],
 )
 def test_options_of_another_type_are_refused_before_a_file_is_opened(write, name, option, value, message):

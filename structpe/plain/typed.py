@@ -1,0 +1,251 @@
+"""Plain data to typed objects: one reading of type hints, by msgspec, with errors that name the key.
+
+msgspec converts strictly: ``"3"`` is not a number and ``true`` is not a whole number; a whole number is accepted as a
+float, and a list as a tuple. This module adds what msgspec leaves out: unknown and missing keys are errors, and every
+error says which key it is about, what the key takes and what was given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import reduce
+from itertools import repeat
+from operator import or_
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from structpe.errors import ConfigError, StructPEError
+from structpe.registry import unknown
+
+__all__ = ["Builder", "hints_of", "options_of"]
+
+T = TypeVar("T")
+
+LONGEST = 200
+"""Characters of a value that an error shows."""
+WORDS = {
+    Any: "any value",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    NoneType: "null",
+}
+PLURAL = {int: "whole numbers", float: "numbers", str: "texts"}
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds dataclasses and call arguments from plain data.
+
+    Args:
+        error: class of the errors it raises.
+        named: a class whose instances are described by a name with options, and not by their fields.
+        find: ``(subclass of named, value, key)`` -> the instance that the value describes.
+    """
+
+    error: type[StructPEError] = ConfigError
+    named: type | None = None
+    find: Callable[[type, Any, str], Any] | None = None
+
+    def build(self, cls: type[T], data: Any, whole: str = "the configuration") -> T:
+        """Build a dataclass, and the dataclasses in it, from mappings.
+
+        Args:
+            cls: the dataclass.
+            data: its keys and values.
+            whole: name of the data in errors.
+
+        Raises:
+            StructPEError: of class ``error``; a key is unknown or missing, or a value has the wrong type.
+        """
+        self.check_keys(cls, data)
+        built: T = self._convert(cls, data, "", lambda path: path or whole)
+        return built
+
+    def check_keys(self, hint: Any, data: Any, path: str = "", complete: bool = True) -> None:
+        """Check the keys that :meth:`build` would read, but no value.
+
+        Args:
+            hint: the dataclass.
+            data: its keys and values.
+            path: dotted key of the data.
+            complete: whether a missing key is an error.
+
+        Raises:
+            StructPEError: of class ``error``; a key is unknown or missing.
+        """
+        if is_dataclass(hint) and isinstance(data, Mapping):
+            hints = {_dotted(path, name): each for name, each in get_type_hints(hint).items()}
+            for key in data:
+                if _dotted(path, key) not in hints:
+                    raise self.error(unknown("key", _dotted(path, key), list(hints)))
+            for field in fields(hint) if complete else ():
+                if field.name not in data and field.default is MISSING and field.default_factory is MISSING:
+                    key = _dotted(path, field.name)
+                    self.check_keys(hints[key], {}, key)
+                    raise self.error(f"the key {key!r} is missing; it takes {_words(hints[key])}")
+        for key, inner, value in _parts(hint, data, path):
+            self.check_keys(inner, value, key, complete)
+
+    def arguments(
+        self, call: Callable[..., Any], given: Mapping[str, Any], whose: str, skip: int = 1
+    ) -> dict[str, Any]:
+        """Build the arguments of a call from options.
+
+        An option without a type hint takes any value. ``**name: type`` takes options of any name.
+
+        Args:
+            call: the function.
+            given: options by name.
+            whose: owner of the options in errors, such as ``reader 'amr'``.
+            skip: how many parameters come before the options.
+
+        Raises:
+            StructPEError: of class ``error``; an option is unknown or missing, or a value has the wrong type.
+        """
+        known, hints = options_of(call, skip), hints_of(call)
+        others = next((hints.get(each.name, Any) for each in _parameters(call) if each.kind is each.VAR_KEYWORD), Any)
+        if others is Any:
+            self.check_names(known, given, whose)
+        for each in _parameters(call):
+            if each.name in known and each.default is each.empty and each.name not in given:
+                takes = _words(hints.get(each.name, Any))
+                raise self.error(f"{whose} needs the option {each.name!r}; it takes {takes}")
+        return {
+            option: self._convert(
+                hints.get(option, Any) if option in known else others,
+                value,
+                option,
+                lambda path: f"option {path!r} of {whose}",
+            )
+            for option, value in given.items()
+        }
+
+    def check_names(self, known: Sequence[str], given: Iterable[str], whose: str) -> None:
+        """Check the names of options, but no value.
+
+        Args:
+            known: names of all options.
+            given: names of those that are given.
+            whose: owner of the options in errors.
+
+        Raises:
+            StructPEError: of class ``error``; an option is unknown.
+        """
+        for option in given:
+            if option not in known:
+                if not known:
+                    raise self.error(f"{whose} has no option {option!r}, nor any other; leave it out")
+                raise self.error(unknown("option", option, list(known)).replace("there is", f"{whose} has", 1))
+
+    def _convert(self, hint: Any, data: Any, path: str, say: Callable[[str], str]) -> Any:
+        by_name: dict[Any, type] = {}
+        hint = self._opaque(hint, by_name)
+
+        def find(kind: Any, value: Any) -> Any:
+            if self.find is None or kind not in by_name:
+                return value  # msgspec checks that it is an instance
+            return self.find(by_name[kind], value, say(path))
+
+        def fails(kind: Any, value: Any) -> str:
+            try:
+                msgspec.convert(value, kind, dec_hook=find)
+            except msgspec.ValidationError as error:
+                return str(error)
+            return ""
+
+        try:
+            return msgspec.convert(data, hint, dec_hook=find)
+        except TypeError as error:
+            raise self.error(f"{say(path)} has a type hint that plain data cannot be checked by: {error}") from None
+        except msgspec.ValidationError as error:
+            reason = str(error)
+        while wrong := next((part for part in _parts(hint, data, path) if fails(*part[1:])), None):
+            path, hint, data = wrong
+            reason = fails(hint, data)
+        if is_dataclass(hint) and isinstance(data, Mapping):
+            raise self.error(f"{say(path)}: {reason}")
+        raise self.error(f"{say(path)} takes {_words(hint)}; given is {_shown(data)}")
+
+    def _opaque(self, hint: Any, by_name: dict[Any, type]) -> Any:
+        """The hint with stand-ins for the classes that ``find`` finds: msgspec would fill in their fields."""
+        if self.named is not None and isinstance(hint, type) and issubclass(hint, self.named):
+            stand_in = ABCMeta(hint.__name__, (), {})
+            stand_in.register(hint)
+            by_name[stand_in] = hint
+            return stand_in
+        origin, inner = get_origin(hint), get_args(hint)
+        if origin in (None, Literal):
+            return hint
+        changed = tuple(self._opaque(each, by_name) for each in inner)
+        return reduce(or_, changed) if origin is UnionType else origin[changed]
+
+
+def options_of(call: Callable[..., Any], skip: int = 1) -> list[str]:
+    """Names of the options of a function, which come after its first parameters."""
+    return [each.name for each in _parameters(call)[skip:] if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+
+
+def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
+    """Type hints of a function; empty if one is a name that only a type checker imports."""
+    try:
+        return get_type_hints(call)
+    except NameError:
+        return {}
+
+
+def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(call).parameters.values())
+
+
+def _dotted(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _parts(hint: Any, data: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Path, hint and value of each part of a value."""
+    for each in _members(hint):
+        origin, inner = get_origin(each), get_args(each)
+        if isinstance(data, Mapping) and (is_dataclass(each) or origin in (dict, Mapping)):
+            hints = get_type_hints(each) if is_dataclass(each) else dict.fromkeys(data, inner[-1])
+            yield from ((_dotted(path, key), hints[key], data[key]) for key in data if key in hints)
+        elif isinstance(data, (list, tuple)) and origin in (list, tuple, Sequence):
+            hints_in_order = inner if _length(each) else repeat(inner[0])
+            for number, (kind, value) in enumerate(zip(hints_in_order, data, strict=False)):
+                yield f"{path}[{number}]", kind, value
+
+
+def _length(hint: Any) -> int:
+    """Length of a tuple of fixed length; 0 of other types."""
+    inner = get_args(hint)
+    return len(inner) if get_origin(hint) is tuple and inner[-1] is not Ellipsis else 0
+
+
+def _words(hint: Any) -> str:
+    """What a type takes, for people."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return f"{'one of ' if inner[1:] else ''}{', '.join(map(repr, inner))}"
+    if len(members := _members(hint)) > 1:
+        return " or ".join(map(_words, members))
+    if origin in (list, tuple, Sequence):
+        count = f"{_length(hint)} " if _length(hint) else ""
+        return f"a list of {count}{PLURAL[inner[0]]}" if inner[0] in PLURAL else "a list"
+    if is_dataclass(hint) or origin in (dict, Mapping):
+        return "a mapping"
+    return WORDS.get(hint) or str(getattr(hint, "__name__", hint))
+
+
+def _shown(data: Any) -> str:
+    text = "null" if data is None else repr(data)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
