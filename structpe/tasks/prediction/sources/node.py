@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,73 +18,47 @@ from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
 from structpe.structure import Ids, Structure
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.examples import encode
-from structpe.tasks.prediction.task import Collate
+from structpe.tasks.prediction.encodings import encode
+from structpe.tasks.prediction.sources.base import Data, Source
+from structpe.tasks.prediction.task import Structures
 from structpe.transforms import subgraph
 
-__all__ = ["MOST", "Data", "node_data", "quadratic"]
+__all__ = ["MOST", "Nodes", "check_pairs", "quadratic"]
 
 MOST = 20_000
-"""The most nodes whose pairs are looked at all: a number for each pair takes 1.6 GB then, for each head."""
+"""Nodes whose pairs may all be looked at, at most: a number for each pair takes 1.6 GB then, for each head."""
 
 
-@dataclass(frozen=True, eq=False)
-class Data:
-    """What a model is trained and scored on.
+class Nodes(Source, name="node"):
+    """One graph with a target of each node: all of it in every step, or samples of it, as ``config.sampling`` says.
 
-    Attributes:
-        train: examples: graphs, or numbers of nodes or of parts of the one graph.
-        sizes: of each, whatever makes it costly.
-        collate: from some of them to a batch.
-        valid: graphs, or pieces of the one graph, with the nodes that are scored.
-        test: likewise.
-        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
+    The model must not look at all pairs of too many nodes, and the target of a training node must be known.
     """
 
-    train: Sequence[Any]
-    sizes: Ids
-    collate: Callable[[Sequence[Any]], Batch]
-    valid: list[Example]
-    test: list[Example]
-    encoding_seconds: float
-
-
-def node_data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
-    """The one graph made ready, as ``config.sampling`` says.
-
-    Args:
-        config: of the run.
-        benchmark: one that predicts nodes.
-        split: of its nodes.
-        model: what is trained.
-        folder: where encodings are kept.
-
-    Raises:
-        ConfigError: the model looks at all pairs of too many nodes; there are more parts than nodes; no training node
-            has a known target.
-        EncodingError: the graph lacks what an encoding needs.
-    """
-    _check(config, benchmark, model)
-    kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
-    encodings = model.position.encodings
-    computed = encode(benchmark.graphs, [e for e in encodings if e.arity == 1 or not by_parts], folder)
-    whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
-    valid, test = (_whole(whole, part) for part in (split.valid, split.test))
-    if kind == "full":
-        seen = _whole(whole, split.train)
-        return Data(seen, np.array([whole.size]), Collate(model.grouping), valid, test, computed.seconds)
-    seeds = _known(benchmark, split.train)
-    cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.grouping)
-    if kind == "neighbours":
-        most = MOST if quadratic(model) else whole.size
-        draw = Neighbourhoods(cutter, config.sampling.fanouts, config.training.seed, most)
-        return Data(seeds.tolist(), np.ones_like(seeds), draw, valid, test, computed.seconds)
-    parts = partition(benchmark.graphs[0], config.sampling.parts)
-    if by_parts:
-        valid, test = (cutter.pieces(parts, config.training.batch_size, part) for part in (split.valid, split.test))
-    learned = [i for i, nodes in enumerate(parts) if np.isin(nodes, seeds).any()]
-    sizes = np.ones(len(learned), dtype=np.int64)
-    return Data(learned, sizes, Parts(cutter, parts, seeds), valid, test, computed.seconds)
+    @staticmethod
+    def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
+        check_pairs(config, benchmark, model)
+        kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
+        encodings, scored = model.position.encodings, Structures(model.grouping)
+        computed = encode(benchmark.graphs, [e for e in encodings if e.arity == 1 or not by_parts], folder)
+        whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
+        valid, test = (_whole(whole, part) for part in (split.valid, split.test))
+        if kind == "full":
+            seen = _whole(whole, split.train)
+            collated = Structures(model.grouping)  # its own, as it keeps the batch of the training nodes
+            return Data(seen, np.array([whole.size]), collated, valid, test, scored, computed.seconds)
+        seeds = _known(benchmark, split.train)
+        cutter = Cutter(benchmark.graphs[0], whole, [e for e in encodings if e.arity == 2], model.grouping)
+        if kind == "neighbours":
+            most = MOST if quadratic(model) else whole.size
+            draw = Neighbourhoods(cutter, config.sampling.fanouts, config.training.seed, most)
+            return Data(seeds.tolist(), np.ones_like(seeds), draw, valid, test, scored, computed.seconds)
+        parts = partition(benchmark.graphs[0], config.sampling.parts)
+        if by_parts:
+            valid, test = (cutter.pieces(parts, config.training.batch_size, part) for part in (split.valid, split.test))
+        learned = [i for i, nodes in enumerate(parts) if np.isin(nodes, seeds).any()]
+        sizes = np.ones(len(learned), dtype=np.int64)
+        return Data(learned, sizes, Parts(cutter, parts, seeds), valid, test, scored, computed.seconds)
 
 
 class Cutter:
@@ -193,8 +166,12 @@ def _attends_to_all(model: GraphModel) -> bool:
     return config.feature_map == "none" and not any(e.sparse for e in position.encodings)
 
 
-def _check(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) -> None:
-    """See to it that no piece whose pairs are all looked at is too large, before anything is computed."""
+def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) -> None:
+    """Check that no piece whose pairs are all looked at is too large, before anything is computed.
+
+    Raises:
+        ConfigError: the model looks at all pairs of too many nodes.
+    """
     n, kind, parts = benchmark.graphs[0].size, config.sampling.kind, config.sampling.parts
     if n <= MOST or not quadratic(model):
         return
@@ -216,9 +193,7 @@ def _check(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) ->
 
 def _known(benchmark: Benchmark, numbers: Ids) -> Ids:
     """Those nodes whose target is known, at least in part."""
-    targets = np.asarray(benchmark.targets)[numbers].reshape(len(numbers), -1)
-    known = targets >= 0 if targets.dtype.kind in "iu" else ~np.isnan(targets)
-    seeds = numbers[known.any(axis=1)]
+    seeds: Ids = numbers[benchmark.objective.known(np.asarray(benchmark.targets)[numbers])]
     if not len(seeds):
         raise benchmark.error("the target of no training node is known; there is nothing to learn")
     return seeds
