@@ -85,7 +85,7 @@ def test_random_and_scaffold_splits(tmp_path):
         (
             {"targets": ["mass", "kind"], "objective": "multiclass"},
             ConfigError,
-            "one column must be given for the objective 'multiclass'",
+            "one column must be given for the objective 'multi",
         ),
         ({"targets": "mass"}, ConfigError, "option 'targets' of benchmark 'smiles' takes list[str]; given is 'mass'"),
         ({"targets": ["kind"]}, ReadError, "mine.csv:1: 'a' in column 'kind' is no number; correct it, or leave"),

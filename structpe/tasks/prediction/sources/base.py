@@ -17,7 +17,7 @@ from structpe.structure import Ids
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.task import Collate
 
-__all__ = ["SOURCES", "Data", "Source"]
+__all__ = ["SOURCES", "Data", "Source", "check_whole"]
 
 SOURCES: Registry[type[Source]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
 """Every source, by the name of its level."""
@@ -70,3 +70,21 @@ class Source(ABC):
             ConfigError: the configuration does not suit the level, or the model the size of the graph.
             EncodingError: a graph lacks what an encoding needs.
         """
+
+
+def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
+    """Check that no sampling is asked for at a level that has none.
+
+    Args:
+        config: of the run.
+        benchmark: named by the error.
+        here: what is predicted at the level, and in which steps.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if config.sampling.kind != "full":
+        raise benchmark.error(
+            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here {here}: "
+            f"set sampling.kind to full"
+        )

@@ -11,7 +11,7 @@ from structpe.datasets import Benchmark, Split
 from structpe.nn.graph_model import GraphModel
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.encodings import encode
-from structpe.tasks.prediction.sources.base import Data, Source
+from structpe.tasks.prediction.sources.base import Data, Source, check_whole
 from structpe.tasks.prediction.task import Structures
 
 __all__ = ["Graphs"]
@@ -22,11 +22,7 @@ class Graphs(Source, name="graph"):
 
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
-        if config.sampling.kind != "full":
-            raise benchmark.error(
-                f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here "
-                f"whole graphs are, some of them in each step: set sampling.kind to full"
-            )
+        check_whole(config, benchmark, "whole graphs are, some of them in each step")
         encodings, collate = encode(benchmark.graphs, model.position.encodings, folder), Structures(model.grouping)
         targets = np.asarray(benchmark.targets)
         train, valid, test = (
