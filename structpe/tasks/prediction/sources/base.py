@@ -85,6 +85,6 @@ def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> No
     """
     if config.sampling.kind != "full":
         raise benchmark.error(
-            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here {here}: "
-            f"set sampling.kind to full"
+            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here "
+            f"{here}: set sampling.kind to full"
         )
