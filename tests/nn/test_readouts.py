@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from structpe.data.batch import Batch
 from structpe.data.features import Categories
@@ -59,17 +58,13 @@ def test_pairs_in_both_directions(name: str) -> None:
     readout, x = READOUTS[name](WIDTH, RELATIONS).double(), torch.randn(5, WIDTH, dtype=torch.float64)
     queries = torch.tensor([[0, 2, 0], [3, 1, 1], [4, 0, 1], [4, 0, 0]])
     batch = replace(Batch.of([Structure(("",) * 5, np.zeros((0, 2), dtype=np.int64))]), queries=queries)
-    relations: Tensor = readout.relations
-    expected = [
-        [
-            score(
-                name,
-                *(each.tolist() for each in ((x[i], relations[r], x[k]) if not back else (x[k], relations[r], x[i]))),
-            )
-            for k in range(5)
-        ]
-        for i, r, back in queries.tolist()
-    ]
+    entities, relations = x.tolist(), readout.relations.tolist()
+
+    def one(i: int, r: int, back: int, k: int) -> float:
+        head, tail = (k, i) if back else (i, k)
+        return score(name, entities[head], relations[r], entities[tail])
+
+    expected = [[one(*query, k) for k in range(5)] for query in queries.tolist()]
     torch.testing.assert_close(readout(x, batch), torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-9)
 
 
@@ -92,12 +87,12 @@ def test_which_readout_a_model_takes() -> None:
     for level in {readout.level for readout in READOUTS.values()}:
         assert sum(readout.default for readout in READOUTS.values() if readout.level == level) == 1
     with pytest.raises(
-        ConfigError, match="readout is 'sum', which is of the level 'graph'; .* 'node': choose one of node"
+        ConfigError, match=r"readout is 'sum', which is of the level 'graph'; .* 'node': choose one of node"
     ):
         readout_of("sum", "node")
     with pytest.raises(ConfigError, match="no readout is the default of the level 'edge'"):
         readout_of(None, "edge")
-    with pytest.raises(ConfigError, match="there is no readout named 'summ'. Did you mean 'sum'"):
+    with pytest.raises(ConfigError, match=r"there is no readout named 'summ'\. Did you mean 'sum'"):
         GraphModelConfig(readout="summ")
     with pytest.raises(ConfigError, match="width is 5; complex needs an even width"):
         READOUTS["complex"](5, 1)
