@@ -14,6 +14,8 @@ from structpe.attention import KERNELS
 from structpe.cli import COMMANDS
 from structpe.converters import CONVERTERS
 from structpe.encodings import ENCODINGS
+from structpe.nn.readouts import READOUTS
+from structpe.objectives import OBJECTIVES
 from structpe.positions import MODELS
 from structpe.readers import READERS
 from structpe.writers import WRITERS
@@ -71,9 +73,10 @@ def test_public_names_are_documented() -> None:
     assert not without, "these have no docstring:\n" + "\n".join(without)
 
 
-@pytest.mark.parametrize(
-    "registry", [MODELS, ENCODINGS, KERNELS, READERS, WRITERS, CONVERTERS, COMMANDS], ids=lambda r: r.what
-)
+REGISTRIES = [MODELS, ENCODINGS, KERNELS, READERS, WRITERS, CONVERTERS, COMMANDS, OBJECTIVES, READOUTS]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda r: r.what)
 def test_every_member_of_a_registry_is_documented(registry: Any) -> None:
     assert len(registry)
     for name, member in registry.items():

@@ -24,7 +24,8 @@ BELOW: dict[str, set[str]] = {
     "positions": {"encodings", "feature_maps", "plain", "terms"},
     "citing": {"positions"},
     "data": {"attention", "plain", "positions", "readers", "sums", "transforms"},
-    "datasets": {"data"},
+    "objectives": {"registry", "structure"},
+    "datasets": {"data", "objectives"},
     "nn": {"data"},
     "writers": {"readers", "files"},
     "converters": {"writers", "transforms"},
@@ -39,11 +40,12 @@ FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "
 # trains, or shows, imports these modules.
 FOREIGN_IN = {"structpe.tasks.training": {"lightning"}, "structpe.pictures.app": {"marimo"}}
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.
-REGISTRIES = ("attention", "cli", "converters", "datasets", "encodings", "positions", "writers")
+REGISTRIES = ("attention", "cli", "converters", "datasets", "encodings", "objectives", "positions", "writers")
 SHARED = {
     "base",
     "build",
     "main",
+    "levels",
     "metrics",
     "card",
     "catalogue",

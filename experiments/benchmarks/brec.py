@@ -27,7 +27,7 @@ from structpe.structure import Structure
 from structpe.tasks.brec import BrecConfig, Verdict, count, judge
 
 NUMBERS = 16
-MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", pooling="sum")
+MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", readout="sum")
 POSITIONS: dict[str, Any] = {
     "none": [],
     "rwse": {"name": "rwse", "width": 16},

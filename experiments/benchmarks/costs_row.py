@@ -14,13 +14,13 @@ from lightning.pytorch import Callback
 
 from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
+from structpe.objectives import LEVELS
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.examples import encode, examples
-from structpe.tasks.prediction.nodes import Data, node_data
+from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.study import Key, StudyConfig
-from structpe.tasks.prediction.task import Collate, Prediction
+from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.cost import peak_memory
 from structpe.tasks.training.fit import fit
@@ -85,23 +85,14 @@ def measured(study: StudyConfig, key: Key, seconds: float, scratch: Path) -> dic
 def prepared(config: PredictionConfig, scratch: Path) -> tuple[Prediction, Data]:
     """The model and its data, as a training has them; encodings are computed anew."""
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
-    single = benchmark.objective.level == "node"
-    split = benchmark.splits[config.training.seed % len(benchmark.splits)]
-    seen = [0] if single else split.train
+    objective, split = benchmark.objective, benchmark.splits[config.training.seed % len(benchmark.splits)]
+    seen = [0] if LEVELS[objective.level].single else split.train
     position = fitted(config.position, config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
     torch.manual_seed(config.training.seed)
-    outputs = benchmark.objective.outputs * benchmark.objective.length
-    model = GraphModel(config.model, build(position, config.model.dims), benchmark.nodes, benchmark.edges, outputs)
-    if single:
-        data = node_data(config, benchmark, split, model, scratch / "encodings")
-    else:
-        import numpy as np
-
-        encodings = encode(benchmark.graphs, model.position.encodings, scratch / "encodings")
-        train, valid, test = (examples(benchmark, numbers.tolist(), encodings) for numbers in split)
-        sizes = np.array([example.size for example in train])
-        data = Data(train, sizes, Collate(model.grouping), valid, test, encodings.seconds)
-    return Prediction(model, benchmark.objective, data.valid, Collate(model.grouping)), data
+    built = build(position, config.model.dims)
+    model = GraphModel(config.model, built, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
+    data = SOURCES[objective.level].data(config, benchmark, split, model, scratch / "encodings")
+    return Prediction(model, objective, data.valid, data.scored), data
 
 
 def validated(task: Prediction, data: Data) -> float:

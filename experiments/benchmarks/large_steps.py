@@ -22,9 +22,9 @@ from structpe.datasets import load
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted
-from structpe.tasks.prediction.nodes import node_data
+from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.study import load_study
-from structpe.tasks.prediction.task import Collate, Prediction
+from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.training.batches import Plan
 from structpe.tasks.training.cost import peak_memory
 
@@ -61,9 +61,10 @@ def measured(root: Path, row: str, steps: int) -> str:
     config = study.run(key)
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
     position = build(fitted(config.position, config.model.dims, lambda: benchmark.graphs), config.model.dims)
-    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, benchmark.objective.outputs)
-    data = node_data(config, benchmark, benchmark.splits[0], model, root / "encodings")
-    task = Prediction(model, benchmark.objective, data.valid, Collate(model.grouping))
+    objective = benchmark.objective
+    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
+    data = SOURCES["node"].data(config, benchmark, benchmark.splits[0], model, root / "encodings")
+    task = Prediction(model, objective, data.valid, data.scored)
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.training.learning_rate, fused=True)
     makes, takes = [], []
     for numbers in Plan(data.sizes, config.training.batch_size, 0).batches(0, steps):

@@ -105,6 +105,8 @@ class Batch:
         target: of each structure, or of each unit of ``target_mask``; or texts (g, m), padded. None without targets.
         target_mask: (c,) units whose target is used; None if each structure has one target.
         order: (g,) index of each structure in the list from which the batch was created.
+        queries: (q, 3) of one knowledge graph: a node, a relation, and 1 if the node is the tail of the triple whose
+            head is asked for, 0 if it is the head. None if no pairs are predicted.
     """
 
     x: Tensor | None
@@ -120,6 +122,7 @@ class Batch:
     target: Tensor | None
     target_mask: Int[Tensor, "c"] | None
     order: Int[Tensor, "g"]
+    queries: Int[Tensor, "q 3"] | None = None
 
     @classmethod
     def of(

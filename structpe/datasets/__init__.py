@@ -3,7 +3,7 @@
 A card per set, in ``cards/``; a folder per family of sets that are more than items to be read one by one.
 """
 
-from structpe.datasets.base import BENCHMARKS, Benchmark, Objective, Split, load
+from structpe.datasets.base import BENCHMARKS, Benchmark, Split, load
 from structpe.datasets.card import Card, CorpusError, read_card
 from structpe.datasets.catalogue import card, cards
 from structpe.datasets.corpus import Corpus
@@ -17,7 +17,6 @@ __all__ = [
     "Corpus",
     "CorpusError",
     "Hooks",
-    "Objective",
     "Report",
     "Split",
     "card",

@@ -10,53 +10,27 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Features
-from structpe.datasets.metrics import METRICS, Metric
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives import LEVELS, Objective
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Ids, Structure
 
-__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Objective", "Split", "benchmark", "find", "load"]
+__all__ = ["BENCHMARKS", "Benchmark", "Loader", "Split", "benchmark", "find", "load"]
 
 
 class Split(NamedTuple):
-    """Numbers of graphs, or of nodes where there is one graph, to train on, to select by, and to report."""
+    """Numbers of items, of the level of the objective, to train on, to select by, and to report."""
 
     train: Ids
     valid: Ids
     test: Ids
-
-
-@dataclass(frozen=True)
-class Objective:
-    """What is to be predicted, and how a prediction is scored.
-
-    Args:
-        level: of each graph, or of each node of the one graph.
-        kind: ``numbers`` (regression, mean absolute error), ``class`` (one of ``outputs``, cross entropy), ``labels``
-            (``outputs`` yes-or-no questions, binary cross entropy; NaN where the answer is not known), or ``tokens``
-            (a sequence of up to ``length`` of ``outputs`` categories, one head for each place).
-        outputs: how many numbers, classes, labels, or categories of tokens.
-        metric: name of the official metric, in :data:`structpe.datasets.metrics.METRICS`.
-        length: of ``tokens``.
-    """
-
-    level: Literal["graph", "node"]
-    kind: Literal["numbers", "class", "labels", "tokens"]
-    outputs: int
-    metric: str
-    length: int = 1
-
-    @property
-    def measure(self) -> Metric:
-        """The official metric."""
-        return METRICS[self.metric]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +42,8 @@ class Benchmark:
 
     Args:
         name: how tables call it; a data set that is not the official one says so here.
-        graphs: g structures; one where nodes are predicted.
-        targets: of g graphs, or of n nodes: (., outputs) float for ``numbers`` and ``labels``, (.,) integers for
-            ``class``, -1 where unknown, (., length + m) integers for ``tokens``: the first ``length`` are learned, the
-            others read by the metric only.
+        graphs: g structures; one where its nodes, or pairs of them, are predicted.
+        targets: of each item, as the objective wants them.
         splits: the official ones; several where the protocol takes the mean over them.
         nodes: what ``x`` is; None where nodes have no features.
         edges: what ``edge_x`` is.
@@ -93,17 +65,20 @@ class Benchmark:
 
     def __post_init__(self) -> None:
         """Check the whole once, so that no training fails in the middle of an epoch."""
-        single = self.objective.level == "node"
-        if single and len(self.graphs) != 1:
-            raise self.error(f"nodes are predicted of one graph; there are {len(self.graphs)}")
-        count = self.graphs[0].size if single else len(self.graphs)
+        level = LEVELS[self.objective.level]
+        if level.single and len(self.graphs) != 1:
+            raise self.error(f"{level.name}s are predicted of one graph; there are {len(self.graphs)}")
+        count = level.count(self.graphs, self.targets)
         if len(self.targets) != count:
-            raise self.error(f"there are {len(self.targets)} targets for {count} {self.objective.level}s")
+            raise self.error(f"there are {len(self.targets)} targets for {count} {level.name}s")
         if not self.splits:
             raise self.error("there is no split; give one at least")
         for number, split in enumerate(self.splits):
             self._check_split(number, split, count)
-        self._check_targets()
+        try:
+            self.objective.check(np.asarray(self.targets))
+        except ConfigError as error:
+            raise error.at(self.name) from None
         self._check_features()
 
     def _check_split(self, number: int, split: Split, count: int) -> None:
@@ -116,22 +91,6 @@ class Benchmark:
             raise self.error(
                 f"split {number} names {self.objective.level} {twice[0]} twice, in one part or in two, and "
                 f"{len(twice) - 1} others; each may be trained on, selected by or reported, once"
-            )
-
-    def _check_targets(self) -> None:
-        objective, targets = self.objective, np.asarray(self.targets)
-        most = objective.outputs - 1
-        needed = {
-            "numbers": f"floats of shape (., {objective.outputs})",
-            "labels": f"floats of shape (., {objective.outputs})",
-            "class": f"integers of shape (.,) from -1 to {most}",
-            "tokens": f"integers of shape (., {objective.length} or more), the first from -1 to {most}",
-        }[objective.kind]
-        if not _suits(targets, objective):
-            low, high = (targets.min(), targets.max()) if targets.size else ("nothing", "nothing")
-            raise self.error(
-                f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}; {needed} are "
-                f"needed for the kind {objective.kind!r}"
             )
 
     def _check_features(self) -> None:
@@ -149,18 +108,6 @@ class Benchmark:
     def error(self, message: str) -> ConfigError:
         """An error that names this benchmark."""
         return ConfigError(message).at(self.name)
-
-
-def _suits(targets: NDArray[Any], objective: Objective) -> bool:
-    """Whether targets are of the kind, shape and range that the loss needs."""
-    if objective.kind in ("numbers", "labels"):
-        return targets.dtype.kind == "f" and targets.shape[1:] == (objective.outputs,)
-    if targets.dtype.kind not in "iu" or targets.ndim != (1 if objective.kind == "class" else 2):
-        return False
-    if objective.kind == "tokens" and targets.shape[1] < objective.length:
-        return False
-    learned = targets if objective.kind == "class" else targets[:, : objective.length]
-    return not learned.size or bool(learned.min() >= -1 and learned.max() < objective.outputs)
 
 
 @dataclass(frozen=True)

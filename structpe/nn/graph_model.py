@@ -1,9 +1,8 @@
-"""A model of graphs: features to vectors, layers, and what is predicted of each graph or node."""
+"""A model of graphs: features to vectors, layers, and what is predicted of graphs, nodes or pairs of nodes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from structpe.data.features import Features
 from structpe.errors import ConfigError
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import StackConfig
+from structpe.nn.readouts import READOUTS, readout_of
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import LAYERS, bounded
 from structpe.positions import PositionModel
@@ -25,12 +25,13 @@ class GraphModelConfig(StackConfig):
     """Sizes and options of a model of graphs: those of its layers (:class:`StackConfig`), and of what it predicts with.
 
     Args:
-        pooling: how a graph is read out: ``mean`` or ``sum`` over its nodes, or its ``root``.
+        readout: what predictions are made of, a name of ``READOUTS``, such as sum or root of graphs, complex of pairs
+            of nodes; null for the mean of graphs, the vectors of nodes, distmult of pairs.
         head_layers: of the part that makes a prediction of a vector: 1 is a linear map, which fits best where few
             nodes or graphs are labelled.
     """
 
-    pooling: Literal["mean", "sum", "root"] = "mean"
+    readout: str | None = None
     head_layers: int = 2
 
     def __post_init__(self) -> None:
@@ -38,33 +39,41 @@ class GraphModelConfig(StackConfig):
         if self.head_layers < 1:
             raise ConfigError(f"head_layers is {self.head_layers}; it must be 1 or more")
         bounded(self, head_layers=LAYERS)
+        if self.readout is not None:
+            READOUTS[self.readout]  # raises for an unknown name
 
 
 class GraphModel(nn.Module):
-    """Nodes and edges with features to numbers for each graph, or each node of ``Batch.target_mask``.
+    """Nodes and edges with features to numbers for each graph, node or pair of nodes.
 
     Args:
         config: sizes and options.
         position: built for ``config.dims``.
         nodes: features of nodes.
         edges: features of edges.
-        outputs: how many numbers are predicted.
+        outputs: how many numbers are predicted; of pairs, how many relations there are.
+        level: what is predicted: ``graph``, ``node`` or ``pair``; None takes that of the readout.
 
     Raises:
-        ConfigError: nothing would ask the position model, or its attention has no use for the feature map.
+        ConfigError: nothing would ask the position model, its attention has no use for the feature map, or the readout
+            is of another level.
     """
 
     def __init__(
-        self, config: GraphModelConfig, position: PositionModel, nodes: Features, edges: Features, outputs: int
+        self,
+        config: GraphModelConfig,
+        position: PositionModel,
+        nodes: Features,
+        edges: Features,
+        outputs: int,
+        level: str | None = None,
     ) -> None:
         super().__init__()
         self.config = config
         self.nodes = FeatureEmbedding(nodes, config.width)
         self.stack = Stack(config, position, edges, directed=True)
-        hidden = [
-            nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)
-        ]
-        self.head = nn.Sequential(*hidden, nn.Linear(config.width, outputs))
+        self.readout = readout_of(config.readout, level)(config.width, outputs)
+        self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 
     @property
     def position(self) -> PositionModel:
@@ -77,10 +86,8 @@ class GraphModel(nn.Module):
         return self.stack.grouping
 
     def forward(self, batch: Batch) -> Float[Tensor, "c o"]:
-        """What is predicted of each graph, in the order of the batch, or of each node of the target mask."""
-        hidden = self.hidden(batch)
-        rows = self.pooled(hidden, batch) if batch.target_mask is None else hidden[batch.target_mask]
-        predicted: Tensor = self.head(rows)
+        """What is predicted: of each graph in the order of the batch, of each node of the mask, of each query."""
+        predicted: Tensor = self.head(self.readout(self.hidden(batch), batch))
         return predicted
 
     def hidden(self, batch: Batch) -> Float[Tensor, "N d"]:
@@ -88,9 +95,7 @@ class GraphModel(nn.Module):
         hidden: Tensor = self.stack(self.nodes(batch.x, len(batch.graph)), batch)
         return hidden
 
-    def pooled(self, x: Float[Tensor, "N d"], batch: Batch) -> Float[Tensor, "g d"]:
-        """A vector of each graph."""
-        if self.config.pooling == "root":
-            return x[batch.roots]
-        total = x.new_zeros(len(batch.sizes), x.shape[1]).index_add(0, batch.graph, x)
-        return total / batch.sizes[:, None].to(x.dtype) if self.config.pooling == "mean" else total
+
+def _head(config: GraphModelConfig, outputs: int) -> nn.Module:
+    hidden = [nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)]
+    return nn.Sequential(*hidden, nn.Linear(config.width, outputs))

@@ -29,7 +29,7 @@ class StackConfig:
 
     Args:
         width: d, of the hidden vectors.
-        layers: number of layers.
+        layers: number of layers; 0 predicts from the features alone, as embeddings of knowledge graphs do.
         heads: number of attention heads.
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
@@ -69,9 +69,9 @@ class StackConfig:
     feature_map: Literal["none", "elu", "random"] = "none"
 
     def __post_init__(self) -> None:
-        for name in ("width", "layers", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}; it must be 1 or more")
+        for name, least in (("width", 1), ("layers", 0), ("heads", 1)):
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name} is {getattr(self, name)}; it must be {least} or more")
         if self.feedforward < 0:
             raise ConfigError(f"feedforward is {self.feedforward}; give a width, or 0 for no feed-forward parts")
         bounded(self, width=WIDTH, heads=HEADS, layers=LAYERS, feedforward=4 * WIDTH)
@@ -81,7 +81,7 @@ class StackConfig:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
         if self.message_passing is not None:
             CONVOLUTIONS[self.message_passing]  # raises for an unknown name
-        elif not self.attention:
+        elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
 
     @classmethod
@@ -101,7 +101,7 @@ class StackConfig:
     @property
     def dims(self) -> Dims:
         """Sizes, for a position model."""
-        return Dims(self.width, self.heads, self.layers)
+        return Dims(self.width, self.heads, max(1, self.layers))
 
     @property
     def reads_edges(self) -> bool:

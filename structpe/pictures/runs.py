@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -140,7 +139,7 @@ def _prediction(folder: Path, item: Item, content: Content) -> Trained:
     kept = {name: value for name, value in structure.features.items() if name not in ("x", "edge_x")}
     bare = replace(structure, features=kept)
     with listening(model) as heard:
-        model(collate([Example.of(bare, encoded, np.zeros(1))], model.grouping))
+        model.hidden(collate([Example.of(bare, encoded)], model.grouping))
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), WORDS[content])
 
 

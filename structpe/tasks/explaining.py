@@ -110,7 +110,7 @@ def _of_benchmark(config: Any) -> tuple[nn.Module, Any]:
     graphs = benchmark.graphs[: config.training.batch_size]
     position = build(fitted(config.position, config.model.dims, lambda: list(graphs)), config.model.dims)
     objective = benchmark.objective
-    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.outputs * objective.length)
+    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
     encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
     examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
     return model, collate(examples, model.grouping)

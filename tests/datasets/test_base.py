@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structpe.datasets import Benchmark, Objective, Split
+from structpe.datasets import Benchmark, Split
 from structpe.errors import ConfigError
+from structpe.objectives import Objective
+from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.sequence import Sequences
 from structpe.structure import Structure
 
-CLASSES = Objective("graph", "class", 2, "accuracy")
-LABELS = Objective("graph", "labels", 2, "rocauc")
-TOKENS = Objective("graph", "tokens", 5, "f1", 3)
+CLASSES = Multiclass("graph", 2, "accuracy")
+LABELS = Multilabel("graph", 2, "rocauc")
+TOKENS = Sequences("graph", 5, "f1", 3)
 
 
 def made(objective: Objective = CLASSES, targets: Any = (0, 1, 1), parts: Any = ((0,), (1,), (2,))) -> Benchmark:
@@ -47,7 +51,7 @@ def test_a_split_that_is_none(parts, text):
         ),
         (CLASSES, [[0], [1], [1]], "targets have shape (3, 1)"),
         (CLASSES, [0.0, 1.0, 1.0], "dtype float64"),
-        (LABELS, [[0.0], [1.0], [1.0]], "floats of shape (., 2) are needed for the kind 'labels'"),
+        (LABELS, [[0.0], [1.0], [1.0]], "floats of shape (., 2) are needed for the objective 'multilabel'"),
         (LABELS, [[0, 1], [1, 1], [1, 0]], "dtype int64"),
         (TOKENS, [[0, 1], [1, 1], [1, 0]], "integers of shape (., 3 or more), the first from -1 to 4 are needed"),
         (TOKENS, [[0, 1, 5], [1, 1, 0], [1, 0, 0]], "from 0 to 5"),

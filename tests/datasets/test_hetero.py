@@ -6,6 +6,8 @@ import pytest
 from structpe.datasets import BENCHMARKS, load
 from structpe.datasets.nodes.hetero import PUBLISHED
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.binary import Binary
+from structpe.objectives.multiclass import Multiclass
 from tests.datasets import corpus
 
 
@@ -26,7 +28,7 @@ def test_two_classes_are_one_question(tmp_path):
     np.savez(tmp_path / "tolokers.npz", **content())
     data = load("tolokers", tmp_path)
     assert data.targets.tolist() == [[0], [1], [1], [0]]
-    assert (data.objective.kind, data.objective.outputs, data.objective.metric) == ("labels", 1, "rocauc")
+    assert data.objective == Binary("node", 1, "rocauc")
     (graph,) = data.graphs
     assert graph.edges.tolist() == [[0, 1], [1, 2], [2, 3]]
     assert not graph.directed
@@ -39,7 +41,7 @@ def test_more_classes_are_scored_by_accuracy(tmp_path):
     np.savez(tmp_path / "actor.npz", **content(node_labels=np.array([0, 2, 1, 0])))
     data = load("actor", tmp_path)
     assert data.targets.tolist() == [0, 2, 1, 0]
-    assert (data.objective.kind, data.objective.outputs, data.objective.metric) == ("class", 5, "accuracy")
+    assert data.objective == Multiclass("node", 5, "accuracy")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

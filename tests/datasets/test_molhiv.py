@@ -13,6 +13,7 @@ from structpe.datasets import load
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.datasets.ogb._official import _imported
 from structpe.errors import ReadError
+from structpe.objectives.binary import Binary
 from structpe.readers import read
 from structpe.readers.smiles import molecule
 from tests.datasets import corpus
@@ -38,11 +39,7 @@ def test_rows_are_molecules_with_features(folder):
     assert [part.tolist() for part in benchmark.splits[0]] == [[3, 0], [1], [2]]
     assert benchmark.nodes == Categories((119, 5, 12, 12, 10, 6, 6, 2, 2))
     assert benchmark.edges == Categories((5, 6, 2))
-    assert (benchmark.objective.kind, benchmark.objective.outputs, benchmark.objective.metric) == (
-        "labels",
-        1,
-        "rocauc",
-    )
+    assert benchmark.objective == Binary("graph", 1, "rocauc")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from structpe.datasets import load
 from structpe.datasets.ogb._official import _imported
 from structpe.datasets.ogb._pickles import load as load_file
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.multilabel import Multilabel
 from structpe.readers.smiles import molecule
 from tests.datasets.ogb_files import own_graphs, saved, table, tables
 
@@ -41,11 +43,7 @@ def test_graphs_of_your_own(graphs):
     assert benchmark.graphs[1].name == "ogbg-mine:1"
     assert benchmark.nodes == Categories((3, 5))
     assert benchmark.edges == Numbers(1)
-    assert (benchmark.objective.kind, benchmark.objective.outputs, benchmark.objective.metric) == (
-        "labels",
-        2,
-        "rocauc",
-    )
+    assert benchmark.objective == Multilabel("graph", 2, "rocauc")
     assert np.array_equal(benchmark.targets, [[0, np.nan], [1, 1], [np.nan, 0]], equal_nan=True)
     assert [part.tolist() for part in benchmark.splits[0]] == [[0], [1], [2]]
 
@@ -73,11 +71,7 @@ def test_a_graph_of_your_own(tmp_path):
         assert graph.nodes == ("node",) * 4
         assert (benchmark.nodes, benchmark.edges) == (Numbers(2), None)
         assert benchmark.targets.tolist() == [2, 0, 1, 2]
-        assert (benchmark.objective.level, benchmark.objective.kind, benchmark.objective.outputs) == (
-            "node",
-            "class",
-            3,
-        )
+        assert benchmark.objective == Multiclass("node", 3, "accuracy")
         assert [part.tolist() for part in benchmark.splits[0]] == [[0], [1], [2, 3]]
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from structpe.data.features import Categories
 from structpe.datasets import load
-from structpe.datasets.metrics import END, METRICS, UNKNOWN
 from structpe.datasets.ogb._official import _imported
 from structpe.datasets.ogb.code2 import _targets
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.metrics import END, METRICS, UNKNOWN
 from tests.datasets.ogb_files import table, tables
 
 pytest.importorskip("ogb", reason="ogb is not installed")

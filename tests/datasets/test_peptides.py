@@ -9,6 +9,7 @@ import pytest
 
 from structpe.datasets import load
 from structpe.errors import ReadError
+from structpe.objectives.multilabel import Multilabel
 from tests.datasets import corpus
 
 pytest.importorskip("rdkit", reason="rdkit reads SMILES; it comes with the extra 'bench'")
@@ -39,7 +40,7 @@ def test_a_peptide_is_its_molecule(tmp_path):
     assert (glycine.features["x"].shape, glycine.features["edge_x"].shape) == ((5, 9), (4, 3))
     assert data.targets.tolist() == [[0, 0, 0, 0, 1, 0, 0, 0, 0, 1], [1] + [0] * 9, [0] * 10]
     assert [part.tolist() for part in data.splits[0]] == [[2], [0], [1]]
-    assert (data.objective.kind, data.objective.outputs, data.objective.metric) == ("labels", 10, "ap")
+    assert data.objective == Multilabel("graph", 10, "ap")
 
 
 @pytest.mark.parametrize(

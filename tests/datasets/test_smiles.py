@@ -5,6 +5,7 @@ import pytest
 
 from structpe.datasets import load
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.regression import Regression
 
 TABLE = """mol,part,mass,toxic,kind
 C,train,16.0,0,a
@@ -30,16 +31,16 @@ def test_numbers_split_by_a_column(tmp_path):
     data = read(table(tmp_path))
     assert [part.tolist() for part in data.splits[0]] == [[0, 1, 4], [2], [3]]
     np.testing.assert_array_equal(data.targets, np.array([[16.0], [30.1], [np.nan], [78.1], [92.1]], dtype=np.float32))
-    assert (data.name, data.objective.kind, data.objective.metric) == ("mine", "numbers", "mae")
+    assert (data.name, data.objective) == ("mine", Regression("graph", 1, "mae"))
     assert [graph.size for graph in data.graphs] == [1, 2, 3, 6, 7]
     assert data.note == "split by column 'part'"
 
 
 def test_labels_and_classes(tmp_path):
-    labels = read(table(tmp_path), targets=["toxic"], kind="labels", metric="ap")
+    labels = read(table(tmp_path), targets=["toxic"], objective="binary", metric="ap")
     np.testing.assert_array_equal(labels.targets[:, 0], [0, 1, 1, np.nan, 0])
     assert labels.objective.metric == "ap"
-    classes = read(tmp_path, targets=["kind"], kind="class")
+    classes = read(tmp_path, targets=["kind"], objective="multiclass")
     assert classes.targets.tolist() == [0, 1, -1, 2, 0]
     assert (classes.objective.outputs, classes.objective.metric) == (3, "accuracy")
 
@@ -75,17 +76,26 @@ def test_random_and_scaffold_splits(tmp_path):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"targets": []}, ConfigError, "targets is []; one column or more must be given for the kind 'numbers'"),
+        (
+            {"targets": []},
+            ConfigError,
+            "targets is []; one column or more must be given for the objective 'regression'",
+        ),
         ({"targets": ["masss"]}, ConfigError, "mine.csv: there is no column named 'masss'. Did you mean 'mass'?"),
-        ({"targets": ["mass", "kind"], "kind": "class"}, ConfigError, "one column must be given for the kind 'class'"),
+        (
+            {"targets": ["mass", "kind"], "objective": "multiclass"},
+            ConfigError,
+            "one column must be given for the objective 'multi",
+        ),
         (
             {"targets": "mass"},
             ConfigError,
             "option 'targets' of benchmark 'smiles' takes a list of texts; given is 'mass'",
         ),
         ({"targets": ["kind"]}, ReadError, "mine.csv:1: 'a' in column 'kind' is no number; correct it, or leave"),
-        ({"kind": "labels"}, ReadError, "mine.csv:1: 16 in column 'mass' is no label; give 0 or 1, or leave"),
-        ({"metric": "rocauc"}, ConfigError, "metric is 'rocauc'; the kind 'numbers' takes mae or rmse"),
+        ({"objective": "multilabel"}, ReadError, "mine.csv:1: 16 in column 'mass' is no label; give 0 or 1, or leave"),
+        ({"metric": "rocauc"}, ConfigError, "metric is 'rocauc'; the objective 'regression' takes mae or rmse"),
+        ({"objective": "link"}, ConfigError, "objective is 'link'; of a table, give one of regression, binary, multil"),
         ({"shares": [0.5, 0.5]}, ConfigError, "shares is [0.5, 0.5]; give three, of training, validation and test"),
         ({"split": "kind"}, ReadError, "mine.csv:1: 'a' in column 'kind' is no part of a split; give train, valid or"),
         ({"split": "fold"}, ConfigError, "split is 'fold'; give random, scaffold, or a column of the table"),

@@ -146,8 +146,8 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
     [
         {},
         {"norm_first": True, "norm": "layer"},
-        {"virtual_node": True, "pooling": "sum"},
-        {"pooling": "root", "message_passing": None, "norm": "none"},
+        {"virtual_node": True, "readout": "sum"},
+        {"readout": "root", "message_passing": None, "norm": "none"},
         {"message_passing": "gatedgcn", "feedforward": 0},
     ],
     ids=lambda options: ", ".join(options) or "as it is",
@@ -250,7 +250,7 @@ def test_positions_are_heard(position: str) -> None:
 
 
 def test_of_counted_nodes_numbers_are_predicted() -> None:
-    net = model("rwse", outputs=3)
+    net = model("rwse", outputs=3, readout="node")
     batch = batch_of(net, GRAPHS[:3], nodes=True)
     out = net(batch)
     assert out.shape == (3 + 5 + 2, 3)

@@ -43,10 +43,10 @@ TEXTS: dict[str, tuple[Any, dict[str, Any]]] = {
 GRAPHS: dict[str, tuple[Any, dict[str, Any]]] = {
     "gps": ("rwse", {}),
     "t5": ("t5", {"norm": "layer", "norm_first": True, "message_passing": None}),
-    "gatedgcn": ("shaw", {"message_passing": "gatedgcn", "virtual_node": True, "pooling": "sum"}),
-    "nodes": ([], {"message_passing": "gine"}),
+    "gatedgcn": ("shaw", {"message_passing": "gatedgcn", "virtual_node": True, "readout": "sum"}),
+    "nodes": ([], {"message_passing": "gine", "readout": "node"}),
     "messages": ([], {"attention": False, "message_passing": "gcn", "norm": "layer"}),
-    "linear": ("rwse", {"message_passing": "sage", "feature_map": "elu", "pooling": "root", "norm": "none"}),
+    "linear": ("rwse", {"message_passing": "sage", "feature_map": "elu", "readout": "root", "norm": "none"}),
     "grit": ("grit", {"message_passing": None}),
 }
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import lists_of_indices
 from structpe.errors import ReadError
+from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Structure
 from structpe.transforms.numbering import renumbered
 
@@ -45,7 +46,7 @@ def csl(folder: Path, loops: bool = False) -> Benchmark:
         splits=_folds(folder),
         nodes=None,
         edges=None,
-        objective=Objective("graph", "class", len(SKIPS), "accuracy"),
+        objective=Multiclass("graph", len(SKIPS), "accuracy"),
         note=f"graphs made by their definition, {'with' if loops else 'without'} self-loops; the five published folds",
     )
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays
 from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range
 from structpe.errors import ReadError
+from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["exp"]
@@ -51,7 +52,7 @@ def exp(folder: Path) -> Benchmark:
         splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
         nodes=Categories((KINDS,)),
         edges=None,
-        objective=Objective("graph", "class", 2, "accuracy"),
+        objective=Multiclass("graph", 2, "accuracy"),
         note="mean over the ten folds of the authors' code; the two graphs of a pair are always in the same part",
     )
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices, lines
 from structpe.errors import ReadError, listed
+from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["tu"]
@@ -66,7 +67,7 @@ def tu(folder: Path) -> Benchmark:
         splits=_folds(folder / "10fold_idx", len(graphs)),
         nodes=Categories((len(kinds),)),
         edges=None,
-        objective=Objective("graph", "class", len(classes), "accuracy"),
+        objective=Multiclass("graph", len(classes), "accuracy"),
         note=NOTE + ("; nodes have their degree as category" if social else ""),
     )
 

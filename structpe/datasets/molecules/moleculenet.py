@@ -11,10 +11,14 @@ from typing import Literal
 import numpy as np
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices, needed
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ReadError, listed
+from structpe.objectives import Objective
+from structpe.objectives.binary import Binary
+from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.regression import Regression
 from structpe.readers import Reading, read
 from structpe.readers._csv import rows
 from structpe.readers._text import shown
@@ -30,7 +34,7 @@ class Table:
     Attributes:
         what: is predicted, for the docs.
         labels: the columns that hold it; none where all do but that of the SMILES.
-        kind: numbers or yes-or-no questions.
+        objective: of one column, or several.
         smiles: the column that holds the molecules, by the names that it has in the copies of the table.
         strict: whether a valence that RDKit does not permit leaves a molecule out. OGB has as many molecules of hiv
             and tox21 as their tables have rows.
@@ -39,22 +43,22 @@ class Table:
 
     what: str
     labels: tuple[str, ...]
-    kind: Literal["numbers", "labels"]
+    objective: type[Objective]
     smiles: tuple[str, ...] = ("smiles",)
     strict: bool = True
     others: tuple[str, ...] = ()
 
 
 TABLES = {
-    "esol": Table("solubility", ("measured log solubility in mols per litre",), "numbers"),
-    "freesolv": Table("free energy of hydration", ("expt",), "numbers"),
-    "lipo": Table("lipophilicity", ("exp",), "numbers"),
-    "bbbp": Table("whether the blood-brain barrier is passed", ("p_np",), "labels"),
-    "bace": Table("whether an enzyme is inhibited", ("Class",), "labels", smiles=("mol", "smiles")),
-    "tox21": Table("12 toxicities", (), "labels", strict=False, others=("mol_id",)),
-    "sider": Table("27 kinds of side effects", (), "labels"),
-    "clintox": Table("approval, and toxicity in trials", ("FDA_APPROVED", "CT_TOX"), "labels"),
-    "hiv": Table("whether HIV is inhibited", ("HIV_active",), "labels", strict=False),
+    "esol": Table("solubility", ("measured log solubility in mols per litre",), Regression),
+    "freesolv": Table("free energy of hydration", ("expt",), Regression),
+    "lipo": Table("lipophilicity", ("exp",), Regression),
+    "bbbp": Table("whether the blood-brain barrier is passed", ("p_np",), Binary),
+    "bace": Table("whether an enzyme is inhibited", ("Class",), Binary, smiles=("mol", "smiles")),
+    "tox21": Table("12 toxicities", (), Multilabel, strict=False, others=("mol_id",)),
+    "sider": Table("27 kinds of side effects", (), Multilabel),
+    "clintox": Table("approval, and toxicity in trials", ("FDA_APPROVED", "CT_TOX"), Multilabel),
+    "hiv": Table("whether HIV is inhibited", ("HIV_active",), Binary, strict=False),
 }
 
 
@@ -110,9 +114,8 @@ for _name in TABLES:
 def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str) -> Benchmark:
     table = TABLES[name]
     columns = table.labels or _other_columns(reading[0].metadata, table)
-    of = _label if table.kind == "labels" else _value
+    of, metric = (_value, "rmse") if table.objective is Regression else (_label, "rocauc")
     targets = [[of(item.metadata, column, item.structure.name) for column in columns] for item in reading]
-    metric = "rmse" if table.kind == "numbers" else "rocauc"
     return Benchmark(
         name=title,
         graphs=reading.structures,
@@ -120,7 +123,7 @@ def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str)
         splits=(split,),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
-        objective=Objective("graph", table.kind, len(columns), metric),
+        objective=table.objective("graph", len(columns), metric),
         note=note,
     )
 

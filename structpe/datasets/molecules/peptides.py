@@ -12,10 +12,11 @@ from typing import TextIO
 import numpy as np
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays, needed
 from structpe.datasets.files.zips import RATIO, SLACK
 from structpe.errors import ReadError, StructPEError, listed
+from structpe.objectives.multilabel import Multilabel
 from structpe.plain import from_json
 from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, molecule
@@ -54,7 +55,7 @@ def peptides_func(folder: Path) -> Benchmark:
         splits=(_split(folder / SPLITS, len(graphs)),),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
-        objective=Objective("graph", "labels", LABELS, "ap"),
+        objective=Multilabel("graph", LABELS, "ap"),
         note="the published split",
     )
 

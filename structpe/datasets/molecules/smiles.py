@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import needed
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives import OBJECTIVES
 from structpe.readers import Item, Reading, read
 from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
@@ -21,18 +23,13 @@ from structpe.registry import unknown
 
 __all__ = ["smiles"]
 
-Kind = Literal["numbers", "labels", "class"]
-
-METRICS_OF = {"numbers": ("mae", "rmse"), "labels": ("rocauc", "ap"), "class": ("accuracy",)}
-"""The metrics that suit each kind, the default first."""
-
 
 @benchmark("smiles")
 def smiles(
     folder: Path,
     file: str,
     targets: list[str],
-    kind: Kind = "numbers",
+    objective: str = "regression",
     column: str = "smiles",
     metric: str | None = None,
     split: str = "random",
@@ -47,9 +44,11 @@ def smiles(
         folder: where the table is.
         file: a CSV file with a header.
         targets: the columns to be predicted; an empty cell is not known.
-        kind: ``numbers``, ``labels`` (0 or 1 in each column), or ``class`` (one column of any words).
+        objective: ``regression``, ``binary`` (0 or 1 in one column), ``multilabel`` (0 or 1 in each column), or
+            ``multiclass`` (one column of any words).
         column: the column with the SMILES.
-        metric: ``mae`` or ``rmse`` of numbers, ``rocauc`` or ``ap`` of labels, ``accuracy`` of classes.
+        metric: ``mae`` or ``rmse`` of regression, ``rocauc`` or ``ap`` of binary and multilabel, ``accuracy`` of
+            multiclass.
         split: ``random``, ``scaffold``, or a column that says ``train``, ``valid`` or ``test``.
         shares: of the molecules to train on, to select by and to report, where the table does not say.
         seed: of the random split.
@@ -58,17 +57,18 @@ def smiles(
 
     Raises:
         ConfigError: an option does not suit the others.
-        ReadError: a row is no molecule, or a cell is not of the kind.
+        ReadError: a row is no molecule, or a cell does not suit the objective.
     """
     table = str(folder / file)
-    _check(kind, targets, metric, shares)
+    _check(objective, targets, shares)
+    predicted = OBJECTIVES[objective]("graph", 1, metric or OBJECTIVES[objective].metrics[0])
     items = read(needed(folder / file), "smiles", on_error, column=column, features="ogb", strict=strict)
     if not items:
         raise ReadError("the table has no molecule; give one with rows").at(table)
     for name in targets:
         if name not in items[0].metadata:
             raise ConfigError(unknown("column", name, list(items[0].metadata))).at(table)
-    values, outputs = _targets(items, targets, kind)
+    values, outputs = READ[objective](items, targets)
     return Benchmark(
         name=Path(file).stem,
         graphs=[item.structure for item in items],
@@ -76,7 +76,7 @@ def smiles(
         splits=(_split(items, split, column, shares, seed, (table, strict)),),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
-        objective=Objective("graph", kind, outputs, metric or METRICS_OF[kind][0]),
+        objective=replace(predicted, outputs=outputs),
         note=(f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}") + _left_out(items),
     )
 
@@ -86,28 +86,47 @@ def _left_out(items: Reading) -> str:
     return f"; {count} of {len(items) + count} rows are no molecules to RDKit and are left out" if count else ""
 
 
-def _check(kind: Kind, targets: list[str], metric: str | None, shares: Sequence[float]) -> None:
-    if not targets or (kind == "class" and len(targets) != 1):
-        wanted = "one column" if kind == "class" else "one column or more"
-        raise ConfigError(f"targets is {targets}; {wanted} must be given for the kind {kind!r}")
-    if metric not in (None, *METRICS_OF[kind]):
-        raise ConfigError(f"metric is {metric!r}; the kind {kind!r} takes {' or '.join(METRICS_OF[kind])}")
+def _check(objective: str, targets: list[str], shares: Sequence[float]) -> None:
+    if objective not in READ:
+        raise ConfigError(f"objective is {objective!r}; of a table, give one of {', '.join(READ)}")
+    single = objective in ("binary", "multiclass")
+    if not targets or (single and len(targets) != 1):
+        wanted = "one column" if single else "one column or more"
+        raise ConfigError(f"targets is {targets}; {wanted} must be given for the objective {objective!r}")
     if len(shares) != 3 or min(shares) < 0 or not np.isclose(sum(shares), 1):
         raise ConfigError(f"shares is {list(shares)}; give three, of training, validation and test, whose sum is 1")
 
 
-def _targets(items: Sequence[Item], columns: Sequence[str], kind: Kind) -> tuple[NDArray[Any], int]:
-    """The targets, and how many numbers, labels or classes there are."""
-    if kind == "class":
-        words = [str(item.metadata[columns[0]]).strip() for item in items]
-        known = sorted({word for word in words if word})
-        return np.array([known.index(word) if word else -1 for word in words], dtype=np.int64), len(known)
-    values = np.array([[_number(item, column) for column in columns] for item in items], dtype=np.float32)
-    if kind == "labels" and (wrong := np.argwhere(~np.isnan(values) & (values != 0) & (values != 1))).size:
+Values = tuple[NDArray[Any], int]
+"""Targets, and how many numbers, labels or classes there are."""
+
+
+def _numbers(items: Sequence[Item], columns: Sequence[str]) -> Values:
+    return np.array([[_number(item, column) for column in columns] for item in items], dtype=np.float32), len(columns)
+
+
+def _labels(items: Sequence[Item], columns: Sequence[str]) -> Values:
+    values, count = _numbers(items, columns)
+    if (wrong := np.argwhere(~np.isnan(values) & (values != 0) & (values != 1))).size:
         row, place = wrong[0]
         told = f"{values[row, place]:g} in column {columns[place]!r} is no label; give 0 or 1, or leave the cell empty"
         raise ReadError(told).at(items[row].structure.name)
-    return values, len(columns)
+    return values, count
+
+
+def _classes(items: Sequence[Item], columns: Sequence[str]) -> Values:
+    words = [str(item.metadata[columns[0]]).strip() for item in items]
+    known = sorted({word for word in words if word})
+    return np.array([known.index(word) if word else -1 for word in words], dtype=np.int64), len(known)
+
+
+READ: dict[str, Callable[[Sequence[Item], Sequence[str]], Values]] = {
+    "regression": _numbers,
+    "binary": _labels,
+    "multilabel": _labels,
+    "multiclass": _classes,
+}
+"""From columns to the targets of an objective."""
 
 
 def _number(item: Item, column: str) -> float:

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays
 from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range
 from structpe.errors import ReadError
+from structpe.objectives.regression import Regression
 from structpe.structure import Structure
 
 __all__ = ["zinc_stand_in"]
@@ -47,7 +48,7 @@ def zinc_stand_in(folder: Path, train: int = 10_000) -> Benchmark:
         splits=(Split(*numbers),),
         nodes=Categories((ATOMS,)),
         edges=Categories((BONDS,)),
-        objective=Objective("graph", "numbers", 1, "mae"),
+        objective=Regression("graph", 1, "mae"),
         note="official validation and test molecules; training molecules are others of the same population",
     )
 

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Numbers
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.binary import Binary
+from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["PUBLISHED", "npz"]
@@ -108,9 +110,7 @@ def _benchmark(file: Path, name: str, classes: int | None) -> Benchmark:
     graph, labels, splits = _read(file, classes)
     count = max(2, int(labels.max()) + 1) if classes is None else classes
     # Two classes are one yes-or-no question: the area under the ROC curve needs one score for each node.
-    objective = (
-        Objective("node", "labels", 1, "rocauc") if count == 2 else Objective("node", "class", count, "accuracy")
-    )
+    objective = Binary("node", 1, "rocauc") if count == 2 else Multiclass("node", count, "accuracy")
     targets = labels.astype(np.float32)[:, None] if count == 2 else labels
     nodes = Numbers(graph.features["x"].shape[1])
     return Benchmark(

@@ -10,10 +10,11 @@ import torch
 from numpy.typing import NDArray
 
 from structpe.data.features import Numbers
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices
 from structpe.datasets.files.pickled import pickled_array, pickled_lists, pickled_matrix
 from structpe.errors import ConfigError, ReadError, listed
+from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
 
 __all__ = ["citeseer", "cora", "pubmed"]
@@ -95,7 +96,7 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
         splits=(split,),
         nodes=Numbers(features.shape[1]),
         edges=None,
-        objective=Objective("node", "class", classes.shape[1], "accuracy"),
+        objective=Multiclass("node", classes.shape[1], "accuracy"),
         note=said + ("; features of a paper are divided by their sum" if normalise else ""),
     )
 

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories, Features, Numbers
-from structpe.datasets.base import Objective
 from structpe.datasets.ogb._official import Kind, Raw
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives import Objective
+from structpe.objectives.binary import Binary
+from structpe.objectives.multiclass import Multiclass
+from structpe.objectives.multilabel import Multilabel
+from structpe.objectives.regression import Regression
 from structpe.structure import Structure
 
-__all__ = ["Labels", "Relations", "features_of", "numbered", "objective_of", "structures", "targets_of"]
+__all__ = ["Labels", "Relations", "features_of", "numbered", "structures", "targets_of"]
 
 Array = NDArray[Any]
 Labels = Callable[[Array | None, int], tuple[str, ...]]
@@ -22,46 +26,43 @@ Labels = Callable[[Array | None, int], tuple[str, ...]]
 Relations = Callable[[Array | None], tuple[str, ...]]
 """Edge features -> a label of each edge, or none."""
 
-KINDS: dict[str, tuple[Literal["numbers", "class", "labels"], str]] = {
-    "acc": ("class", "accuracy"),
-    "rocauc": ("labels", "rocauc"),
-    "ap": ("labels", "ap"),
-    "rmse": ("numbers", "rmse"),
-    "mae": ("numbers", "mae"),
-}
-"""What is predicted and how it is scored, by OGB's name for the metric."""
 
-
-def objective_of(level: Kind, raw: Raw) -> Objective:
-    """What is to be predicted.
+def targets_of(level: Kind, raw: Raw) -> tuple[Objective, Array]:
+    """What is to be predicted, and the targets as the objective wants them.
 
     Raises:
         ConfigError: the metric is not known, or several classes are to be predicted at once.
+        ReadError: the labels do not suit the metric.
     """
-    metric, tasks, classes = (raw.meta[key] for key in ("eval metric", "num tasks", "num classes"))
-    if metric not in KINDS:
-        raise ConfigError(f"there is no metric {metric!r} of OGB here; known: {', '.join(KINDS)}").at(raw.name)
-    kind, name = KINDS[metric]
-    if kind == "class" and int(tasks) != 1:
-        raise ConfigError(f"{tasks} classes are to be predicted at once; one is possible here").at(raw.name)
-    return Objective(level, kind, int(classes) if kind == "class" else int(tasks), name)
-
-
-def targets_of(raw: Raw, objective: Objective) -> Array:
-    """Targets as a :class:`~structpe.datasets.base.Benchmark` has them; -1 for a class that is not known."""
     labels = np.asarray(raw.labels)
     if labels.ndim != 2 or labels.dtype.kind not in "biuf":
         raise ReadError(f"the labels have shape {labels.shape} and dtype {labels.dtype}; give numbers, (items, tasks)")
+    metric, tasks, classes = (raw.meta[key] for key in ("eval metric", "num tasks", "num classes"))
+    if metric not in METRICS:
+        raise ConfigError(f"there is no metric {metric!r} of OGB here; known: {', '.join(METRICS)}").at(raw.name)
+    objective, name = METRICS[metric]
     known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels
-    if objective.kind == "labels" and not np.isin(known, (0, 1)).all():
+    if objective is Multiclass:
+        if int(tasks) != 1:
+            raise ConfigError(f"{tasks} classes are to be predicted at once; one is possible here").at(raw.name)
+        if (known != np.floor(known)).any():
+            told = "the classes are not all whole numbers; give 0, 1, ..., or NaN where none is known"
+            raise ReadError(told).at(raw.name)
+        return objective(level, int(classes), name), np.where(np.isnan(labels), -1, labels).astype(np.int64)[:, 0]
+    if objective is Multilabel and not np.isin(known, (0, 1)).all():
         raise ReadError(f"the labels are from {known.min()} to {known.max()}; 0, 1 or NaN are needed").at(raw.name)
-    if objective.kind == "class" and (known != np.floor(known)).any():
-        raise ReadError("the classes are not all whole numbers; give 0, 1, ..., or NaN where none is known").at(
-            raw.name
-        )
-    if objective.kind != "class":
-        return labels.astype(np.float32)
-    return np.where(np.isnan(labels), -1, labels).astype(np.int64)[:, 0]
+    objective = Binary if objective is Multilabel and int(tasks) == 1 else objective
+    return objective(level, int(tasks), name), labels.astype(np.float32)
+
+
+METRICS: dict[str, tuple[type[Objective], str]] = {
+    "acc": (Multiclass, "accuracy"),
+    "rocauc": (Multilabel, "rocauc"),
+    "ap": (Multilabel, "ap"),
+    "rmse": (Regression, "rmse"),
+    "mae": (Regression, "mae"),
+}
+"""What is predicted, and our name for the metric, by OGB's name for it."""
 
 
 def structures(raw: Raw, labels: Labels, relations: Relations) -> list[Structure]:

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, benchmark
+from structpe.datasets.base import Benchmark, benchmark
 from structpe.datasets.files.arrays import needed
-from structpe.datasets.metrics import END, UNKNOWN
 from structpe.datasets.ogb._graphs import structures
 from structpe.datasets.ogb._official import Raw, official
 from structpe.errors import ConfigError, ReadError
+from structpe.objectives.metrics import END, UNKNOWN
+from structpe.objectives.sequence import Sequences
 from structpe.structure import Structure
 
 __all__ = ["ogbg_code2"]
@@ -56,7 +57,7 @@ def ogbg_code2(folder: Path, words: int = 5000, next_tokens: bool = False, downl
         splits=(raw.split,),
         nodes=Categories((len(types), len(attributes), DEEPEST + 1)),
         edges=Categories((len(RELATIONS),)) if next_tokens else None,
-        objective=Objective("graph", "tokens", len(places) + 2, "f1", LENGTH),
+        objective=Sequences("graph", len(places) + 2, "f1", LENGTH),
     )
 
 
@@ -84,7 +85,7 @@ def _tree(tree: Structure, graph: Mapping[str, Any], next_tokens: bool) -> Struc
 
 
 def _targets(names: Sequence[Sequence[str]], places: Mapping[str, int]) -> NDArray[np.int64]:
-    """(g, 5 + m) what is learned of each name, and the words to be found; see :func:`metrics.f1`."""
+    """(g, 5 + m) what is learned of each name, and the words that the metric ``f1`` looks for."""
     most = max(len(set(name)) for name in names)
     targets = np.full((len(names), LENGTH + most), -1)
     targets[:, :LENGTH] = END

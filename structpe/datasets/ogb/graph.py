@@ -15,7 +15,6 @@ from structpe.datasets.ogb._graphs import (
     Relations,
     features_of,
     numbered,
-    objective_of,
     structures,
     targets_of,
 )
@@ -74,11 +73,11 @@ def _benchmark(
     atoms: tuple[int, ...] | None = None,
     bonds: tuple[int, ...] | None = None,
 ) -> Benchmark:
-    objective, graphs = objective_of("graph", raw), structures(raw, labels, relations)
+    (objective, targets), graphs = targets_of("graph", raw), structures(raw, labels, relations)
     return Benchmark(
         name=raw.name,
         graphs=graphs,
-        targets=targets_of(raw, objective),
+        targets=targets,
         splits=(raw.split,),
         nodes=features_of(graphs, "x", atoms),
         edges=features_of(graphs, "edge_x", bonds),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from structpe.datasets.base import Benchmark, benchmark
-from structpe.datasets.ogb._graphs import features_of, numbered, objective_of, structures, targets_of
+from structpe.datasets.ogb._graphs import features_of, numbered, structures, targets_of
 from structpe.datasets.ogb._official import Raw, official, own
 
 __all__ = ["ogb_node", "ogbn_arxiv", "ogbn_products", "ogbn_proteins"]
@@ -48,11 +48,11 @@ def ogb_node(folder: Path) -> Benchmark:
 
 
 def _benchmark(raw: Raw) -> Benchmark:
-    objective, graphs = objective_of("node", raw), structures(raw, numbered, lambda _: ())
+    (objective, targets), graphs = targets_of("node", raw), structures(raw, numbered, lambda _: ())
     return Benchmark(
         name=raw.name,
         graphs=graphs,
-        targets=targets_of(raw, objective),
+        targets=targets,
         splits=(raw.split,),
         nodes=features_of(graphs, "x", None),
         edges=features_of(graphs, "edge_x", None),

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from structpe.data.features import Categories
-from structpe.datasets.base import Benchmark, Objective, Split, benchmark
+from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import lines
 from structpe.errors import ReadError
+from structpe.objectives.multiclass import Multiclass
 from structpe.readers._brackets import parse, unescaped
 from structpe.readers._text import shown
 from structpe.structure import Structure
@@ -60,7 +61,7 @@ def sst(folder: Path, binary: bool = False) -> Benchmark:
         splits=(Split(*np.split(np.arange(len(trees)), ends[:-1])),),
         nodes=Categories((len(numbers) + 1,)),
         edges=None,
-        objective=Objective("graph", "class", 2 if binary else len(LABELS), "accuracy"),
+        objective=Multiclass("graph", 2 if binary else len(LABELS), "accuracy"),
         note="trained by whole sentences only, not by the classes of their phrases; words of the training part",
     )
 

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.datasets.metrics import METRICS, Metric
 from structpe.errors import MissingExtra
+from structpe.objectives import METRICS, Metric
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 
 __all__ = ["Line", "curve", "draw", "limits", "lines"]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from structpe.datasets.metrics import METRICS
 from structpe.errors import MissingExtra
 from structpe.files import atomic_write
+from structpe.objectives import METRICS
 from structpe.tasks.prediction.curves import draw
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.prediction.train import Outcome

@@ -33,14 +33,14 @@ from structpe.datasets.base import find
 from structpe.errors import ConfigError, MissingExtra, StructPEError, undamaged
 from structpe.files import atomic_write, left_in
 from structpe.nn.graph_model import GraphModel
+from structpe.objectives import LEVELS
 from structpe.positions.build import build
 from structpe.sums import SUMS, read_sealed, seal, sealed_lines
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config
-from structpe.tasks.prediction.examples import encode, examples
-from structpe.tasks.prediction.nodes import Data, node_data
-from structpe.tasks.prediction.task import Collate, Prediction
+from structpe.tasks.prediction.sources import SOURCES, Data
+from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.versions import versions
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
@@ -188,8 +188,8 @@ def _train(folder: Path, config: PredictionConfig, fresh: bool, cache: Path) -> 
     position = _position(folder, config, benchmark, split, fresh)
     torch.manual_seed(config.training.seed)
     model = _model(config, benchmark, position)
-    data = _data(config, benchmark, split, model, cache)
-    task = Prediction(model, benchmark.objective, data.valid, Collate(model.grouping))
+    data = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, cache)
+    task = Prediction(model, benchmark.objective, data.valid, data.scored)
     if fresh:
         _begin(folder, config, position)
     _tell(benchmark, data, model)
@@ -227,32 +227,15 @@ def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
 def _position(folder: Path, config: PredictionConfig, benchmark: Benchmark, split: Split, fresh: bool) -> Any:
     """The description of the position model, with what its encodings learn of the training graphs."""
     if fresh:
-        single = benchmark.objective.level == "node"
-        seen = [0] if single else split.train
+        seen = [0] if LEVELS[benchmark.objective.level].single else split.train
         return fitted(config.position, config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
     with undamaged(folder / "position.json", "train afresh"):
         return json.loads((folder / "position.json").read_text(encoding="utf-8"))
 
 
 def _model(config: PredictionConfig, benchmark: Benchmark, position: Any) -> GraphModel:
-    outputs = benchmark.objective.outputs * benchmark.objective.length
-    built = build(position, config.model.dims)
-    return GraphModel(config.model, built, benchmark.nodes, benchmark.edges, outputs)
-
-
-def _data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, cache: Path) -> Data:
-    """The three parts of a split as examples."""
-    if benchmark.objective.level == "node":
-        return node_data(config, benchmark, split, model, cache)
-    if config.sampling.kind != "full":
-        raise benchmark.error(
-            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here whole "
-            f"graphs are, some of them in each step: set sampling.kind to full"
-        )
-    encodings = encode(benchmark.graphs, model.position.encodings, cache)
-    train, valid, test = (examples(benchmark, numbers.tolist(), encodings) for numbers in split)
-    sizes = np.array([example.size for example in train])
-    return Data(train, sizes, Collate(model.grouping), valid, test, encodings.seconds)
+    built, objective = build(position, config.model.dims), benchmark.objective
+    return GraphModel(config.model, built, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
 
 
 def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
@@ -319,7 +302,7 @@ def _score(
 def _tell(benchmark: Benchmark, data: Data, model: GraphModel) -> None:
     parameters = sum(p.numel() for p in model.parameters())
     counts = f"{len(data.train)} to train, {len(data.valid)} to select, {len(data.test)} to report"
-    single = benchmark.objective.level == "node"
+    single = LEVELS[benchmark.objective.level].single
     say(f"{benchmark.name}: {benchmark.graphs[0] if single else counts}; {parameters:,} parameters")
     if data.encoding_seconds:
         say(f"encoded in {data.encoding_seconds:.1f} s")

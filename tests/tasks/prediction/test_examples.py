@@ -13,7 +13,7 @@ from structpe.data import store
 from structpe.data.store import fingerprint, key
 from structpe.encodings import ENCODINGS
 from structpe.structure import Structure
-from structpe.tasks.prediction.examples import encode
+from structpe.tasks.prediction.encodings import encode
 
 NUMBERS = np.arange(6.0)
 GRAPH = Structure(

@@ -12,18 +12,18 @@ from torch import Tensor
 
 from structpe.data.batch import Batch, collate
 from structpe.data.features import Numbers
-from structpe.datasets import Benchmark, Objective, Split
+from structpe.datasets import Benchmark, Split
 from structpe.encodings.distance import Distance
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
+from structpe.objectives.multiclass import Multiclass
 from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
-from structpe.tasks.prediction import nodes
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.nodes import Data, node_data, quadratic
-from structpe.tasks.prediction.task import loss
+from structpe.tasks.prediction.sources import SOURCES, Data, _quadratic
+from structpe.tasks.prediction.sources._quadratic import quadratic
 from structpe.tasks.prediction.train import train
 from structpe.tasks.training.batches import Batches, Plan
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
@@ -47,9 +47,7 @@ def benchmark(n: int = 60, edges: int = 150, seed: int = 0) -> Benchmark:
     targets = generator.integers(0, 4, n)
     targets[::5] = -1
     split = Split(*np.split(generator.permutation(n), [n // 2, 3 * n // 4]))
-    return Benchmark(
-        "made", [graph], targets, (split,), Numbers(3), Numbers(2), Objective("node", "class", 4, "accuracy")
-    )
+    return Benchmark("made", [graph], targets, (split,), Numbers(3), Numbers(2), Multiclass("node", 4, "accuracy"))
 
 
 def config(model: dict[str, Any], position: Any = (), **sampling: Any) -> PredictionConfig:
@@ -63,11 +61,11 @@ def config(model: dict[str, Any], position: Any = (), **sampling: Any) -> Predic
 def model_of(given: PredictionConfig, made: Benchmark) -> GraphModel:
     torch.manual_seed(0)
     position = build(given.position, given.model.dims)
-    return GraphModel(given.model, position, made.nodes, made.edges, made.objective.outputs)
+    return GraphModel(given.model, position, made.nodes, made.edges, made.objective.outputs, "node")
 
 
 def data_of(given: PredictionConfig, made: Benchmark, folder: Path) -> Data:
-    return node_data(given, made, made.splits[0], model_of(given, made), folder)
+    return SOURCES["node"].data(given, made, made.splits[0], model_of(given, made), folder)
 
 
 def known(made: Benchmark) -> list[int]:
@@ -76,7 +74,7 @@ def known(made: Benchmark) -> list[int]:
 
 def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Tensor]:
     model.zero_grad()
-    total, count = loss(model(batch), batch.target, made.objective)
+    total, count = made.objective.loss(model(batch), batch.target)
     (total / count).backward()  # type: ignore[no-untyped-call]
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
@@ -146,7 +144,7 @@ def test_another_seed_draws_other_neighbours(tmp_path: Path) -> None:
     given = config({**CLASSIC, "message_passing": "sage"}, kind="neighbours", fanouts=[3, 3])
     data, model = data_of(given, made, tmp_path), model_of(given, made)
     other = make(PredictionConfig, {**_plain(given), "training": {**TRAINING, "seed": 5}})
-    another = node_data(other, made, made.splits[0], model, tmp_path)
+    another = SOURCES["node"].data(other, made, made.splits[0], model, tmp_path)
     one, again, differs = data.collate(data.train[:5]), data.collate(data.train[:5]), another.collate(data.train[:5])
     assert torch.equal(one.adjacency.source, again.adjacency.source)
     assert not torch.equal(one.adjacency.source, differs.adjacency.source)
@@ -228,7 +226,7 @@ def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
 def test_too_many_pairs_are_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(nodes, "MOST", 50)
+    monkeypatch.setattr(_quadratic, "MOST", 50)
     monkeypatch.setattr(Distance, "many", None)
     made = benchmark()
     remedy = (
@@ -244,7 +242,7 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
     ):
         data_of(config(MODEL, kind="partition", parts=6), made, tmp_path)
     data_of(config(MODEL, kind="partition", parts=12), made, tmp_path)
-    monkeypatch.setattr(nodes, "MOST", 60)
+    monkeypatch.setattr(_quadratic, "MOST", 60)
     data = data_of(config(MODEL, kind="neighbours", fanouts=[50, 50]), made, tmp_path)
     data.collate.most = 20  # type: ignore[attr-defined]
     with pytest.raises(

@@ -15,9 +15,10 @@ from safetensors.torch import load_file
 
 from structpe.data.batch import Example
 from structpe.datasets import load
-from structpe.datasets.base import Objective
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
+from structpe.objectives.regression import Regression
 from structpe.tasks.prediction import train as training
+from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.train import Outcome, train
 from tests.tasks.prediction.tiny import data_in, single
@@ -119,15 +120,10 @@ def test_a_split_that_is_shared_out_is_scored_as_a_whole(tmp_path: Path) -> None
 
 def parts(config: Any) -> tuple[Prediction, list[Example]]:
     """The task of a run with a fresh model, and its test examples."""
-    from structpe.tasks.prediction.examples import encode, examples
-    from structpe.tasks.prediction.task import Collate
-
     data = load(config.data.name, config.data.folder)
     model = training._model(config, data, training._position(Path(config.out), config, data, data.splits[0], True))
-    encodings = encode(data.graphs, model.position.encodings, Path(config.out) / "encodings")
-    model.eval()
-    tested = examples(data, data.splits[0].test.tolist(), encodings)
-    return Prediction(model, data.objective, [], Collate(model.grouping)), tested
+    made = SOURCES["graph"].data(config, data, data.splits[0], model.eval(), Path(config.out) / "encodings")
+    return Prediction(model, data.objective, [], made.scored), list(made.test)
 
 
 def test_the_seed_chooses_the_split(tmp_path: Path) -> None:
@@ -173,10 +169,8 @@ def test_two_devices_do_what_one_does(tmp_path: Path) -> None:
 
 
 def test_unknown_targets_do_not_count(tmp_path: Path) -> None:
-    from structpe.tasks.prediction.task import loss
-
     told, known = torch.tensor([[1.0], [5.0]], requires_grad=True), torch.tensor([[2.5], [float("nan")]])
-    total, count = loss(told, known, Objective("graph", "numbers", 1, "mae"))
+    total, count = Regression("graph", 1, "mae").loss(told, known)
     total.backward()
     assert (float(total.detach()), int(count)) == (1.5, 1)
     assert told.grad is not None

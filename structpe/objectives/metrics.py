@@ -1,4 +1,4 @@
-"""The official metrics of benchmarks."""
+"""The official metrics of benchmarks, equal to those of OGB's evaluators where OGB has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import ConfigError, MissingExtra
-from structpe.registry import unknown
+from structpe.registry import Registry
 
 __all__ = ["END", "METRICS", "UNKNOWN", "Metric"]
 
@@ -32,6 +32,10 @@ class Metric:
     name: str
     less_is_better: bool
     of: Callable[[Array, Array], float]
+
+
+METRICS: Registry[Metric] = Registry("structpe.objectives", "metric", ConfigError)
+"""Every metric by the name that an :class:`~structpe.objectives.base.Objective` has for it."""
 
 
 def mae(prediction: Array, target: Array) -> float:
@@ -108,17 +112,12 @@ def _mean_over_labels(score: Callable[[Array, Array], float], prediction: Array,
     return float(np.mean(scores))
 
 
-class _Metrics(dict[str, Metric]):
-    def __missing__(self, name: str) -> Metric:
-        raise ConfigError(unknown("metric", name, list(self)))
-
-
-METRICS = _Metrics(
-    mae=Metric("MAE", True, mae),
-    rmse=Metric("RMSE", True, rmse),
-    accuracy=Metric("accuracy", False, accuracy),
-    rocauc=Metric("ROC-AUC", False, rocauc),
-    ap=Metric("AP", False, average_precision),
-    f1=Metric("F1", False, f1),
-)
-"""Every metric by the name that an :class:`~structpe.datasets.base.Objective` has for it."""
+for _name, _metric in {
+    "mae": Metric("MAE", True, mae),
+    "rmse": Metric("RMSE", True, rmse),
+    "accuracy": Metric("accuracy", False, accuracy),
+    "rocauc": Metric("ROC-AUC", False, rocauc),
+    "ap": Metric("AP", False, average_precision),
+    "f1": Metric("F1", False, f1),
+}.items():
+    METRICS.add(_name, _metric)

@@ -8,17 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from structpe.data import store
-from structpe.data.batch import Example
-from structpe.datasets import Benchmark
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import atomic_write, sweep
 from structpe.structure import Structure
 
-__all__ = ["Encodings", "encode", "examples"]
+__all__ = ["Encodings", "encode"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +80,3 @@ def _seconds(clock: Path) -> float:
         return 0.0
     with undamaged(clock, "remove it; how long encoding took is then not known"):
         return float(json.loads(clock.read_text(encoding="utf-8")))
-
-
-def examples(benchmark: Benchmark, numbers: Sequence[int], encodings: Encodings) -> list[Example]:
-    """The graphs of these numbers, ready for batches."""
-    return [Example.of(benchmark.graphs[i], encodings.of(i), np.asarray(benchmark.targets[i])) for i in numbers]

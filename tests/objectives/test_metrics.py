@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
-from structpe.datasets.metrics import METRICS
 from structpe.errors import ConfigError
+from structpe.objectives.metrics import METRICS
 
 NAN = float("nan")
 

@@ -1,0 +1,120 @@
+"""An objective: what is predicted, the loss that is trained with, and the metric that counts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Bool
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structpe.errors import ConfigError
+from structpe.objectives.levels import LEVELS
+from structpe.objectives.metrics import METRICS, Metric
+from structpe.registry import Registry
+
+__all__ = ["OBJECTIVES", "Objective"]
+
+OBJECTIVES: Registry[type[Objective]] = Registry("structpe.objectives", "objective", ConfigError)
+"""Every objective by its name."""
+
+
+@dataclass(frozen=True)
+class Objective(ABC):
+    """What is to be predicted, and how a prediction is scored.
+
+    Args:
+        level: what an item is, a name of :data:`~structpe.objectives.levels.LEVELS`.
+        outputs: how many numbers, classes, labels, or categories.
+        metric: name of the official metric, one of ``metrics``.
+
+    Raises:
+        ConfigError: there is no such level, or the metric does not suit the objective.
+    """
+
+    level: str
+    outputs: int
+    metric: str
+
+    name: ClassVar[str]
+    metrics: ClassVar[tuple[str, ...]]
+    """Names of the metrics that suit, the default first."""
+
+    def __init_subclass__(cls, name: str = "", metrics: tuple[str, ...] = (), **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if metrics:
+            cls.metrics = metrics
+        if name:
+            cls.name = name
+            OBJECTIVES.add(name, cls)
+
+    def __post_init__(self) -> None:
+        """Refuse a level or a metric that there is not."""
+        LEVELS[self.level]  # raises for an unknown name
+        if self.metric not in self.metrics:
+            known = " or ".join(self.metrics)
+            raise ConfigError(f"metric is {self.metric!r}; the objective {self.name!r} takes {known}")
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a model predicts for each item."""
+        return self.outputs
+
+    @property
+    def measure(self) -> Metric:
+        """The official metric."""
+        return METRICS[self.metric]
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Names of the metrics that a split is scored by, the official one among them."""
+        return (self.metric,)
+
+    def check(self, targets: NDArray[Any]) -> None:
+        """Check that targets have the shape, type and range that the loss needs.
+
+        Raises:
+            ConfigError: they do not.
+        """
+        if not self._suits(targets):
+            low, high = (targets.min(), targets.max()) if targets.size else ("nothing", "nothing")
+            raise ConfigError(
+                f"targets have shape {targets.shape} and dtype {targets.dtype}, from {low} to {high}; {self._needed()} "
+                f"are needed for the objective {self.name!r}"
+            )
+
+    @abstractmethod
+    def _needed(self) -> str:
+        """What targets must be, in words."""
+
+    @abstractmethod
+    def _suits(self, targets: NDArray[Any]) -> bool:
+        """Whether targets are that."""
+
+    def known(self, targets: NDArray[Any]) -> Bool[np.ndarray, "c"]:
+        """Of which items the target is known, at least in part."""
+        rows = targets.reshape(len(targets), -1)
+        known: NDArray[np.bool_] = rows >= 0 if rows.dtype.kind in "iu" else ~np.isnan(rows)
+        return np.asarray(known.any(axis=1))
+
+    @abstractmethod
+    def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of losses over all targets that are known, and their number.
+
+        Args:
+            predicted: what the model predicts of c items, (c, ``numbers``).
+            target: their targets, as :meth:`check` wants them.
+        """
+
+    def answer(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """What the metric is given as the prediction: by default what the model predicts.
+
+        Args:
+            predicted: as for :meth:`loss`.
+            target: likewise.
+        """
+        del target
+        return predicted

@@ -1,0 +1,28 @@
+"""One class of several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structpe.objectives._classes import classes, cross_entropy
+from structpe.objectives.base import Objective
+
+__all__ = ["Multiclass"]
+
+
+@dataclass(frozen=True)
+class Multiclass(Objective, name="multiclass", metrics=("accuracy",)):
+    """Cross entropy, -log softmax(p)_y. Targets: (.,) integers below ``outputs``, -1 where not known."""
+
+    def _needed(self) -> str:
+        return f"integers of shape (.,) from -1 to {self.outputs - 1}"
+
+    def _suits(self, targets: NDArray[Any]) -> bool:
+        return targets.ndim == 1 and classes(targets, self.outputs)
+
+    def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        return cross_entropy(predicted, target)

@@ -1,0 +1,28 @@
+"""Real numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from torch import Tensor
+
+from structpe.objectives.base import Objective
+
+__all__ = ["Regression"]
+
+
+@dataclass(frozen=True)
+class Regression(Objective, name="regression", metrics=("mae", "rmse")):
+    """Sum of |p - y| over all numbers that are known. Targets: (., outputs) floats, NaN where not known."""
+
+    def _needed(self) -> str:
+        return f"floats of shape (., {self.outputs})"
+
+    def _suits(self, targets: NDArray[Any]) -> bool:
+        return targets.dtype.kind == "f" and targets.shape[1:] == (self.outputs,)
+
+    def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        unknown = target.isnan()
+        return (predicted - target).masked_fill(unknown, 0.0).abs().sum(), (~unknown).sum()

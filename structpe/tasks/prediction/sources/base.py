@@ -1,0 +1,90 @@
+"""A source makes the examples of a benchmark whose items are of one level."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from structpe.data.batch import Batch
+from structpe.datasets import Benchmark, Split
+from structpe.errors import ConfigError
+from structpe.nn.graph_model import GraphModel
+from structpe.registry import Registry
+from structpe.structure import Ids
+from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.task import Collate
+
+__all__ = ["SOURCES", "Data", "Source", "check_whole"]
+
+SOURCES: Registry[type[Source]] = Registry("structpe.tasks.prediction.sources", "level of examples", ConfigError)
+"""Every source, by the name of its level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """What a model is trained and scored on.
+
+    Attributes:
+        train: examples: graphs, or numbers of nodes, of parts of the one graph, of triples.
+        sizes: of each, whatever makes it costly.
+        collate: from some of them to a batch.
+        valid: examples to select by.
+        test: likewise, to report.
+        scored: from some of these to a batch, and back from its rows to them.
+        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
+    """
+
+    train: Sequence[Any]
+    sizes: Ids
+    collate: Callable[[Sequence[Any]], Batch]
+    valid: Sequence[Any]
+    test: Sequence[Any]
+    scored: Collate
+    encoding_seconds: float
+
+
+class Source(ABC):
+    """Base class: one per level."""
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if name:
+            SOURCES.add(name, cls)
+
+    @staticmethod
+    @abstractmethod
+    def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
+        """The three parts of a split, ready for the model.
+
+        Args:
+            config: of the run.
+            benchmark: one whose objective has this level.
+            split: of its items.
+            model: what is trained.
+            folder: where encodings are kept.
+
+        Raises:
+            ConfigError: the configuration does not suit the level, or the model the size of the graph.
+            EncodingError: a graph lacks what an encoding needs.
+        """
+
+
+def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
+    """Check that no sampling is asked for at a level that has none.
+
+    Args:
+        config: of the run.
+        benchmark: named by the error.
+        here: what is predicted at the level, and in which steps.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if config.sampling.kind != "full":
+        raise benchmark.error(
+            f"sampling.kind is {config.sampling.kind!r}, which is for one graph whose nodes are predicted; here "
+            f"{here}: set sampling.kind to full"
+        )
