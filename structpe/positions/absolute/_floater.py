@@ -18,12 +18,7 @@ __all__ = ["FloaterModel"]
 
 
 class FloaterModel(PositionModel):
-    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-    """
+    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])

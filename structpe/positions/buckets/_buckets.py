@@ -68,15 +68,7 @@ class Buckets:
 
 
 class BucketBias(PairTable):
-    """T5's bias, one learned scalar per head and bucket.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        buckets: B.
-        farthest: D.
-        sharing: which layers and heads have the same numbers.
-    """
+    """T5's bias, one learned scalar per head and bucket."""
 
     bidirectional: ClassVar[bool] = True
     """Whether keys ahead of the query have their own buckets."""

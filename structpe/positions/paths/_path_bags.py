@@ -48,14 +48,7 @@ class Bag(nn.Module):
 
 
 class PathBag(PositionModel):
-    """Vectors at keys and values, made of the mean or the sum of the embedded labels of a path: see :class:`Bag`.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: paths of labels, cut to c.
-        dropout: of the embedded labels.
-        sinusoid: whether the sinusoid of the query's place is added.
-    """
+    """Vectors at keys and values, made of the mean or the sum of the embedded labels of a path: see :class:`Bag`."""
 
     mean: ClassVar[bool]
     """Whether the sum is divided by c."""

@@ -67,14 +67,7 @@ class Span:
 
 
 class SpanTable(PairTable):
-    """A table with a row for each offset or distance, in which none is clipped.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        length: t_max.
-        sharing: which layers and heads have the same entries.
-    """
+    """A table with a row for each offset or distance, in which none is clipped."""
 
     signed: ClassVar[bool] = True
     """Whether rows are of offsets, not of distances."""

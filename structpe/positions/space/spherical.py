@@ -60,8 +60,7 @@ class Spherical(PositionModel, name="spherical"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        added: Tensor = self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
-        return x + added
+        return x + self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
 
     def _waves(self, angles: Tensor) -> Tensor:
         """(b, n, 3 S) r."""

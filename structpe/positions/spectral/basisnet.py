@@ -98,8 +98,7 @@ class BasisNet(PositionModel, name="basisnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)
 
     def _check(self, dimensions: Tensor) -> None:
         if holds((dimensions > len(self.phi)).any()):

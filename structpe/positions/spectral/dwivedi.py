@@ -48,5 +48,4 @@ class Dwivedi(PositionModel, name="dwivedi"):
         return flipped(vectors) if self.training else vectors
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared.to(x.dtype))
-        return x + embedded
+        return x + self.embed(prepared.to(x.dtype))

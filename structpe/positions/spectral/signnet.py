@@ -69,5 +69,4 @@ class SignNet(PositionModel, name="signnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)

@@ -88,13 +88,7 @@ class Sines(nn.Module):
 
 
 class SineModel(PositionModel):
-    """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        sines: K.
-    """
+    """Codes of places that are sums of sines with random weights, multiplied with queries and keys."""
 
     def __init__(self, dims: Dims, encoding: Encoding, sines: int) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)

@@ -67,8 +67,7 @@ class SPR(PositionModel, name="spr"):
             interleaved(numbers(self.name, encoding, prepared.queries(encoding)), self.dims.width)
             for encoding in self.encodings[:2]
         ]
-        fused: Tensor = torch.tanh(self.fuse(torch.cat(waves, dim=-1).to(x.dtype)))
-        return x + fused
+        return x + torch.tanh(self.fuse(torch.cat(waves, dim=-1).to(x.dtype)))
 
     def terms(self, prepared: Positions, site: Site) -> Terms:
         if site.layer > 0:
