@@ -61,7 +61,7 @@ def _added(dims: Dims, queries: Tensor, keys: Tensor, values: Tensor) -> Terms:
 
 
 def _per_key(dims: Dims, values: Tensor, n: int) -> Lookup:
-    """x_ij = values_j: each key has a row of its own, and the index is a view of no size."""
+    """x_ij = values_j: each key has its own row, and the index is a view of no size."""
     b, m, _ = values.shape
     table = values.reshape(b * m, dims.heads, dims.head)
     rows = torch.arange(b * m, device=values.device).view(b, m)

@@ -17,7 +17,7 @@ __all__ = ["AddedSinusoids", "LengthAware", "difference"]
 
 
 class AddedSinusoids(PositionModel):
-    """x_t + P_t, P the interleaved sinusoids; t is what the encoding says of a unit."""
+    """x_t + P_t, P the interleaved sinusoids; t is the value of the encoding."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])

@@ -1,4 +1,4 @@
-"""Stochastic position encoding: queries and keys become sums of noise that meet in a function of their offset."""
+"""Stochastic position encoding: queries and keys become sums of noise whose product is a function of their offset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["SineModel", "Sines", "Waves"]
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4) and k' likewise: codes without a tensor of (n, d_h, R).
+    """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4), and k' in the same way: codes without a tensor of (n, d_h, R).
 
     Attributes:
         queries: (b, h, n, d_h, f) the a of each query.
