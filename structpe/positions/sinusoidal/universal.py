@@ -55,7 +55,9 @@ class Universal(UniversalModel, name="universal"):
 
     def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):
-            raise PositionError(f"position model 'universal' has {len(self.steps)} steps; layer {site.layer} asks")
+            raise PositionError(
+                f"position model 'universal' has {len(self.steps)} steps; there is no layer {site.layer}"
+            )
         return (
             x + prepared.at(site.layer, self.training).to(x.dtype) + self.steps[site.layer] * math.sqrt(self.dims.width)
         )

@@ -1,4 +1,4 @@
-"""Statistics of nodes, concatenated with their content, by GraphGPS's encoder for all of them (Rampasek et al. 2022)."""
+"""Statistics of nodes, concatenated with their content: GraphGPS's encoder for all of them (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
