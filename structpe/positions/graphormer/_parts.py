@@ -155,7 +155,7 @@ class GraphormerModel(PositionModel):
         encoding, paths, virtual = encodings
         spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
         centrality = Centrality(self.name, dims.width, degrees, virtual)
-        sizes |= {"R": spatial.rows.size, "V": 2 * len(paths.labels), "D": degrees}
+        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), **sizes, "D": degrees}
         super().__init__(dims, [*encodings, *centrality.encodings], **sizes)
         self.spatial, self.centrality = spatial, centrality
         self.edges = Edges(paths.size, dims.heads)
