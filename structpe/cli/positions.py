@@ -108,7 +108,9 @@ class Row:
         except PositionError as error:
             return cls(name, spec, dims, {}, None, str(error), None, told)
         count = sum(p.numel() for p in built.parameters())
-        return cls(name, spec, dims, dict(built.sizes), count, "", built.causal, told)
+        letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
+        sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
+        return cls(name, spec, dims, sizes, count, "", built.causal, told)
 
     @property
     def place(self) -> int:

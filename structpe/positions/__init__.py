@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The model of that class name; the registry is asked, so that no list has to be kept."""
+    """The model of that class name, found in the registry."""
     known = {} if name.startswith("_") else {model.__name__: model for model in MODELS.values()}
     if name not in known:
         raise AttributeError(unknown("position model class", name, sorted(known)))

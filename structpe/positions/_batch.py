@@ -1,4 +1,4 @@
-"""What the encodings say of a batch, as position models ask for it."""
+"""The values of the encodings for a batch, as position models read them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["Positions"]
 
 
 class _NoEncoding(PositionError, KeyError):
-    """Positions were asked for by something else than an encoding."""
+    """The key of a look-up in positions is not an encoding."""
 
 
 class Positions(Mapping[Encoding, Any]):
-    """What the encodings say of a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`SparsePairs` per pair.
+    """The values of the encodings for a batch: (b, m, ...) per unit, :class:`Lookup` or :class:`SparsePairs` per pair.
 
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
         rows: which units are the queries; all by default. A decoding step has one.
-        present: (b, m) which places of the keys hold a unit, for models that look at all units of a structure before
-            attention does; None where no row is padded.
+        present: (b, m) which places of the keys hold a unit, for models that read all units of a structure before
+            attention does; None if no row is padded.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Positions(Mapping[Encoding, Any]):
             known = ", ".join(repr(e) for e in self._encodings) or "none"
             if not isinstance(encoding, Encoding):
                 raise _NoEncoding(
-                    f"positions are asked for by the encoding itself, such as prepared[self.encodings[0]]; given is "
+                    f"look positions up by the encoding itself, such as prepared[self.encodings[0]]; given is "
                     f"{encoding!r}; the batch was encoded by: {known}"
                 )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
@@ -56,12 +56,12 @@ class Positions(Mapping[Encoding, Any]):
         return len(self._encodings)
 
     def queries(self, encoding: Encoding) -> Tensor:
-        """(b, n, ...) an encoding of arity 1 at the queries alone."""
+        """(b, n, ...) the values of an encoding of arity 1 at the queries only."""
         of_keys: Tensor = self[encoding]
         return of_keys if self._rows is None else of_keys[:, self._rows]
 
     def step(self, start: int, stop: int) -> Positions:
-        """Only the queries start..stop-1 over the keys 0..stop-1: what a decoder with a cache asks for."""
+        """Only the queries start..stop-1 over the keys 0..stop-1, as a decoder with a KV cache needs them."""
         rows = slice(start, stop)
         return Positions(
             {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},

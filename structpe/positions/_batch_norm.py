@@ -1,4 +1,4 @@
-"""Batch normalisation over the units that are there."""
+"""Batch normalisation over the real units of a batch."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["BatchNorm"]
 class BatchNorm(nn.Module):
     """Each channel to mean 0 and variance 1 over all real units of the batch, then scaled and shifted.
 
-    Padding enters neither the statistics nor the running averages of them, which evaluation uses. So does a training
-    step with less than two units, which have no variance.
+    Padding enters neither the statistics nor their running averages. Evaluation uses the running averages, and so does
+    a training step with fewer than two units, which have no variance.
 
     Args:
         width: number of channels, c.
@@ -29,8 +29,8 @@ class BatchNorm(nn.Module):
         self.register_buffer("variance", torch.ones(width))
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """(..., c) to (..., c); ``present`` (...) says which are there. What is not comes out as 0."""
-        if not self.training:  # each unit for itself, so that nothing needs to know how many there are
+        """(..., c) to (..., c); ``present`` (...) marks the real units; the output is 0 at all others."""
+        if not self.training:  # each unit separately: their number must not matter to an exported graph
             every = self._normed(x.flatten(0, -2), drawn=False).view_as(x)
             return torch.where(present[..., None], every, 0)
         real = x[present]

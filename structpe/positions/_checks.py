@@ -1,4 +1,4 @@
-"""Checks that an encoding, and what it says of a batch, are what a position model needs."""
+"""Checks of encodings and of their values for a batch."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = [
 
 
 def holds(condition: Tensor) -> bool:
-    """Whether a condition of refusing a batch holds, such as a place beyond a table.
+    """Whether the condition for refusing a batch is met, such as a place beyond a table.
 
-    While torch.compile or torch.export trace a model no number is known, and none is refused: what is compiled must be
-    given what the model knows. To look up a row that is not there fails by itself.
+    While torch.compile or torch.export traces a model, values are unknown and no batch is refused: a compiled model
+    must be given valid batches. Looking up a row that does not exist then fails in PyTorch.
     """
     return not torch.compiler.is_compiling() and bool(condition)
 
@@ -48,7 +48,7 @@ def check_offsets(encoding: Encoding) -> None:
 
 
 def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
-    """What an encoding of arity 1 says of each unit, if it is one number.
+    """The value of an encoding of arity 1 at each unit, which must be one number.
 
     Raises:
         PositionError: it is a vector, such as a path or eigenvectors.
@@ -62,7 +62,7 @@ def numbers(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
 
 
 def offsets(model: str, encoding: Encoding, of_pairs: Lookup) -> Lookup:
-    """What an encoding of arity 2 says of each pair, if it is one number.
+    """The value of an encoding of arity 2 at each pair, which must be one number.
 
     Raises:
         PositionError: it is a sequence, such as the labels along a path.
@@ -76,7 +76,7 @@ def offsets(model: str, encoding: Encoding, of_pairs: Lookup) -> Lookup:
 
 
 def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
-    """The encoding, if it is of the arity that a model needs.
+    """The encoding, which must be of the arity that a model needs.
 
     Raises:
         PositionError: it is of the other one.
@@ -88,7 +88,7 @@ def of_arity(model: str, encoding: Encoding, arity: Literal[1, 2]) -> Encoding:
 
 
 def of_whole(model: str, encoding: Encoding) -> Encoding:
-    """The encoding, if it gives units whole numbers, which can be rows of a table.
+    """The encoding, which must give units whole numbers, as the rows of a table.
 
     Raises:
         PositionError: it is of pairs, or gives real numbers.
@@ -102,7 +102,7 @@ def of_whole(model: str, encoding: Encoding) -> Encoding:
 
 
 def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
-    """What an encoding of arity 1 says of each unit, if it is one whole number, 0 or more: the row of a table.
+    """The value of an encoding of arity 1 at each unit, which must be one whole number, 0 or more: the row of a table.
 
     Raises:
         PositionError: it is not.
@@ -117,18 +117,18 @@ def indices(model: str, encoding: Encoding, of_units: Tensor) -> Tensor:
 
 
 def of_all_pairs(model: str, encoding: Encoding) -> Encoding:
-    """The encoding, if it says something of every pair of units.
+    """The encoding, which must have a value for every pair of units.
 
     Raises:
-        PositionError: it is of units, or lists few pairs.
+        PositionError: it is of units, or lists only some pairs.
     """
     if of_arity(model, encoding, 2).sparse:
-        raise PositionError(f"position model {model!r} needs an encoding of all pairs; {encoding.name!r} lists a few")
+        raise PositionError(f"position model {model!r} needs an encoding of all pairs; {encoding.name!r} lists some")
     return encoding
 
 
 def width_of(model: str, encoding: Encoding) -> int:
-    """How many numbers an encoding of arity 1 gives each unit; a path, which every encoding takes, shows it.
+    """How many numbers an encoding of arity 1 gives each unit, found by encoding a short path.
 
     Raises:
         PositionError: it gives one integer, not a vector.

@@ -1,7 +1,7 @@
-"""Slips in a position model that somebody writes, as errors about it: what was given, what is needed, what to do.
+"""Turns mistakes in a user's own position model into clear errors: what was given, what is needed, what to do.
 
-Each method that a class defines is wrapped once, when the class is made. What it gives is looked at by its type, and by
-its shape where that is free; why it failed is asked only after it failed. No tensor is read.
+Each method of a class is wrapped once, when the class is defined. The type of its result is checked, and its shape
+where that costs nothing; the cause of a failure is looked for only after it. No values of tensors are read.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from structpe.structure import Structure
 __all__ = ["guard"]
 
 SLIPS = (AttributeError, TypeError, ValueError, LookupError, RuntimeError)
-"""What Python and PyTorch raise where a method is given something else than it takes."""
+"""What Python and PyTorch raise if a method is given an argument of the wrong kind."""
 PREPARED = {"inputs": 1, "layer": 1, "sources": 1, "terms": 0}
-"""The place of ``prepared`` among the arguments of each site."""
+"""The index of ``prepared`` among the arguments of each site."""
 
 
 def guard(cls: type, kinds: Mapping[str, type], silent: Callable[[type, str], bool]) -> None:
-    """Wrap what a class defines of its own.
+    """Wrap the methods that a class itself defines.
 
     Args:
         cls: a subclass of ``PositionModel``.
-        kinds: what each site must give.
-        silent: whether a class has not got a method of its own, of a name.
+        kinds: the type that each site must return.
+        silent: whether a class inherits the default method of a name.
     """
     own = {name: method for name, method in vars(cls).items() if isfunction(method)}
     if "__init__" in own:
@@ -83,7 +83,7 @@ def _preparing(method: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(
     site: str, method: Callable[..., Any], kind: type, silent: Callable[[type, str], bool]
 ) -> Callable[..., Any]:
-    """The method of a site; x, the first argument of inputs and layer, has the shape of what they must give."""
+    """The wrapped method of a site; inputs and layer must return the shape of x, their first argument."""
     shaped = kind is Tensor
 
     @wraps(method)

@@ -1,4 +1,4 @@
-"""Bases of position models with learned tables, indexed by what an encoding says of pairs of units."""
+"""Bases of position models with learned tables, indexed by the values of an encoding of pairs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RowRule(Protocol):
 
 
 class PairRows(PositionModel):
-    """Finds the row of a table for each pair; subclasses hold the tables and say where their entries act.
+    """Finds the row of a table for each pair; subclasses have the tables and define where the entries act.
 
     Args:
         dims: sizes of the Transformer.

@@ -27,7 +27,7 @@ def count_perceptron(*widths: str) -> str:
 class GraphIsomorphism(nn.Module):
     """x_i <- MLP_l((1 + eps_l) x_i + sum of x_j over the neighbours j of i), for each layer l (GIN, Xu et al. 2019).
 
-    MLP_l has one hidden layer; eps_l is learned. Edges are walked both ways.
+    MLP_l has one hidden layer; eps_l is learned. Edges count in both directions.
 
     Args:
         into: width of the input.

@@ -18,18 +18,19 @@ _HALF = (WITHIN - UNREACHABLE) // 2
 
 
 def is_plain(values: Tensor) -> Tensor:
-    """Where values are offsets, and not code points."""
+    """Where values are offsets, not code points."""
     return values < UNREACHABLE - _HALF // 2
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Which row of a table stands for a value: offsets by a rule, then one row for "unreachable", then "within".
+    """The row of a table for each value: first offsets, by a rule, then one row for "unreachable", then "within".
 
     Args:
         encoding: where the values come from; code points that it never uses get no row.
         offsets: number of rows for offsets.
-        within: units of one node this far apart have a row each, on both sides; those farther apart share the last.
+        within: units of one node up to this far apart have a row for each distance, on both sides; others share the
+            last.
 
     Raises:
         PositionError: the encoding gives real numbers.
@@ -66,7 +67,7 @@ class Window:
 
     Args:
         encoding: where the values come from.
-        reach: the farthest offset that has a row of its own, 1 or more.
+        reach: the farthest offset that has its own row, 1 or more.
         within: as in :class:`Rows`.
     """
 

@@ -1,4 +1,4 @@
-"""The row of Table 1 of a position model, and what a class has that has none yet."""
+"""The row of Table 1 of a position model, and the placeholder of a class without one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Cells:
         reference: reference point: absolute, relative or both.
         injection: added to the input (APE), to the attention (MAM), both, or neither.
         learnable: whether numbers are learned from data.
-        recurring: whether the information enters at each layer anew.
-        unbound: whether inputs longer than any fixed length are told apart.
+        recurring: whether the information enters at each layer again.
+        unbound: whether inputs longer than any fixed length are distinguished.
         params: number of parameters, as a formula.
     """
 
@@ -49,8 +49,8 @@ class Spec:
         cite: BibTeX key: the name of a file in ``structpe/references``.
         structure: what it was made for: sequence, grid, tree or graph.
         cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
-        table1: the survey's printed cells, None where the survey has no such row.
-        note: why the two differ, where they do.
+        table1: the survey's printed cells; None if the survey has no such row.
+        note: why the two differ, if they do.
     """
 
     cite: str
@@ -64,13 +64,13 @@ class Spec:
 
 
 def spec_of(model: type) -> Spec | None:
-    """The row of Table 1 of a class; None where it has none yet."""
+    """The row of Table 1 of a class; None if it has none yet."""
     found = inspect.getattr_static(model, "spec")
     return found if isinstance(found, Spec) else None
 
 
 class NoSpec:
-    """What a class has in place of a ``Spec`` until it says one: an error where one is needed, and no sooner."""
+    """Placeholder for a missing ``Spec``: raises an error as soon as one is needed, but not before."""
 
     def __get__(self, model: object, cls: type) -> Spec:
         text = (

@@ -44,7 +44,7 @@ class Table(nn.Module):
         """
         if not 0 <= layer < self.layers:
             last = self.layers - 1
-            raise PositionError(f"this model was built for {self.layers} layers, 0..{last}; layer {layer} asks")
+            raise PositionError(f"this model was built for {self.layers} layers, 0..{last}; there is no layer {layer}")
         own: Tensor = self.weight[layer if len(self.weight) > 1 else 0]
         return own
 

@@ -1,4 +1,4 @@
-"""A position model gives numbers to positions and says where they enter; a row of the survey's Table 1.
+"""A position model represents positions and defines where they enter: a row of the survey's Table 1.
 
 It may act at four sites, and overrides the methods of those that it uses::
 

@@ -58,5 +58,5 @@ def test_two_models_of_one_name() -> None:
 def test_a_layer_beyond_those_it_was_built_for_is_refused() -> None:
     model = MODELS["t5"](Dims(8, 2, 2))
     positions = encode([path(["a", "b"])], model.encodings)
-    with pytest.raises(PositionError, match=r"this model was built for 2 layers, 0\.\.1; layer 2 asks"):
+    with pytest.raises(PositionError, match=r"this model was built for 2 layers, 0\.\.1; there is no layer 2"):
         model.terms(model.prepare(positions), Site(2))

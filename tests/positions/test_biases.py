@@ -88,5 +88,5 @@ def test_they_end() -> None:
             model.prepare(encode([path(["w"] * 5)], model.encodings))
     apart = Structure(("a", "b"), [])
     model = DufterRelative(Dims(8, 2, 1), encoding=Distance())
-    with pytest.raises(PositionError, match="'dufter-rel' met a pair of units without a path"):
+    with pytest.raises(PositionError, match="'dufter-rel' got a pair of units without a path"):
         model.prepare(encode([apart], model.encodings))

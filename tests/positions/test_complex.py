@@ -128,7 +128,7 @@ def test_masks_lists_and_causality_are_heeded() -> None:
 
 
 def test_what_changes_scores_is_refused() -> None:
-    with pytest.raises(UnsupportedTerm, match=r"'complex' .* has no place for bias, scale; .* causal, mask, pairs"):
+    with pytest.raises(UnsupportedTerm, match=r"'complex' .* does not support bias, scale; .* causal, mask, pairs"):
         model().attend(noise(1, 3, 8), None, Site(0), Terms(bias=(torch.zeros(1, 1, 3, 3),), scale=2.0))
 
 

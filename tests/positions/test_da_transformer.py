@@ -98,7 +98,7 @@ def test_a_pair_without_a_path_is_as_far_as_the_limit() -> None:
     siblings = encode([forest], model.encodings)
     apart = (siblings[Distance()].table == 1 << 20).any()
     assert apart, "the two branches of the tree are not connected along its edges"
-    with pytest.raises(PositionError, match=r"'da-transformer' met a pair of units without a path.* with limit="):
+    with pytest.raises(PositionError, match=r"'da-transformer' got a pair of units without a path.* with limit="):
         model.prepare(siblings)
     limited = made("da-transformer", encoding=Distance(limit=9))
     prepared = limited.prepare(encode([forest], limited.encodings))

@@ -284,7 +284,9 @@ def test_places_beyond_the_table_are_refused(name: str) -> None:
 def test_offsets_are_not_cut_off(name: str) -> None:
     model = made(name, DIMS, length=5)
     model.prepare(encode([text(5)], model.encodings))
-    with pytest.raises(PositionError, match=r"knows offsets below 5 and clips none; .* has an offset of 5; build it"):
+    with pytest.raises(
+        PositionError, match=r"has rows for offsets below 5 and does not clip; .* has an offset of 5; build it"
+    ):
         model.prepare(encode([text(6)], model.encodings))
     with pytest.raises(PositionError, match=f"'length' of position model {name!r} is 0; give 1 or more"):
         MODELS[name](DIMS, length=0)  # type: ignore[call-arg]

@@ -95,7 +95,9 @@ def test_it_starts_where_attention_does_not_know_positions(name: str) -> None:
 def test_nothing_is_clipped(name: str, encoding: Distance | None) -> None:
     model = made(name, length=6, **({} if encoding is None else {"encoding": encoding}))
     assert terms_of(model, 6).used()
-    with pytest.raises(PositionError, match=f"'{name}' knows offsets below 6 and clips none; .* an offset of 6; build"):
+    with pytest.raises(
+        PositionError, match=f"'{name}' has rows for offsets below 6 and does not clip; .* an offset of 6; build"
+    ):
         terms_of(model, 7)
 
 

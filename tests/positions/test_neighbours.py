@@ -112,12 +112,12 @@ def test_a_window_and_a_bias_within_it_are_linear() -> None:
 
 
 def test_all_pairs_are_refused() -> None:
-    text = r"needs an encoding that lists pairs \(neighbours, window, ...\); 'distance' speaks of all"
+    text = r"needs an encoding that lists pairs \(neighbours, window, ...\); 'distance' is of all pairs"
     with pytest.raises(PositionError, match=f"'sliding-window' {text}"):
         SlidingWindow(DIMS, encoding=Distance())
     with pytest.raises(PositionError, match=f"'dwivedi-neighbours' {text}"):
         DwivediNeighbours(DIMS, neighbours=Distance())
-    with pytest.raises(PositionError, match="'tener' needs an encoding of all pairs; 'window' lists a few"):
+    with pytest.raises(PositionError, match="'tener' needs an encoding of all pairs; 'window' lists some"):
         build({"name": "tener", "encoding": "window"}, DIMS)
     with pytest.raises(PositionError, match="needs an encoding of pairs of units"):
         SlidingWindow(DIMS, encoding=Order())

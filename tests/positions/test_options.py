@@ -139,5 +139,5 @@ def test_what_reads_texts_needs_their_lengths(model: str) -> None:
 
 
 def test_a_kernel_of_walks_is_of_all_pairs() -> None:
-    with pytest.raises(PositionError, match="'gkat' needs an encoding of all pairs; 'neighbours' lists a few"):
+    with pytest.raises(PositionError, match="'gkat' needs an encoding of all pairs; 'neighbours' lists some"):
         build({"name": "gkat", "encoding": "neighbours"}, DIMS)

@@ -77,7 +77,7 @@ SITES: dict[str, tuple[str, Callable[..., Any], str]] = {
     "number": (
         "inputs",
         lambda self, x, p: x + p[0],
-        r"asked for by the encoding itself, such as prepared\[self.encodings\[0\]\]; given is 0",
+        r"look positions up by the encoding itself, such as prepared\[self.encodings\[0\]\]; given is 0",
     ),
     "sources": (
         "sources",

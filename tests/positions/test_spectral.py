@@ -189,5 +189,5 @@ def test_content_keeps_its_own_channels(name: str) -> None:
 @pytest.mark.parametrize("name", ["rwse", "lap-pe", "san"])
 @pytest.mark.parametrize("width", [8, 10])
 def test_no_room_for_content_is_refused(name: str, width: int) -> None:
-    with pytest.raises(PositionError, match=rf"position model '{name}' puts {width} channels beside the content, of 8"):
+    with pytest.raises(PositionError, match=rf"position model '{name}' uses {width} of 8 channels and must leave some"):
         MODELS[name](DIMS, width=width)

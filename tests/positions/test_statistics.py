@@ -97,7 +97,9 @@ def test_scores_of_columns_are_clipped_scaled_and_put_beside() -> None:
 
 
 def test_tables_need_room() -> None:
-    with pytest.raises(PositionError, match="position model 'tab-pet' puts 4 channels beside the content, of 4 in all"):
+    with pytest.raises(
+        PositionError, match="position model 'tab-pet' uses 4 of 4 channels and must leave some for the content"
+    ):
         MODELS["tab-pet"](Dims(4, 2, 1))
 
 

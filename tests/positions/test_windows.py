@@ -85,7 +85,7 @@ def test_beit_has_rows_for_its_class_token(window: tuple[int, int]) -> None:
 
 
 def test_swin_has_no_scalar_for_a_class_token() -> None:
-    with pytest.raises(PositionError, match=r"'swin' met a unit that has no place in the grid.*use 'beit'"):
+    with pytest.raises(PositionError, match=r"'swin' got a unit that has no place in the grid.*use 'beit'"):
         bias(Swin(DIMS), with_class_token(grid((2, 2))))
 
 

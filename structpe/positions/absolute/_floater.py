@@ -18,12 +18,7 @@ __all__ = ["FloaterModel"]
 
 
 class FloaterModel(PositionModel):
-    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit.
-    """
+    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p the path of a differential equation."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
@@ -66,7 +61,7 @@ def _added(dims: Dims, queries: Tensor, keys: Tensor, values: Tensor) -> Terms:
 
 
 def _per_key(dims: Dims, values: Tensor, n: int) -> Lookup:
-    """x_ij = values_j: each key has a row of its own, and the index is a view of no size."""
+    """x_ij = values_j: each key has its own row, and the index is a view of no size."""
     b, m, _ = values.shape
     table = values.reshape(b * m, dims.heads, dims.head)
     rows = torch.arange(b * m, device=values.device).view(b, m)

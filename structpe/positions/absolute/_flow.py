@@ -65,7 +65,7 @@ class ConvolutionField(nn.Module):
 
 
 class Trail:
-    """The path as far as it has been followed, kept while nothing is learned: decoding asks for it at every step."""
+    """The path as far as it is known, kept while no gradients are needed: decoding uses it at every step."""
 
     def __init__(self) -> None:
         self._made_of: list[Tensor] = []
@@ -93,8 +93,8 @@ class Trail:
 def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:
     """(count, *start) p(0), p(step), ... by torchdiffeq's Runge-Kutta of order 4 (3/8 rule), ``parts`` steps for each.
 
-    float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed
-    again on the way back, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
+    float32 at least. Gradients are those of the computed path itself; the states between two outputs are computed again
+    in the backward pass, so that memory grows with ``count`` only. (The authors solve an adjoint equation instead,
     whose gradients differ by the error of the method.)
 
     Args:
@@ -103,7 +103,7 @@ def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: in
         count: number of outputs.
         step: time between outputs.
         parts: steps of the method between two outputs.
-        first: the number of steps at which ``start`` stands.
+        first: the number of the step of ``start``.
     """
     state = start.to(torch.promote_types(start.dtype, torch.float32))
     states = [state]
@@ -144,7 +144,7 @@ def _odeint() -> Callable[..., Tensor]:
 
 
 def _affine(layer: nn.Linear, t: Tensor, x: Tensor) -> Tensor:
-    """W [x; t] + c, without putting t beside each x."""
+    """W [x; t] + c, without concatenating t with each x."""
     weight, bias = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
     return functional.linear(x, weight[:, :-1], bias + t * weight[:, -1])
 

@@ -1,4 +1,4 @@
-"""Learned vectors of absolute places that meet in attention: of the study's models and of Linformer's mixtures."""
+"""Places as indices of tables of learned vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Places:
     """The places of the units of a batch, as they index a table.
 
     Attributes:
-        queries: (b, n), or a slice where that says the same of every structure.
+        queries: (b, n), or a slice if it is the same for every structure.
         keys: (b, m), or a slice.
     """
 
@@ -74,9 +74,9 @@ class PlacesModel(PositionModel):
 
 
 def _counts(encoding: Encoding, places: Tensor) -> bool:
-    """Whether unit j of every structure has place j, but for padding, which has place 0.
+    """Whether unit j of every structure has place j, except for padding, which has place 0.
 
-    In reading order a place occurs once, so that a 0 behind the first unit can be nothing but padding.
+    In reading order each place occurs once, so that a 0 after the first unit must be padding.
     """
     if not isinstance(encoding, Order):
         return False

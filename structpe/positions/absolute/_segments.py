@@ -13,10 +13,10 @@ __all__ = ["check", "checked"]
 
 
 def check(model: str, encoding: Encoding, segments: int) -> Encoding:
-    """The encoding, if a model of so many segments can be built on it.
+    """The encoding, which must fit a model with so many segments.
 
     Raises:
-        PositionError: there is no segment at all, or the encoding is of pairs.
+        PositionError: the number of segments is below 1, or the encoding is of pairs.
     """
     if segments < 1:
         raise PositionError(f"position model {model!r} needs 1 segment or more; given are {segments}")

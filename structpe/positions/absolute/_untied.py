@@ -1,4 +1,4 @@
-"""Absolute places that meet apart from the units, through matrices of their own: what TUPE's two rows share."""
+"""The product of absolute places, separate from that of the units: what the two models of TUPE share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Untied", "check_layers"]
 
 
 class Untied(nn.Module):
-    """a_ij = (U_q n(P[t + 1]) + c_q).(U_k n(P[s + 1]) + c_k) / sqrt(2 d_h), of each head; the first unit stands apart.
+    """a_ij = (U_q n(P[t + 1]) + c_q).(U_k n(P[s + 1]) + c_k) / sqrt(2 d_h), of each head; the first unit is special.
 
     n is a LayerNorm, P (t_max + 1, d). The unit at place 0 is ``[CLS]``: a_0j = theta_1 for all j, and a_i0 = theta_2
     for all other i. theta_1 is the product of row 0 with itself, theta_2 that of row 1, which no unit has otherwise.
@@ -41,7 +41,7 @@ class Untied(nn.Module):
             nn.init.zeros_(projection.bias)
 
     def forward(self, positions: Positions, encoding: Encoding) -> Factor:
-        """The bias of a batch, of rank d_h + 2: two channels more hold what concerns the first unit."""
+        """The bias of a batch, of rank d_h + 2: two more channels are for the first unit."""
         places = Places.of(self.model, encoding, positions, self.length)
         normed = self.norm(self.table)
         q, k = (project(normed).unflatten(-1, (self.dims.heads, -1)) for project in (self.query, self.key))
@@ -55,7 +55,7 @@ class Untied(nn.Module):
 
 
 def _with_first(rows: Tensor, others: list[Tensor], first: list[Tensor]) -> Tensor:
-    """(t_max, h, d_h + 2): two channels (h, 1) behind the rows; the first row has nothing but its own two."""
+    """(t_max, h, d_h + 2): two channels (h, 1) after the rows; the first row has only its own two."""
     alone = torch.cat([torch.zeros_like(rows[0]), *first], dim=-1)
     rest = torch.cat([rows[1:], *(channel.expand(len(rows) - 1, -1, -1) for channel in others)], dim=-1)
     return torch.cat([alone[None], rest])

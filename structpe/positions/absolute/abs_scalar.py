@@ -1,4 +1,4 @@
-"""Absolute places that meet in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR)."""
+"""A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["AbsScalar"]
 class AbsScalar(PlacesModel, name="abs-scalar"):
     """s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
 
-    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code of the authors is known.) What is
-    added is symmetric, so that "ahead" and "behind" are the same to it, and a place never turns away from itself. The
-    published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments, is
-    ``segment-bias``.
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) What is
+    added is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is
+    never negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among
+    segments, is ``segment-bias``.
 
     Args:
         dims: sizes of the Transformer.

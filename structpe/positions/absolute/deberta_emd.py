@@ -15,11 +15,11 @@ __all__ = ["DeBERTaEMD"]
 
 
 class DeBERTaEMD(PositionModel, name="deberta-emd"):
-    """q_t = W_q (x_t + P[t]) in the last layer; keys and values are made of x alone. P (t_max, d) is learned.
+    """q_t = W_q (x_t + P[t]) in the last layer; keys and values are projected from x only. P (t_max, d) is learned.
 
-    DeBERTa knows relative positions only, until it has to say which word is masked: there it is reminded of absolute
-    ones. Add it to ``deberta``; ``deberta-v2``, which has its own attention, does not support it. (He et al. 2021,
-    section 3.2; survey, section 4.1.2.)
+    DeBERTa uses relative positions only, except where it predicts masked words: there it adds absolute ones. Add it to
+    ``deberta``; ``deberta-v2``, which has its own attention, does not support it. (He et al. 2021, section 3.2; survey,
+    section 4.1.2.)
 
     The authors' decoder of the masked language model adds P to the output of the layer before the last, and runs the
     last layer, with its own weights, twice over it: what comes out first are the queries of the second run, and keys

@@ -1,4 +1,4 @@
-"""Absolute places that meet in the attention of each head (Chen et al. 2021, DIET-ABS)."""
+"""A product of absolute places in the attention of each head (Chen et al. 2021, DIET-ABS)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["DIETAbsolute"]
 class DIETAbsolute(PlacesModel, name="diet-abs"):
     """s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
 
-    (Chen et al. 2021, section 3.1, eq. 1; no code of the authors is known.) The rank r is free: at r = t_max any matrix
-    of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT
-    that it changes, d is the width of a head here. Its E_S, the attention among segments, is a model of its own,
+    (Chen et al. 2021, section 3.1, eq. 1; no code by the authors is known.) The rank r is free: at r = t_max any matrix
+    of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT that
+    it changes, d is the width of a head here. Its E_S, the attention among segments, is a separate model,
     ``segment-bias``: DIET-ABS as in eq. 1 is the sum of both.
 
     The term is a :class:`Factor`: it lengthens the head by r channels and needs no matrix of scores. The paper keeps
-    P_Q P_K^T between batches at inference instead; here there is nothing to keep, because rows in reading order are a
-    view of the tables.
+    P_Q P_K^T between batches at inference instead; here this is not needed, because rows in reading order are a view of
+    the tables.
 
     Args:
         dims: sizes of the Transformer.

@@ -19,7 +19,7 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
 
     E and F (c, t_max) mix the keys and the values of all places into c of each, so that attention is linear in the
     number of units (Linformer, Wang et al. 2020); P_Q (t_max, r) is of places, P_K (c, r) of mixtures. (Chen et al.
-    2021, section 3.4, eq. 4, which does not write F; no code of the authors is known.)
+    2021, section 3.4, eq. 4, which does not write F; no code by the authors is known.)
 
     The paper multiplies hidden vectors by E before it projects them, (E X) W_K. Here the projected keys are mixed,
     which is the same but for the bias of that projection. A unit is mixed by its place, and padding is left out.
@@ -37,7 +37,7 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
         mixing: which layers and heads have the same E and F.
 
     Raises:
-        PositionError: no mixture at all, or a batch has a position of ``length`` or more.
+        PositionError: the number of mixtures is below 1, or a batch has a position of ``length`` or more.
     """
 
     spec = Spec(
@@ -76,5 +76,5 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
 
     @property
     def causal(self) -> bool:
-        """A mixture holds keys that are yet to come: it does not serve where a text is written unit by unit."""
+        """No: a mixture contains future keys, which generation does not have."""
         return False

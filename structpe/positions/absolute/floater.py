@@ -15,15 +15,15 @@ class FLOATER(FloaterModel, name="floater"):
     """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
 
     h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for q, k, v and all layers; p(0)
-    (3, l, d), Glorot-uniform at first, is each one's own. Place t stands at time 0.01 t, reached by five steps of the
+    (3, l, d), Glorot-uniform at first, is separate for each. Place t has time 0.01 t, reached by five steps of the
     Runge-Kutta method of order 4 (3/8 rule). (Liu et al. 2020, as in their code; survey, eq. 6.)
 
-    The survey's form, added to the input of layers, is ``floater-input``. The authors' code also adds sinusoids to the
-    input unless told otherwise: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an
-    encoder too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed
-    for every batch, up to its farthest place, and kept only where no gradients are wanted: training asks for h 20
-    times per place. Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do
-    not add it to ``rotary``.
+    The survey's form, added to the input of layers, is ``floater-input``. By default the authors' code also adds
+    sinusoids to the input: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an encoder
+    too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed for every
+    batch, up to its farthest place, and kept only where no gradients are wanted: training asks for h 20 times per
+    place. Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do not add it
+    to ``rotary``.
 
     Args:
         dims: sizes of the Transformer.

@@ -45,7 +45,7 @@ class FLOATERInput(PositionModel, name="floater-input"):
         count = dims.layers if layers is None else layers
         if not 1 <= count <= dims.layers:
             raise PositionError(
-                f"position model 'floater-input' is asked for positions at {count} layers of {dims.layers}; give a "
+                f"position model 'floater-input' adds positions at {count} of {dims.layers} layers; give a "
                 f"number from 1 to {dims.layers}, or None for all"
             )
         super().__init__(dims, [of_arity(self.name, encoding, 1)], n=count)

@@ -18,14 +18,14 @@ __all__ = ["Language"]
 class Language(PositionModel, name="language"):
     """x_t + P_gt: g the language of the text, P (L, t_max, d) learned, started from N(0, 0.02) as in BERT.
 
-    (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code of the authors is known.)
+    (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code by the authors is known.)
     They train the table of one language with the model, then another for the next language while the model stays as it
     is: that is a matter of which parameters are trained, and when.
 
     Args:
         dims: sizes of the Transformer.
         encoding: t, integers 0, 1, ... per unit.
-        language: g, integers 0, 1, ... per unit; by default a feature of the nodes, and 0 where there is none.
+        language: g, integers 0, 1, ... per unit; by default a feature of the nodes, and 0 if a node has none.
         languages: L.
         length: t_max, number of positions.
 

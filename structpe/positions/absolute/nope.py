@@ -1,4 +1,4 @@
-"""No position information at all (Haviv et al. 2022; Kazemnejad et al. 2023)."""
+"""No position information (Haviv et al. 2022; Kazemnejad et al. 2023)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NoPE(PositionModel, name="nope"):
         "kazemnejad2023",
         "sequence",
         Cells("R", "-", learnable=False, recurring=False, unbound=False, params="0"),
-        note="with nothing said, nothing moves with the text: that alone makes it relative",
+        note="without positions, nothing changes when the text is shifted: only this makes it relative",
     )
 
     def __init__(self, dims: Dims) -> None:

@@ -20,10 +20,10 @@ class Reformer(PositionModel, name="reformer"):
     m n positions for m d_1 + n (d - d_1) numbers. Both tables start from N(0, 1). (Kitaev et al. 2020, in their code
     only; survey, eq. 5 and figure 3.)
 
-    As the code does it: the first d_1 channels tell the segment, the slow index, and the last ones the place within it.
-    The survey's eq. 5 has it the other way round, with d_1 and d_2 exchanged; a permutation of channels leads from one
-    to the other. The code trains on texts of exactly m n units and drops whole rows of either table at random; here
-    shorter texts take the first rows, as in its evaluation, and nothing is dropped.
+    As the code does it: the first d_1 channels are for the segment, the slow index, and the last ones for the place
+    within it. The survey's eq. 5 has it the other way round, with d_1 and d_2 exchanged; a permutation of channels
+    leads from one to the other. The code trains on texts of exactly m n units and drops whole rows of either table at
+    random; here shorter texts take the first rows, as in its evaluation, and nothing is dropped.
 
     Args:
         dims: sizes of the Transformer.

@@ -20,7 +20,8 @@ class SegmentBias(PositionModel, name="segment-bias"):
     """s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
 
     S(i) is the segment of unit i. (Chen et al. 2021, section 3.1, eq. 2; their first version, eqs. 9 and 10, calls it
-    relative; no code of the authors is known.) It is one summand of their models, beside the one for positions::
+    relative; no code by the authors is known.) It is one summand of their models, in addition to the one for
+    positions::
 
         build(["diet-abs", "segment-bias"], dims)
 
@@ -29,7 +30,7 @@ class SegmentBias(PositionModel, name="segment-bias"):
 
     Args:
         dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 where there is none.
+        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
         segments: c.
         sharing: ``none`` as in the paper.
 

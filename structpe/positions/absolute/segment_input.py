@@ -21,7 +21,7 @@ class SegmentInput(PositionModel, name="segment-input"):
 
     Args:
         dims: sizes of the Transformer.
-        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 where there is none.
+        encoding: integers 0, 1, ... per unit; by default the feature "segment" of the nodes, 0 if a node has none.
         segments: c.
 
     Raises:

@@ -18,13 +18,13 @@ class TUPEAbsolute(PositionModel, name="tupe-a"):
     """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
 
     P (t_max + 1, d) is a learned table of places, n a LayerNorm; U_q, U_k (d, d) and c_q, c_k (d) are split into heads.
-    The first unit, ``[CLS]``, stands apart: p_i.r_j is p_i'.r_j' of row 0 of P with itself for i = 0, and that of row 1
+    The first unit, ``[CLS]``, is special: p_i.r_j is p_i'.r_j' of row 0 of P with itself for i = 0, and that of row 1
     with itself for j = 0 otherwise. The place of a unit may be any number per unit: with depths the root of a tree is
-    the one that stands apart. (Ke et al. 2021, sections 3.1 and 3.2; survey, eq. 13.)
+    the special one. (Ke et al. 2021, sections 3.1 and 3.2; survey, eq. 13.)
 
-    As the authors' code has it, where the survey says otherwise: LayerNorm and biases; the same p_i.r_j in every layer,
-    not the first alone, which is ``layers=1``; the two values for ``[CLS]`` are of each head. The score of the units is
-    divided by sqrt(2 d_h) too, in the layers that have the term. Entries start from N(0, 0.02).
+    As in the authors' code, where the survey differs: LayerNorm and biases; the same p_i.r_j in every layer, not the
+    first alone, which is ``layers=1``; the two values for ``[CLS]`` are of each head. The score of the units is divided
+    by sqrt(2 d_h) too, in the layers that have the term. Entries start from N(0, 0.02).
 
     Args:
         dims: sizes of the Transformer.

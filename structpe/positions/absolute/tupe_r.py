@@ -22,14 +22,14 @@ __all__ = ["TUPERelative"]
 class TUPERelative(PositionModel, name="tupe-r"):
     """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
 
-    p_i.r_j is that of ``tupe-a``, the first unit, ``[CLS]``, standing apart. The buckets of s - t, key minus query, are
-    T5's in both directions (see ``t5``), but for the first unit: what it says of all units, itself too, has bucket B/2,
-    which no offset falls into, and what the others say of it has the one behind the last, B. The table is shared by all
-    layers. Any other encodings will do, of single units and of pairs: with depths and distances the root of a tree is
-    the unit that stands apart. (Ke et al. 2021, section 3; survey, section 4.1.2.)
+    p_i.r_j is that of ``tupe-a``, the first unit, ``[CLS]``, being special. The buckets of s - t, key minus query, are
+    T5's in both directions (see ``t5``), except for the first unit: as a query it has bucket B/2, which no offset falls
+    into, for all keys and itself; as a key of the others it has bucket B, the one after the last. The table is shared
+    by all layers. Any other encodings will do, of single units and of pairs: with depths and distances the root of a
+    tree is the special unit. (Ke et al. 2021, section 3; survey, section 4.1.2.)
 
-    As the authors' code has it, where the survey says otherwise: buckets in place of a scalar per offset, and what is
-    said of ``tupe-a``. Pairs without a path and units of one node have rows of their own, where the encoding has such
+    As in the authors' code, where the survey differs: buckets instead of a scalar per offset, and the differences
+    listed in ``tupe-a``. Pairs without a path and units of one node have their own rows, if the encoding has such
     pairs. Entries start from N(0, 0.02).
 
     Args:
@@ -80,16 +80,16 @@ class TUPERelative(PositionModel, name="tupe-r"):
         return Terms(factors=(factor,), bias=(bias,), scale=math.sqrt(0.5)) if site.layer < self.layers else Terms()
 
     def _of_pairs(self, positions: Positions) -> Lookup:
-        """The row of each pair: two rows more than there are values, for what the first unit says and is told."""
+        """The row of each pair: two more rows than there are values, for the first unit as query and as key."""
         of_pairs = offsets(self.name, self.encodings[1], positions[self.encodings[1]]).map(self._row)
         table, rows = of_pairs.table, of_pairs.rows
-        told, says = table.new_tensor([self.buckets.count]), table.new_tensor([self.buckets.count // 2])
+        as_key, as_query = table.new_tensor([self.buckets.count]), table.new_tensor([self.buckets.count // 2])
         own = torch.arange(len(table), len(table) + 2, device=rows.device).expand(len(rows), -1)
         keys, queries = positions[self.encodings[0]] == 0, positions.queries(self.encodings[0]) == 0
         width = rows.shape[1]
         index = torch.where(keys[:, None, :], width, of_pairs.index)
         index = torch.where(queries[:, :, None], width + 1, index)
-        return Lookup(torch.cat([table, told, says]), torch.cat([rows, own], dim=1), index)
+        return Lookup(torch.cat([table, as_key, as_query]), torch.cat([rows, own], dim=1), index)
 
     def _row(self, values: Tensor) -> Tensor:
         each = self.buckets

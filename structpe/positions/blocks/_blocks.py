@@ -15,7 +15,7 @@ _HEEDED = frozenset({"mask", "pairs", "causal"})
 
 
 def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
-    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend, if the terms say nothing else than that.
+    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend; the terms may contain only masks.
 
     Raises:
         UnsupportedTerm: they do.
@@ -47,8 +47,8 @@ def without_heads(model: str, pairs: Tensor) -> Tensor:
 
 
 def softmax(scores: Tensor, pairs: Tensor, dim: int = -1) -> Tensor:
-    """Weights of the pairs that attend, which sum to one along ``dim``; zeros where none of them does."""
-    # The lowest finite number, not -inf: a row of -inf alone would be NaN, and so would its gradient.
+    """Weights of the pairs that attend, which sum to one along ``dim``; zeros in rows without such a pair."""
+    # The lowest finite number, not -inf: a row of only -inf would give NaN, in its gradient too.
     weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
     return weights.masked_fill(~pairs, 0.0)
 

@@ -17,5 +17,5 @@ LINKS = 6
 
 
 def links(codes: Lookup) -> Tensor:
-    """(b, n, m) the kind of each pair, from what the encoding ``adjacency`` says."""
+    """(b, n, m) the kind of each pair, from the values of the encoding ``adjacency``."""
     return codes.map(lambda code: torch.where(code > SELF, WITHIN_NODE, code)).dense()

@@ -1,4 +1,4 @@
-"""Complex vectors as pairs of real ones: turned at the input, met in attention (Wang B. et al. 2020)."""
+"""Complex vectors as pairs of real ones: rotation at the input, and attention (Wang B. et al. 2020)."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def attended(q: Parts, k: Parts, v: Parts, mask: Tensor) -> Parts:
 
 
 def weights(q: Parts, k: Parts, mask: Tensor) -> Tensor:
-    """(b, h, n, m) softmax_j(|sum_c q_ic k_jc| / sqrt(d_h)) over the keys that ``mask`` allows; zeros where none is.
+    """(b, h, n, m) softmax_j(|sum_c q_ic k_jc| / sqrt(d_h)) over the keys that ``mask`` allows; zeros for none.
 
-    The product is not conjugated. The modulus has no gradient at zero; there it is given none, instead of NaN.
+    The product is not conjugated. The modulus has no gradient at zero; there it is 0, not NaN.
     """
     real = q[0] @ k[0].mT - q[1] @ k[1].mT
     imaginary = q[0] @ k[1].mT + q[1] @ k[0].mT

@@ -1,4 +1,4 @@
-"""Complex embeddings: each word turns with its place, at frequencies of its own (Wang B. et al. 2020)."""
+"""Complex embeddings: each word is rotated by its place, at its own frequencies (Wang B. et al. 2020)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Complex(Block, name="complex"):
     phases add, and a score is no function of the offset. (Wang B. et al. 2020, section 3, and their code, text
     classification; survey, eq. 8.)
 
-    As their code does it, where the paper says otherwise: the product is not conjugated; places run backwards, the last
-    unit has t = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart
-    from attention, layers see the d numbers as real ones: norms and feed-forward parts mix real and imaginary channels,
-    where the authors apply one of each to both. They drop attention weights at random in
-    training, and their second layer takes imaginary parts for real ones, and these for those; this does neither.
+    As in their code, where the paper differs: the product is not conjugated; places run backwards, the last unit has t
+    = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart from
+    attention, layers see the d numbers as real ones: norms and feed-forward parts mix real and imaginary channels,
+    where the authors apply one of each to both. They drop attention weights at random in training, and their second
+    layer exchanges real and imaginary parts; this does neither.
 
     Args:
         dims: sizes of the Transformer.

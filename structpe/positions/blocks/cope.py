@@ -27,10 +27,10 @@ class CoPE(Block, name="cope"):
     between the vectors E[floor p] and E[ceil p]. E (T, d_h) is learned and starts from zero. Queries, keys and values
     are projected as usual. (Golovneva et al. 2024, section 4, equations 3 to 5; the listing of their appendix.)
 
-    As in that listing gates see scaled products and the term of positions is not scaled; T is far below the length of
-    a text. It has one table for all heads of a layer. The model is causal by itself: keys after the query neither
-    count nor attend, as well as those that are masked. Before and after is what the encoding says, so that in a tree
-    a unit can count its ancestors, say; of units with the same number those stored later are the later ones.
+    As in that listing gates see scaled products and the term of positions is not scaled; T is far below the length of a
+    text. It has one table for all heads of a layer. The model is causal by itself: keys after the query neither count
+    nor attend, as well as those that are masked. The encoding defines before and after, so that in a tree a unit can
+    count its ancestors, for example; of units with the same number those stored later are later.
 
     Args:
         dims: sizes of the Transformer.

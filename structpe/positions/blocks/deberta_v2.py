@@ -27,13 +27,13 @@ class DeBERTaV2(Block, name="deberta-v2"):
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or any other encoding of pairs by signed
     integers, negated. Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to
     ``farthest`` (:func:`structpe.positions.buckets._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n
-    a LayerNorm, or nothing. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys
-    k = W_k x + c_k of the units, of each layer and split into heads: that is why this model has its own attention, with
-    W_v and W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
-    "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with one
-    of them alone the score is divided by sqrt(2 d_h).
+    a LayerNorm or the identity. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the
+    keys k = W_k x + c_k of the units, of each layer and split into heads: that is why this model has its own attention,
+    with W_v and W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
+    "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with only
+    one of them the score is divided by sqrt(2 d_h).
 
-    As in ``deberta``, which has matrices for the offsets alone, both terms have the same r. The absolute part of the
+    As in ``deberta``, which has matrices for the offsets only, both terms have the same r. The absolute part of the
     paper, ``deberta-emd``, changes what queries are made of, and has no place here. Entries of A and of all W start
     from N(0, 0.02).
 

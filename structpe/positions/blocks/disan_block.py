@@ -23,9 +23,9 @@ class DiSANBlock(Block, name="disan-block"):
     """o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
 
     h = elu(W x + c) (b, n, d); g_i = sigmoid(W_h h_i + b_h + W_s s_i + b_s + b_o), s_i being that sum. Keys are those
-    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); where there is none,
-    s_i = 0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1;
-    the authors' code, whose bias b_o has b_h and b_s beside it.)
+    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); where there is none, s_i
+    = 0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1; the
+    authors' code, which has the biases b_h and b_s in addition to b_o.)
 
     There are no heads. DiSAN concatenates a forward and a backward one, and pools the result into one vector: neither
     fits a layer whose output is as wide as its input. Memory grows with n^2 d. Dropout of the code is left to layers.
@@ -44,7 +44,7 @@ class DiSANBlock(Block, name="disan-block"):
         "shen2018",
         "sequence",
         Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="(5*d*d + 5*d)*l"),
-        note="a block counts its projections; what it knows of positions are its masks",
+        note="a block counts its projections; its masks are its only position information",
     )
 
     def __init__(

@@ -36,7 +36,7 @@ class _State:
 
     Attributes:
         pairs: (b, n, n, d) e, the states of pairs.
-        own: (b, n, K) what the walks say of each unit and itself.
+        own: (b, n, K) the values of the walks from each unit to itself.
         degree: (b, n, 1) log(1 + degree).
         together: (b or 1, n, n) which pairs are of one structure.
     """
@@ -63,14 +63,14 @@ class GRIT(Block, name="grit"):
     deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
     pairs need memory b n^2 d.
 
-    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` says what labels there are and an edge
-    does; without it there is no E.
+    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` lists the labels and an edge does;
+    without it there is no E.
 
     As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Otherwise than there: units are
     normalised before a layer, as all of this library's layers do, and the last layer does not change the states, which
     nobody reads. The code's configurations have ``norm="batch"``, of which LayerNorm is an option there, too; here it
     is the default, as it does not depend on what else is in a batch. Where they have labels of edges, the state of i
-    and j has that of an edge j -> i only; here it also has that of an edge i -> j, by rows of their own. Parallel edges
+    and j has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges
     count as the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no
     label. The code's attention without the rest of its layer has no rectifier: ``rectified=False``.
 
@@ -131,12 +131,11 @@ class GRIT(Block, name="grit"):
         return _State(pairs, _diagonal(own), logarithm, _together(positions, pairs))
 
     def _labels(self, edges: Edges, labels: Lookup) -> Tensor:
-        """(b, n, n, d) of the edge that joins each pair; 0 where none does."""
+        """(b, n, n, d) of the edge that joins each pair; 0 without an edge."""
         return labels.map(lambda symbols: edges(symbols)[0].sum(1)).dense()
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
-        own: Tensor = self.absolute(prepared.own)
-        return x + own
+        return x + self.absolute(prepared.own)
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
         out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))
@@ -193,7 +192,7 @@ class _LayerNorm(nn.Module):
         self.weight, self.bias = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Tensor, present: Tensor) -> Tensor:
-        """(..., d) to (..., d), whatever is present."""
+        """(..., d) to (..., d); ``present`` is not needed."""
         del present
         return functional.layer_norm(x, self.weight.shape, self.weight, self.bias)
 

@@ -1,4 +1,4 @@
-"""A positional stream of its own beside the hidden vectors, updated in every layer (Dwivedi et al. 2022)."""
+"""A separate stream of position vectors, updated in every layer (Dwivedi et al. 2022)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LSPE(Block, name="lspe"):
 
     x on the right is normalised by the layer before it comes here, which also adds what goes beyond x_i. The last layer
     has no use for a new e. The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds
-    labels of bonds where kinds of links stand here: an edge to, from, to and from the other, or two units of one node.
+    labels of bonds where this has kinds of links: an edge to, from, to and from the other, or two units of one node.
     Its loss that draws p' to eigenvectors is left to a task.
 
     Args:

@@ -43,9 +43,9 @@ class SAN(Block, name="san"):
 
     T is a Transformer of width p over the k lowest eigenvectors of one node; their signs are drawn at random for each
     batch in training. e_ij (d) embeds the kind of link: none, an edge to, from, to and from the key, or two units of
-    one node, which count as no edge. Q, K, E, Q', K', E', V, O are (d, d) of each layer, O alone with bias. (Kreuzer et
-    al. 2021, sections 3.2 and 3.3, eqs. 9 to 11; the authors' code.) The code embeds the labels of bonds where kinds of
-    links stand here. x at the input is the content in the other d - p channels: the last p are overwritten.
+    one node, which count as no edge. Q, K, E, Q', K', E', V, O are (d, d) of each layer, only O with a bias. (Kreuzer
+    et al. 2021, sections 3.2 and 3.3, eqs. 9 to 11; the authors' code.) The code embeds the labels of bonds where kinds
+    of links stand here. x at the input is the content in the other d - p channels: the last p are overwritten.
 
     Row entries: the code scales what each node has of the eigenvectors to length 1, the paper each eigenvector: the
     former is the default, ``Eigenpairs(norm="rows")``, the latter ``Eigenpairs()``.
@@ -53,7 +53,8 @@ class SAN(Block, name="san"):
     Args:
         dims: sizes of the Transformer.
         encoding: eigenvectors and eigenvalues, the trivial one among them.
-        gamma: weight of pairs without an edge against those with one, 0 or more; the authors choose it per data set.
+        gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
+            set.
         width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T
             divide.
         heads: of T.
@@ -61,7 +62,7 @@ class SAN(Block, name="san"):
         feedforward: hidden width of T; PyTorch's default in the code.
 
     Raises:
-        PositionError: p leaves no room for content, or the heads do not divide it.
+        PositionError: p leaves no channels for content, or the heads do not divide it.
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 

@@ -1,4 +1,4 @@
-"""Offsets in buckets that widen with distance: what T5, TUPE and DeBERTa's later versions share."""
+"""Offsets in buckets that widen with distance: shared by T5, TUPE and DeBERTa's later versions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["BucketBias", "Buckets", "bucket", "log_bucket"]
 
 @dataclass(frozen=True)
 class Buckets:
-    """Which row of a table stands for a value: T5's buckets for offsets, then those of the code points.
+    """The row of a table for each value: T5's buckets for offsets, then those of the code points.
 
     Args:
-        model: who asks, for errors.
+        model: name of the position model, for error messages.
         encoding: signed integers per pair.
         count: B, number of buckets for offsets.
         farthest: D; from here on all distances share the last bucket.
-        bidirectional: whether keys ahead are told apart.
+        bidirectional: whether keys ahead are distinguished.
 
     Raises:
         PositionError: too few buckets, an odd number of them for two directions, or a farthest that is not beyond those
-            that hold one distance each.
+            with one distance each.
     """
 
     model: str
@@ -68,15 +68,7 @@ class Buckets:
 
 
 class BucketBias(PairTable):
-    """T5's bias, one learned scalar per head and bucket.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        buckets: B.
-        farthest: D.
-        sharing: which layers and heads have the same numbers.
-    """
+    """T5's bias, one learned scalar per head and bucket."""
 
     bidirectional: ClassVar[bool] = True
     """Whether keys ahead of the query have their own buckets."""
@@ -97,7 +89,7 @@ def bucket(offsets: Tensor, buckets: int, farthest: int, bidirectional: bool) ->
     """T5's bucket of each signed offset, key minus query; int64 of the same shape.
 
     Of B buckets in two directions, C = B/2 are for r > 0 and C for the others; in one direction C = B, and every key
-    ahead is in bucket 0. e = C/2, rounded down, hold one distance each::
+    ahead is in bucket 0. e = C/2, rounded down, have one distance each::
 
         bucket(r) = |r|                                                  for |r| < e
                     min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
@@ -126,7 +118,7 @@ def log_bucket(offsets: Tensor, buckets: int, farthest: int) -> Tensor:
                     |r| being farthest - 1 at most
 
     Offsets beyond farthest - 1 either way share its bucket, 2 half - 1, as in the authors' code, which looks buckets up
-    in a table. (Copies of that code that compute them do not clip: an offset far back then gets a row of its own.)
+    in a table. (Copies of that code that compute them do not clip: an offset far back then gets its own row.)
     """
     half = buckets // 2
     offsets = offsets.clamp(1 - farthest, farthest - 1)

@@ -17,8 +17,8 @@ class T5(BucketBias, name="t5"):
         bucket(r) = |r|                                                  for |r| < e
                     min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
 
-    Pairs without a path and units of one node have rows of their own, where the encoding has such pairs. (Raffel et al.
-    2020, section 2.1.) This is the encoder's form; a decoder's, which does not tell keys ahead apart, is ``t5-causal``.
+    Pairs without a path and units of one node have their own rows, if the encoding has such pairs. (Raffel et al. 2020,
+    section 2.1.) This is the encoder's form; a decoder's, which does not distinguish keys ahead, is ``t5-causal``.
 
     T5's own attention has no 1/sqrt(d_h); that is not part of the position model: add ``Terms(scale=sqrt(d_h))``.
     Table 1 counts one scalar per offset, (2t-1)h; the authors' code has buckets.

@@ -15,14 +15,7 @@ __all__ = ["Filters", "start_filters"]
 
 
 class Filters(PairTable):
-    """A learned vector W[clip(r_ij, -m, m)] (d_h) for each pair.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        reach: m.
-        sharing: which layers and heads have the same vectors.
-    """
+    """A learned vector W[clip(r_ij, -m, m)] (d_h) for each pair."""
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Offset(), reach: int = 8, sharing: Sharing = "head-wise"

@@ -23,8 +23,7 @@ class Composite(PairRows, name="composite"):
     the vectors of Shaw et al., read as convolutions. (Chang et al. 2021, and their code, "qk_convfixed_convq_convk";
     the survey, section 4.1.2, has no formula.) Entries of W start from a uniform distribution of width 1/sqrt(2m + 1)
     either way. s - t is key minus query, or any other encoding of pairs by signed integers; pairs without a path and
-    units of one node have rows of their own, where the encoding has such pairs. Parts of it are sums of the three
-    models.
+    units of one node have their own rows, if the encoding has such pairs. Parts of it are sums of the three models.
 
     Args:
         dims: sizes of the Transformer.

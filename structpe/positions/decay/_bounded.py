@@ -14,13 +14,13 @@ __all__ = ["Bounded", "BoundedDecay"]
 
 
 class Bounded(Table):
-    """One number per layer and head, from U(0, most), never below ``least`` nor above ``greatest``.
+    """One number per layer and head, from U(0, most), never below ``least`` or above ``greatest``.
 
     Args:
         dims: sizes of the Transformer.
         sharing: which layers and heads have the same number.
         most: of the numbers that it starts from.
-        greatest: bound; None for none.
+        greatest: upper bound; None for no bound.
     """
 
     least = 0.01
@@ -31,12 +31,12 @@ class Bounded(Table):
         torch.nn.init.uniform_(self.weight, 0, most)
 
     def within(self, layer: int) -> Tensor:
-        """(h or 1,) the numbers of a layer, within the bounds; gradients pass as if there were none."""
+        """(h or 1,) the numbers of a layer, clamped to the bounds; gradients ignore the clamping."""
         row: Tensor = self.at(layer)[0]
         return row + (row.clamp(self.least, self.greatest) - row).detach()
 
     def project(self) -> None:
-        """Bring the numbers themselves back within the bounds: what a step of training may have to begin with."""
+        """Clamp the parameters themselves to the bounds, before a training step."""
         with torch.no_grad():
             self.weight.clamp_(self.least, self.greatest)
 

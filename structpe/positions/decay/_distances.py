@@ -47,7 +47,7 @@ def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
     limit: int | None = encoding.options().get("limit")
     if limit is None and holds((values == UNREACHABLE).any()):
         raise PositionError(
-            f"position model {model!r} met a pair of units without a path, which has no distance; give the encoding "
+            f"position model {model!r} got a pair of units without a path, which has no distance; give the encoding "
             f"a limit, to count such pairs as that far: {encoding.name!r} with limit=..."
         )
     return torch.where(values == UNREACHABLE, limit or 0, far)

@@ -1,4 +1,4 @@
-"""Attention with linear biases as its authors' code has it: on keys alone, and causal (Press, Smith and Lewis 2022)."""
+"""Attention with linear biases as its authors' code has it: on keys only, and causal (Press, Smith and Lewis 2022)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["ALiBiCausal"]
 
 
 class ALiBiCausal(PositionModel, name="alibi-causal"):
-    """s_ij += m_h s for keys s <= t, and keys s > t do not attend: each head prefers late keys at a slope of its own.
+    """s_ij += m_h s for keys s <= t, and keys s > t do not attend: each head prefers late keys at its own slope.
 
-    m_h as of ``alibi``. The bias knows nothing of the query: m_h s and -m_h (t - s) differ by m_h t, which the softmax
-    takes away. So it is one row per head and not a matrix, and cheap. (Press et al. 2022, section 3; their code for
-    fairseq, mask included.) t and s are the places of units, or any other number per unit, such as its depth in a tree.
+    m_h as of ``alibi``. The bias does not depend on the query: m_h s and -m_h (t - s) differ by m_h t, which the
+    softmax cancels. It is one row per head, not a matrix. (Press et al. 2022, section 3; their code for fairseq, mask
+    included.) t and s are the places of units, or any other number per unit, such as its depth in a tree.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Distances that multiply what attention keeps of the score (Wu, Wu and Huang 2021, DA-Transformer)."""
+"""Functions of distance that multiply the rectified score (Wu, Wu and Huang 2021, DA-Transformer)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class DATransformer(DistanceModel, name="da-transformer"):
     """s_ij = ReLU(q_i.k_j) f(|s - t|) / sqrt(d_h),  f(r) = (1 + e^v) / (1 + e^(v - w r)).
 
     w and v are two learned scalars of each head. f(0) = 1; f falls to 0 for w < 0 and rises to 1 + e^v for w > 0, so
-    that a head may see near or far. Direction is not told apart. s - t is key minus query, or any other encoding of
-    pairs by signed integers. (Wu et al. 2021; survey, eqs. 16 and 17, which have no sqrt(d_h). No code of the authors
-    is known.)
+    that a head may prefer near or distant keys. Direction is not distinguished. s - t is key minus query, or any other
+    encoding of pairs by signed integers. (Wu et al. 2021; survey, eqs. 16 and 17, which have no sqrt(d_h). No code by
+    the authors is known.)
 
     Table 1 counts 2h parameters, one pair per head for all layers. w and v start from N(0, 0.02), near f = 1, where
     attention does not know positions: our choice. Units of one node, k places apart, have distance k; pairs without a
-    path are as far apart as the limit of the encoding.
+    path have the limit of the encoding as distance.
 
     Args:
         dims: sizes of the Transformer.

@@ -38,7 +38,7 @@ class Centrality(nn.Module):
     """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit but that of the virtual node, which has no degree.
 
     Args:
-        model: who asks, for errors.
+        model: name of the position model, for error messages.
         width: d.
         degrees: number of rows of each table.
         virtual: marks the virtual node.
@@ -68,11 +68,11 @@ class Spatial(nn.Module):
     """b[distance of i and j], t where i or j is the virtual node, and no attention where the distance is too large.
 
     Args:
-        model: who asks, for errors.
+        model: name of the position model, for error messages.
         dims: sizes of the Transformer.
         encoding: integers per pair.
         virtual: marks the virtual node.
-        distances: number of distances with a row of their own; a pair without a path counts as this far.
+        distances: number of distances that have their own row; a pair without a path counts as this far.
         farthest: pairs this far apart, or farther, do not attend.
     """
 
@@ -132,12 +132,12 @@ class Edges(nn.Module):
 
 
 class GraphormerModel(PositionModel):
-    """s_ij += b[r_ij] + c_ij and x_u + z_in[deg_in(u)] + z_out[deg_out(u)]; subclasses say what c_ij is of a path.
+    """s_ij += b[r_ij] + c_ij and x_u + z_in[deg_in(u)] + z_out[deg_out(u)]; subclasses compute c_ij of a path.
 
     Args:
         dims: sizes of the Transformer.
         encodings: distances, the labels of shortest paths, and the mark of the virtual node.
-        distances: number of distances with a row of their own.
+        distances: number of distances that have their own row.
         farthest: from which distance on pairs do not attend.
         degrees: D.
         sizes: values of further symbols of the formula of parameters.
@@ -155,7 +155,7 @@ class GraphormerModel(PositionModel):
         encoding, paths, virtual = encodings
         spatial = Spatial(self.name, dims, encoding, virtual, distances, farthest)
         centrality = Centrality(self.name, dims.width, degrees, virtual)
-        sizes |= {"R": spatial.rows.size, "V": 2 * len(paths.labels), "D": degrees}
+        sizes = {"R": spatial.rows.size, "V": 2 * len(paths.labels), **sizes, "D": degrees}
         super().__init__(dims, [*encodings, *centrality.encodings], **sizes)
         self.spatial, self.centrality = spatial, centrality
         self.edges = Edges(paths.size, dims.heads)

@@ -31,18 +31,18 @@ class Graphormer(GraphormerModel, name="graphormer"):
 
     As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
     of :func:`structpe.transforms.virtual.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
-    out-degree a table each; the code is for undirected graphs, where both are one number. Otherwise than the code:
-    edges of a directed structure are walked both ways, a label against its edge having a row of its own; of several
+    out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
+    directed structure count in both directions, and a label in the reverse direction has its own row; of several
     shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, where the
-    code takes what its Floyd-Warshall search leaves over; E has a row per label, where the code adds up the rows of an
-    edge's several features. The rows of the code for padding are not here.
+    code takes the one that its Floyd-Warshall search finds; E has a row per label, where the code adds up the rows of
+    an edge's several features. The rows of the code for padding are not included.
 
     Args:
         dims: sizes of the Transformer.
         encoding: r_ij, distances.
         paths: labels along shortest paths; its limit is m, 5 in the code.
         virtual: not 0 for the virtual node.
-        distances: number of distances with a row of their own; farther ones have the last.
+        distances: number of distances that have their own row; farther ones have the last.
         farthest: from which distance on pairs do not attend.
         degrees: D.
 

@@ -35,11 +35,11 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs in that steps that a path
     does not have are embedded by the row 0 of E, which is not zero and is also that of the label with number 0, so that
     every pair has c_ij, a unit with itself and pairs without a path too; in that the distances m - 1 and more are one,
-    and paths are read up to there; and in that the virtual node has t and nothing beside.
+    and paths are read up to there; and in that the virtual node has only t.
 
-    Otherwise than the code, as in ``graphormer``: labels against an edge have rows of their own, and of several
-    shortest paths the one with the smallest labels is taken. Here labels have rows behind the row 0, which serves those
-    not seen in training; to repeat the code give the label 0 the same numbers.
+    Unlike the code, as in ``graphormer``: labels in the reverse direction have their own rows, and of several shortest
+    paths the one with the smallest labels is taken. Here labels have rows after row 0, which is for those not seen in
+    training; to repeat the code give the label 0 the same numbers.
 
     Args:
         dims: sizes of the Transformer.

@@ -20,15 +20,15 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
     al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen
-    from its target has a row of its own, where the code, made for undirected graphs, has nothing; parallel edges count
-    as the one with the smallest label, and a self-loop as none.
+    from its target has its own row, where the code, made for undirected graphs, has no row; of parallel edges the
+    smallest label counts, and a self-loop counts as no edge.
 
     Args:
         dims: sizes of the Transformer.
         encoding: r_ij, distances.
         paths: the labels of single edges: paths of one step, longer ones being a symbol.
         virtual: not 0 for the virtual node.
-        distances: number of distances with a row of their own; farther ones have the last.
+        distances: number of distances that have their own row; farther ones have the last.
         farthest: from which distance on pairs do not attend.
         degrees: D, rows of z_in and of z_out.
 

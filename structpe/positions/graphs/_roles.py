@@ -10,7 +10,7 @@ __all__ = ["check_rows"]
 
 
 def check_rows(model: str, encoding: Encoding, rows: int) -> None:
-    """See to it that every role has a row; other encodings show their numbers only in a batch.
+    """Raise an error unless every role has a row; the numbers of other encodings are known only in a batch.
 
     Raises:
         PositionError: there are more roles than rows.

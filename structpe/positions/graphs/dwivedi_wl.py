@@ -16,9 +16,9 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     """x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
 
     (Dwivedi and Bresson 2020, section 4, their comparison with Graph-BERT's absolute positions.) Their code numbers the
-    colours of each graph anew, so that the same number means another colour in another graph; here numbers are those of
-    the data set that the encoding was fitted to, and colours that it has not seen share row 0. Of the rounds of their
-    code one is kept, after which a colour says no more than the degree: choose more with ``iterations``.
+    colours of each graph separately, so that the same number means another colour in another graph; here numbers are
+    those of the data set that the encoding was fitted to, and colours that it has not seen share row 0. Of the rounds
+    of their code one is kept, after which a colour is equivalent to the degree: choose more with ``iterations``.
 
     Args:
         dims: sizes of the Transformer.

@@ -30,8 +30,8 @@ class Graformer(PositionModel, name="graformer"):
                  2D + 3 + min(2k, 2W)                          likewise, the k-th before
 
     Everything too far, in either direction, has the last row of its kind, so that there the sign is lost; 2D + 4 rows
-    for paths reach to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's
-    eq. 31 takes r_ij and keeps both signs: ``graformer-survey``. The authors' rows for titles are not here; give a
+    for paths reach to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq.
+    31 takes r_ij and keeps both signs: ``graformer-survey``. The authors' rows for titles are not included; give a
     title its own edges.
 
     Args:
@@ -65,11 +65,11 @@ class Graformer(PositionModel, name="graformer"):
 
     @property
     def causal(self) -> bool:
-        """No: a decoding step holds what the query says of the keys, and this model asks what the keys say of it."""
+        """No: a decoding step has the pairs (query, key), and this model needs the pairs (key, query)."""
         return False
 
     def prepare(self, positions: Positions) -> Lookup:
-        """The row of each distinct value, query and key exchanged: no step of decoding can do that."""
+        """The row of each distinct value, query and key exchanged, which a decoding step cannot do."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
         return of_pairs.transpose().map(self._row)
 

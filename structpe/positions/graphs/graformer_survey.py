@@ -17,8 +17,8 @@ __all__ = ["GraformerSurvey"]
 class GraformerSurvey(PairTable, name="graformer-survey"):
     """s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
 
-    A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, so have units of one node
-    by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
+    A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, and so have units of one
+    node by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
     Table 1. The authors' code looks from key to query and merges the signs beyond D_max + 1: ``graformer``.
 
     Args:

@@ -16,12 +16,12 @@ __all__ = ["GraphBERTSurvey"]
 
 
 class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
-    """x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without any parameter.
+    """x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without parameters.
 
     As the paper writes it (Zhang et al. 2020, section 3.2) and the survey quotes it (section 4.3.2): P[t] interleaves
-    sin and cos of t 10000^(-2i/d), and roles are refined until they tell no more nodes apart. Their numbers are
-    arbitrary names, of which a sinusoid makes places all the same; the authors' code has learned tables instead:
-    ``graph-bert``, which see for contexts.
+    sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers are arbitrary
+    names, which a sinusoid treats as places; the authors' code has learned tables instead: ``graph-bert``, which see
+    for contexts.
 
     Args:
         dims: sizes of the Transformer.

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def coordinates(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tensor:
-    """(b, n, axes) what an encoding of arity 1 says of each unit, if it is that many numbers.
+    """(b, n, axes) the values of an encoding of arity 1, which must be that many numbers per unit.
 
     Raises:
         PositionError: it is not.
@@ -45,7 +45,7 @@ def counts(model: str, encoding: Encoding, of_units: Tensor, axes: int) -> Tenso
     """(b, n, axes, 2) how many places there are up to a unit on each axis, from 1, and how many on the whole line.
 
     Raises:
-        PositionError: the encoding does not say so.
+        PositionError: the encoding gives something else.
     """
     if of_units.shape[2:] != (axes, 2):
         raise PositionError(
@@ -61,7 +61,7 @@ def outside(places: Tensor) -> Tensor:
 
 
 def within(model: str, places: Tensor, shape: Sequence[int]) -> Tensor:
-    """The places themselves, none of which is beyond a grid of this shape.
+    """The places themselves, which must all be within a grid of this shape.
 
     Raises:
         PositionError: one is.

@@ -27,7 +27,7 @@ class WindowRows:
     Rows count query minus key, as the authors do, the last axis fastest.
 
     Args:
-        model: name of the position model, for errors.
+        model: name of the position model, for error messages.
         window: its shape.
         codes: whether three more rows are for pairs with a unit that is outside the grid: only the query, only the key,
             both.

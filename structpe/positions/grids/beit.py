@@ -31,7 +31,7 @@ class BEiT(WindowBias, name="beit"):
         sharing: which layers and heads have the same numbers.
 
     Raises:
-        PositionError: a window that is none, or another number of axes.
+        PositionError: an invalid window, or another number of axes.
     """
 
     spec = Spec("bao2022", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))

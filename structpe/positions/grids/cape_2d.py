@@ -23,7 +23,8 @@ class CAPE2D(PositionModel, name="cape-2d"):
     in evaluation (a, b): delta ~ U(-shift, shift) along each axis and lambda ~ U(-log scaling, log scaling) are drawn
     for each structure and batch, epsilon_u for each unit, up to ``local`` steps of the grid along each axis.
     (Likhomanenko et al. 2021; the code is a third party's and follows the paper's listing.) A unit without a place in
-    the grid, such as a class token, gets the factor sqrt(d) only. By default nothing is drawn, as in the code.
+    the grid, such as a class token, gets the factor sqrt(d) only. By default nothing is drawn at random, as in the
+    code.
 
     Args:
         dims: sizes of the Transformer.
@@ -33,7 +34,7 @@ class CAPE2D(PositionModel, name="cape-2d"):
         scaling: most by which coordinates are multiplied or divided, 1 or more.
 
     Raises:
-        PositionError: the width is odd, or an augmentation is none.
+        PositionError: the width is odd, or an augmentation is invalid.
     """
 
     spec = Spec(

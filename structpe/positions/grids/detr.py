@@ -23,7 +23,7 @@ class DETR(PositionModel, name="detr"):
     the column, down to the pixel and from 1, x' those of the row; normalised, y' = 2 pi count / (count of the whole
     column + 1e-6). n are the hidden vectors, normalised where the Transformer does that first. (Carion et al. 2020,
     appendix A.4, and their code, class PositionEmbeddingSine.) Pixels that pad an image are not valid: the feature
-    ``valid`` says so. What has no place in the grid counts 0. Computed in float64, then rounded to the dtype of x.
+    ``valid`` marks them. A unit without a place in the grid has 0. Computed in float64, then rounded to the dtype of x.
 
     Args:
         dims: sizes of the Transformer; the width must be even.

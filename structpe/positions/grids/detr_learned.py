@@ -19,7 +19,7 @@ class DETRLearned(PositionModel, name="detr-learned"):
 
     C (W, d/2) are vectors of columns, R (H, d/2) of rows, from U(0, 1); one pair of tables for all layers. (Carion et
     al. 2020, ablation of section 4.2, and their code, class PositionEmbeddingLearned, with H = W = 50.) What has no
-    place in the grid gets nothing.
+    place in the grid gets zeros.
 
     Args:
         dims: sizes of the Transformer; the width must be even.

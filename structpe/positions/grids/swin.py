@@ -32,7 +32,7 @@ class Swin(WindowBias, name="swin"):
         sharing: ``none`` as in Swin.
 
     Raises:
-        PositionError: a window that is none, another number of axes, or a unit that has no place in the grid.
+        PositionError: an invalid window, another number of axes, or a unit that has no place in the grid.
     """
 
     spec = Spec("liu2021", "grid", Cells("R", "MAM", learnable=True, recurring=True, unbound=False, params="R*copies"))
@@ -48,7 +48,7 @@ class Swin(WindowBias, name="swin"):
         of_pairs = super().of_pairs(positions)
         if holds((of_pairs.table[:, 0] > OUTSIDE).any()):
             raise PositionError(
-                f"position model {self.name!r} met a unit that has no place in the grid, such as a class token; "
+                f"position model {self.name!r} got a unit that has no place in the grid, such as a class token; "
                 f"take it out, or use 'beit', which has scalars for it"
             )
         return of_pairs

@@ -21,8 +21,8 @@ class TimeSformer(PositionModel, name="timesformer"):
     another size H' x W', or of F' frames, has the nearest rows: floor(y H/H'), floor(x W/W'), floor(t F/F'). (Bertasius
     et al. 2021 and their code, in which both are added before the blocks; the paper's eq. 1 has one vector per place
     and frame. Time, row and column in three tables it is not.) The class token, which has no place in the grid, has no
-    time. In the code a frame of as many patches as H W is not interpolated, whatever its shape. The attention, in space
-    and time by turns, is not part of this model.
+    time. In the code a frame of as many patches as H W is never interpolated. The attention, in space and time by
+    turns, is not part of this model.
 
     Args:
         dims: sizes of the Transformer.
@@ -30,7 +30,7 @@ class TimeSformer(PositionModel, name="timesformer"):
         shape: (F, H, W).
 
     Raises:
-        PositionError: a shape that is none, or an encoding that does not give such counts.
+        PositionError: an invalid shape, or an encoding that does not give such counts.
     """
 
     spec = Spec(
@@ -65,7 +65,7 @@ def nearest(ranks: Tensor, length: int) -> Tensor:
         length: number of rows.
     """
     count, whole = ranks.unbind(-1)
-    # float32, as the interpolation that the authors call computes it: exact numbers round otherwise at a few places.
+    # float32, as in the authors' interpolation: exact numbers would round differently at a few places.
     scale = torch.tensor(length, dtype=torch.float32, device=ranks.device) / whole.clamp(min=1).float()
     row = ((count - 1).clamp(min=0).float() * scale).floor().long().clamp(max=length - 1)
     return torch.where(whole > 0, row, -1)

@@ -22,7 +22,7 @@ class ViViT(GridTable, name="vivit"):
     3.4). A smaller video is the first corner of the table. The class token is what has no place in the grid.
 
     Of their models with factors of space and time, model 2 reads frames and then a sequence of frames, each stage with
-    positions of its own: ``vit`` and ``learned``.
+    its own positions: ``vit`` and ``learned``.
 
     Args:
         dims: sizes of the Transformer.

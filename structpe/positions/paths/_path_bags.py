@@ -18,13 +18,13 @@ __all__ = ["PathBag"]
 class Bag(nn.Module):
     """r_ij = weight sum_c (sqrt(w) E[c-th label of the path ji] + P_i), P_i the sinusoid of the query's place i.
 
-    The sinusoid makes r_ij depend on more than the path: its rows stand for the distinct pairs (path, place) in use.
+    The sinusoid makes r_ij depend on more than the path: its rows are the distinct pairs (path, place) in use.
 
     Args:
         labels: embeds the labels of a path.
         weight: 1/c for the mean, 1 for the sum.
         dropout: of the embedded labels.
-        sinusoid: whether P is added at all.
+        sinusoid: whether P is added.
     """
 
     def __init__(self, labels: Slots, weight: float, dropout: float, sinusoid: bool) -> None:
@@ -48,14 +48,7 @@ class Bag(nn.Module):
 
 
 class PathBag(PositionModel):
-    """Vectors at keys and values, made of the mean or the sum of the embedded labels of a path: see :class:`Bag`.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: paths of labels, cut to c.
-        dropout: of the embedded labels.
-        sinusoid: whether the sinusoid of the query's place is added.
-    """
+    """Vectors at keys and values, made of the mean or the sum of the embedded labels of a path: see :class:`Bag`."""
 
     mean: ClassVar[bool]
     """Whether the sum is divided by c."""

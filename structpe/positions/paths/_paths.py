@@ -40,7 +40,7 @@ class PathAttention(nn.Module):
 
 
 class Slots(nn.Module):
-    """sqrt(w) E[label] for each slot of a path; slots behind its end have the label "blank", which is not learned.
+    """sqrt(w) E[label] for each slot of a path; slots after its end have the label "blank", which is not learned.
 
     Args:
         labels: number of labels; E has a row more, its first, for "blank".
@@ -77,7 +77,7 @@ def slots_of(model: str, encoding: LabelPath) -> int:
 def waves(places: int, width: int) -> Tensor:
     """(places, width) interleaved sines and cosines in float32, number by number those of the authors' buffer.
 
-    Computed in float64 they differ by 1e-8, and so would everything behind them from the authors' outputs.
+    Computed in float64 they differ by 1e-8, and the model would then differ from the authors' outputs.
     """
     frequencies = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * -(math.log(10000.0) / width))
     angles = torch.arange(places, dtype=torch.float32)[:, None] * frequencies

@@ -23,16 +23,16 @@ __all__ = ["Cai"]
 class Cai(PositionModel, name="cai"):
     """s_ij = (q_i + a_ij).(k_j + b_ij) / sqrt(d_h),  [a; b] = W r,  r_ij = U GRU(E[labels of the path ij]) + u.
 
-    E (V, e) embeds labels, a label against its edge being a label of its own; GRU is bidirectional, has two layers of
-    w units per direction, and gives the last states of its upper layer (2w); U (d, 2w). E, GRU and U are shared by all
-    layers, W (2d, d) without bias is of each layer. With several shortest paths, r is that of one drawn at random for
-    each pair and step in training, and the mean of all in evaluation. Beside that x_t + D[depth of t], D zero at first.
-    (Cai and Lam 2020, sections 3.2 and 3.3; survey, eq. 30.) The network runs once per distinct path.
+    E (V, e) embeds labels, a label in the reverse direction being a separate label; GRU is bidirectional, has two
+    layers of w units per direction, and gives the last states of its upper layer (2w); U (d, 2w). E, GRU and U are
+    shared by all layers, W (2d, d) without bias is of each layer. With several shortest paths, r is that of one drawn
+    at random for each pair and step in training, and the mean of all in evaluation. Beside that x_t + D[depth of t], D
+    zero at first. (Cai and Lam 2020, sections 3.2 and 3.3; survey, eq. 30.) The network runs once per distinct path.
 
-    As the authors' code does it, where the survey says otherwise: directions of edges are kept; r is added behind the
-    projections of query and key, through a W of its own; the absolute position is a learned table of depths. Paths of
-    more than 8 labels are one symbol. Not here: the node ``<CLS>`` that the authors put in front of each graph, with
-    three labels of its own; their count of shortest paths has no limit, ours has ``encoding.paths``.
+    As in the authors' code, where the survey differs: directions of edges are kept; r is added after the projections of
+    query and key, through its own W; the absolute position is a learned table of depths. Paths of more than 8 labels
+    are one symbol. Not included: the node ``<CLS>`` that the authors put in front of each graph, with three its own
+    labels; their count of shortest paths has no limit, ours has ``encoding.paths``.
 
     Args:
         dims: sizes of the Transformer.
@@ -122,7 +122,7 @@ class _PathEncoder(nn.Module):
         nn.init.zeros_(self.out.bias)
 
     def forward(self, paths: Tensor) -> Tensor:
-        """(p, width) from p paths (p, L) of labels, -1 where a path has ended: what is behind the end is not read."""
+        """(p, width) from p paths (p, L) of labels, -1 after the end of a path, which is not read."""
         embedded = self.dropout(self.embedding(paths.clamp(min=0)))
         lengths = (paths >= 0).sum(1).cpu()  # where pack_padded_sequence wants them
         _, states = self.network(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))

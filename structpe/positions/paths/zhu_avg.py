@@ -19,18 +19,18 @@ class ZhuAvg(PathBag, name="zhu-avg"):
     not learned; P_i is the interleaved sinusoid; n, a LayerNorm, W and b are of each layer and shared by its heads.
     (Zhu et al. 2019, section 3.2, "avg"; survey, eq. 28.)
 
-    As the authors' code does it, not as the paper says: r_ij stands for the path from the key j to the query i; P is
-    that of the query's place, where the paper has none and one would expect the slot's; and vectors are as wide as a
-    head (64 there, fixed). The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has such a
-    node gets the same. Nearly all pairs (path, place) of a large graph are distinct: without the sinusoid, the tables
-    are as small as those of the other models.
+    As in the authors' code, not as in the paper: r_ij is of the path from the key j to the query i; P is that of the
+    query's place, while the paper has none, and the slot's would be expected; and vectors are as wide as a head (64
+    there, fixed). The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has such a node gets
+    the same. Nearly all pairs (path, place) of a large graph are distinct: without the sinusoid, the tables are as
+    small as those of the other models.
 
     Args:
         dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
-        sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
-            units of the structure.
+        sinusoid: whether P_i is added; without it r_ij depends only on the path, as in the paper. i counts the units of
+            the structure.
 
     Raises:
         PositionError: the encoding has no limit, or several paths per pair.

@@ -16,15 +16,15 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
 
     The vector of the path is::
 
-        x_c  = sqrt(d_h) E[label c of path ij] + P_c        c = 1..4, "blank" behind the end of the path
+        x_c  = sqrt(d_h) E[label c of path ij] + P_c        c = 1..4, "blank" after the end of the path
         r_ij = relu(sum_c F_c x_c + f)
 
     E (V, d_h) is shared by all layers, its row for "blank" is not learned; P is the interleaved sinusoid of the slot;
     the filter F (d_h, d_h, 4) with f, n, a LayerNorm, W and b are of each layer and shared by its heads. The filter
     runs once per distinct path. (Zhu et al. 2019, section 3.2, "CNN-based"; survey, eq. 28.)
 
-    As the authors' code does it: paths are cut to as many labels as the filter is wide, so that there is nothing to
-    pool over, and vectors are as wide as a head (64 there, fixed). The authors hang a node EOS on the root by an edge
+    As in the authors' code: paths are cut to as many labels as the filter is wide, so that there is nothing to pool
+    over, and vectors are as wide as a head (64 there, fixed). The authors hang a node EOS on the root by an edge
     ``:EOS``; a structure that has such a node gets the same.
 
     Args:

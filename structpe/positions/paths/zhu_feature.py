@@ -15,13 +15,13 @@ __all__ = ["ZhuFeature"]
 class ZhuFeature(PositionModel, name="zhu-feature"):
     """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
-    The vector of the path is r_ij = E[path ji]. E (V, d_h) has a row for each whole path that the encoding knows and is
-    shared by all layers; n, a LayerNorm, W and b are of each layer and shared by its heads. (Zhu et al. 2019, section
-    3.2, "feature-based"; survey, eq. 28.)
+    The vector of the path is r_ij = E[path ji]. E (V, d_h) has a row for each whole path of the encoding and is shared
+    by all layers; n, a LayerNorm, W and b are of each layer and shared by its heads. (Zhu et al. 2019, section 3.2,
+    "feature-based"; survey, eq. 28.)
 
-    As the authors' code does it, not as the paper says: r_ij stands for the path from the key j to the query i, and its
-    width is that of a head (64 there, fixed). The survey's formula counts (d, d) matrices. The authors hang a node EOS
-    on the root by an edge ``:EOS``; a structure that has such a node gets the same.
+    As in the authors' code, not as in the paper: r_ij is of the path from the key j to the query i, and its width is
+    that of a head (64 there, fixed). The survey's formula counts (d, d) matrices. The authors hang a node EOS on the
+    root by an edge ``:EOS``; a structure that has such a node gets the same.
 
     Args:
         dims: sizes of the Transformer.

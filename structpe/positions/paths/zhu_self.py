@@ -21,7 +21,7 @@ class ZhuSelf(PositionModel, name="zhu-self"):
 
     The vector of the path is::
 
-        x_c  = sqrt(d_h) E[label c of path ij] + P_c        c = 1..4, "blank" behind the end of the path
+        x_c  = sqrt(d_h) E[label c of path ij] + P_c        c = 1..4, "blank" after the end of the path
         y    = MultiHead(x, x, x)                           blanks attend and are attended to
         r_ij = relu(sum_c F_c y_c + f)
 
@@ -30,11 +30,11 @@ class ZhuSelf(PositionModel, name="zhu-self"):
     of each layer and shared by its heads. Both run once per distinct path. (Zhu et al. 2019, section 3.2,
     "self-attention-based"; survey, eqs. 28 and 29.)
 
-    As the authors' code does it, not as the paper says: the attentive pooling of eq. 29 is switched off there, and the
-    filter of the CNN variant follows instead. MultiHead has as many heads as the Transformer, here as many of them as
-    divide d_h; vectors are as wide as a head (64 there, fixed). What the code builds and never uses (the pooling, two
-    matrices more in MultiHead) is left out. The authors hang a node EOS on the root by an edge ``:EOS``; a structure
-    that has such a node gets the same.
+    As in the authors' code, not as in the paper: the attentive pooling of eq. 29 is switched off there, and the filter
+    of the CNN variant follows instead. MultiHead has as many heads as the Transformer, here as many of them as divide
+    d_h; vectors are as wide as a head (64 there, fixed). What the code builds and never uses (the pooling, two matrices
+    more in MultiHead) is left out. The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has
+    such a node gets the same.
 
     Args:
         dims: sizes of the Transformer.

@@ -19,15 +19,15 @@ class ZhuSum(PathBag, name="zhu-sum"):
     not learned; P_i is the interleaved sinusoid; n, a LayerNorm, W and b are of each layer and shared by its heads.
     (Zhu et al. 2019, section 3.2, "sum"; survey, eq. 28.)
 
-    There is no code for it; this is ``zhu-avg`` without 1/c, with all that its page says of the authors' code.
-    n divides by the deviation, so that the two differ by no more than the epsilon in n.
+    No code is published; this is ``zhu-avg`` without 1/c; its notes on the authors' code apply. n divides by the
+    deviation, so that the two differ by no more than the epsilon in n.
 
     Args:
         dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
-        sinusoid: whether P_i is added; without it r_ij depends on nothing but the path, as in the paper. i counts the
-            units of the structure.
+        sinusoid: whether P_i is added; without it r_ij depends only on the path, as in the paper. i counts the units of
+            the structure.
 
     Raises:
         PositionError: the encoding has no limit, or several paths per pair.

@@ -24,7 +24,7 @@ class Texts:
 
     Attributes:
         rows: (x, 1) which row of the batch a text is in.
-        units: (x, c) where its units stand in that row, padded with its last one.
+        units: (x, c) the places of its units in that row, padded with the last one.
         lengths: (x,) how many they are, on the CPU.
     """
 
@@ -54,7 +54,7 @@ class Texts:
 
 
 def _texts(sizes: list[int]) -> list[tuple[int, int]]:
-    """Where the texts of a row begin and end: each says at its first unit how long it is."""
+    """The first and last places of the texts of a row: the first unit of each has its length."""
     found, start = [], 0
     while start < len(sizes) and sizes[start] > 0:
         stop = min(start + sizes[start], len(sizes))
@@ -64,7 +64,7 @@ def _texts(sizes: list[int]) -> list[tuple[int, int]]:
 
 
 class Reader(nn.Module):
-    """A GRU of one layer and one direction, as wide as the model; it begins each text anew.
+    """A GRU of one layer and one direction, as wide as the model; it starts again at each text.
 
     Args:
         width: d.

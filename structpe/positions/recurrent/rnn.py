@@ -17,10 +17,10 @@ __all__ = ["RNN"]
 class RNN(PositionModel, name="rnn"):
     """x_t -> h_t = GRU(x_t, h_(t-1)), h_(-1) = 0: a layer that reads the units in order before the first of attention.
 
-    What leaves it takes the place of what enters; nothing is added. One layer, one direction, d wide. (Neishi and
-    Yoshinaga 2019, section 3; survey, section 4.1.2.) There is no code of the authors. Units are read in the order
-    that the encoding gives, those with the same number as they are stored; each text is read from its own first unit,
-    whatever else is in its row of the batch.
+    Its output replaces the input; nothing is added. One layer, one direction, d wide. (Neishi and Yoshinaga 2019,
+    section 3; survey, section 4.1.2.) There is no code of the authors. Units are read in the order that the encoding
+    gives, those with the same number as they are stored; each text is read from its own first unit, independently of
+    the rest of its row in the batch.
 
     Table 1 counts 6d^2 + 3d; PyTorch's GRU has a second set of 3d biases, which belongs to the state. The survey calls
     the model relative, for a network does the same at every place. Measured, text in front of a text does move it,

@@ -23,17 +23,17 @@ class RR(PositionModel, name="rr"):
     """x_t -> GRU(x_t, h_(t-1));  s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]).
 
     The network of ``rnn`` at the input, and the vectors of ``shaw`` at keys and values of each layer: r_ij = clip(s -
-    t, -m, m). (Neishi and Yoshinaga 2019, section 3, RR-Transformer; there is no code of the authors.) See the two
+    t, -m, m). (Neishi and Yoshinaga 2019, section 3, RR-Transformer; the authors have published no code.) See the two
     models for details: m and the sharing of tables are Shaw's, the order of reading is that of ``rnn``.
 
-    Table 1 has one row for both models, which counts the network alone.
+    Table 1 has one row for both models, which counts only the network.
 
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair, for the vectors.
         order: one number per unit, by which units are read.
         length: the number of units of the text, at each unit.
-        reach: m, the farthest offset that has vectors of its own.
+        reach: m, the farthest offset that has its own vectors.
         sharing: ``head-wise`` as of ``shaw``.
 
     Raises:
@@ -45,7 +45,7 @@ class RR(PositionModel, name="rr"):
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="6*d*d + 6*d + 2*R*dh*copies"),
         table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
-        note="the row is of the network alone; vectors of offsets enter attention at each layer",
+        note="the row is of the network only; vectors of offsets enter attention at each layer",
     )
 
     def __init__(

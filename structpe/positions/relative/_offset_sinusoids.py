@@ -1,7 +1,7 @@
 """Sines and cosines of offsets, as vectors of pairs: what Transformer-XL and TENER share.
 
-A pair without a path has the vector zero, so that it is met by its content alone. Units of one node, k places apart,
-have the vector of k.
+A pair without a path has the vector zero, so that only its content counts. Units of one node, k places apart, have the
+vector of k.
 """
 
 from __future__ import annotations

@@ -23,16 +23,16 @@ __all__ = ["SpanTable", "backwards", "steps"]
 
 @dataclass(frozen=True)
 class Span:
-    """A row for each offset from -(t_max - 1) to t_max - 1, or for each distance below t_max; none is clipped.
+    """A row for each offset from -(t_max - 1) to t_max - 1, or for each distance below t_max, without clipping.
 
     Rows of offsets count query minus key, as Huang et al. 2020 and Chen et al. 2021 do: the first is that of the key
-    t_max - 1 places ahead. Rows of code points come behind them.
+    t_max - 1 places ahead. Rows of code points follow.
 
     Args:
-        model: who asks, for errors.
+        model: name of the position model, for error messages.
         encoding: signed integers per pair.
         length: t_max.
-        signed: whether the two directions are told apart.
+        signed: whether the two directions are distinguished.
 
     Raises:
         PositionError: a length below 1, or an encoding of single units.
@@ -67,14 +67,7 @@ class Span:
 
 
 class SpanTable(PairTable):
-    """A table with a row for each offset or distance, in which none is clipped.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: signed integers per pair.
-        length: t_max.
-        sharing: which layers and heads have the same entries.
-    """
+    """A table with a row for each offset or distance, without clipping."""
 
     signed: ClassVar[bool] = True
     """Whether rows are of offsets, not of distances."""
@@ -100,14 +93,14 @@ class SpanTable(PairTable):
         """
         of_pairs = super().of_pairs(positions)
         far = torch.where(is_plain(of_pairs.table), of_pairs.table, 0).abs()
-        # A step of decoding comes with the values of a longer text than it uses: only then the pairs are looked at.
+        # A decoding step has the values of a longer text than it uses: only then check the pairs.
         if (
             holds((far >= self.length).any())
             and (most := int(of_pairs.map(lambda _: far).dense().max())) >= self.length
         ):
             raise PositionError(
-                f"position model {self.name!r} knows offsets below {self.length} and clips none; this batch has an "
-                f"offset of {most}; build it with a larger 'length', or choose an unbound model"
+                f"position model {self.name!r} has rows for offsets below {self.length} and does not clip; "
+                f"this batch has an offset of {most}; build it with a larger 'length', or choose an unbound model"
             )
         return of_pairs
 

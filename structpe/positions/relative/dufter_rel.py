@@ -24,10 +24,10 @@ class DufterRelative(PositionModel, name="dufter-rel"):
 
     r_ij = s - t, or any other encoding of pairs by signed integers. (Dufter et al. 2020, section 2, direct position
     interactions.) In the paper and the survey (section 4.1.2) the learned numbers are b(r) themselves, one per signed
-    offset: that is ``rel-scalar``. The authors' code hands them to a circulant operator of TensorFlow, which takes a
-    spectrum and not a kernel; and as they are real and so is its result, keys ahead and behind are not told apart.
+    offset: that is ``rel-scalar``. The authors' code passes them to a circulant operator of TensorFlow, which takes a
+    spectrum and not a kernel; and as the spectrum and the result are real, keys ahead and behind are not distinguished.
 
-    That code has one head; here each head has its own R, unless shared. The number is added behind the scale.
+    That code has one head; here each head has its own R, unless shared. The number is added after the scale.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""A vector per offset, met by query and key (Huang et al. 2020, method 4)."""
+"""A vector per offset, multiplied with query and key (Huang et al. 2020, method 4)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class HuangM4(SpanTable, name="huang-m4"):
     """s_ij = (q_i.k_j + q_i.r[t - s] + k_j.r[t - s]) / sqrt(d_h),  r a learned vector (d_h) per offset.
 
     That is (q_i + r).(k_j + r) without r.r, for t - s from 1 - t_max to t_max - 1. t - s is query minus key, or any
-    other encoding of pairs by signed integers, turned round. Row t - s + t_max - 1 is that of t - s, as in the code.
-    Pairs without a path and units of one node have vectors of their own, where the encoding has such pairs. (Huang et
-    al. 2020, method 4; survey, eq. 20; "relative_key_query" of the code that its first author gave to BERT's
-    reimplementation.) Entries start from N(0, 0.02).
+    other encoding of pairs by signed integers, negated. Row t - s + t_max - 1 is that of t - s, as in the code. Pairs
+    without a path and units of one node have their own vectors, if the encoding has such pairs. (Huang et al. 2020,
+    method 4; survey, eq. 20; "relative_key_query" of the code that its first author gave to BERT's reimplementation.)
+    Entries start from N(0, 0.02).
 
     Args:
         dims: sizes of the Transformer.

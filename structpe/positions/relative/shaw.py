@@ -25,7 +25,7 @@ class Shaw(KeyValueTables, name="shaw"):
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m, the farthest offset that has vectors of its own.
+        reach: m, the farthest offset that has its own vectors.
         sharing: ``head-wise`` as in the code.
 
     Raises:

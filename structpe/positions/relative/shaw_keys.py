@@ -1,4 +1,4 @@
-"""Relative positions as vectors at keys alone (Shaw et al. 2018; the form that later models kept)."""
+"""Relative positions as vectors at keys only (Shaw et al. 2018; the form that later models kept)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ShawKeys(PairRows, name="shaw-keys"):
 
     K is a table (2m + 1, d_h) per layer. Shaw et al. (2018, section 4.3) find that vectors at the values can be left
     out; without them fused attention kernels can be used. With m = t_max - 1 nothing is clipped: "relative_key" of
-    BERT's reimplementations, whose table counts query minus key, so that its rows stand in the reverse order of these.
+    BERT's reimplementations, whose table counts query minus key, so that its rows have the reverse order.
 
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        reach: m, the farthest offset that has a vector of its own.
+        reach: m, the farthest offset that has its own vector.
         sharing: ``head-wise`` as in the authors' code.
 
     Raises:

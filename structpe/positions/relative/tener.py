@@ -21,17 +21,16 @@ __all__ = ["TENER"]
 class TENER(PositionModel, name="tener"):
     """s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
 
-    R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero behind
-    it. s - t is key minus query, or any other encoding of pairs by signed integers. u and v (h, d_h) are of each layer
-    and head. sin(-r) = -sin(r): what is before and what is behind are told apart, as no matrix mixes the channels of R.
+    R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero after
+    them. s - t is key minus query, or any other encoding of pairs by signed integers. u and v (h, d_h) are of each
+    layer and head. sin(-r) = -sin(r): keys before and after are distinguished, as no matrix mixes the channels of R.
     (Yan et al. 2019, section 3.2, and their code.)
 
-    As the code has it, where the paper and the survey's eq. 22 say otherwise: the last term; s - t where they have
-    t - s; the frequencies. What they say is ``tener-survey``. That scores are not scaled is a choice of the paper and
-    part of this model; the code has it as an option. It calls u ``r_r_bias`` and v ``r_w_bias``, as if they were
-    Transformer-XL's with their names exchanged. Not here, being no matter of positions: the paper's W_k is the
-    identity, while one version of the code learns it; neither has a matrix behind the heads. Pairs without a path have
-    R = 0.
+    As in the code, where the paper and the survey's eq. 22 differ: the last term; s - t where they have t - s; the
+    frequencies. Their version is ``tener-survey``. That scores are not scaled is a choice of the paper and part of this
+    model; the code has it as an option. It calls u ``r_r_bias`` and v ``r_w_bias``, as if they were Transformer-XL's
+    with their names exchanged. Not included, because it does not concern positions: the paper's W_k is the identity,
+    while one version of the code learns it; neither has a matrix after the heads. Pairs without a path have R = 0.
 
     Args:
         dims: sizes of the Transformer.

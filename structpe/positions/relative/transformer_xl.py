@@ -1,4 +1,4 @@
-"""Sinusoids of offsets, met by queries through a matrix and by a bias (Dai et al. 2019, Transformer-XL)."""
+"""Sinusoids of offsets, multiplied with queries through a matrix and with a bias (Dai et al. 2019, Transformer-XL)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class TransformerXL(PositionModel, name="transformer-xl"):
     """s_ij = ((q_i + u).k_j + (q_i + v).(W R[t - s])) / sqrt(d_h):  content, position, and a bias of either.
 
     R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key, or any other
-    encoding of pairs by signed integers, turned round. W (d, d) without bias is of each layer and gives each head its
-    d_h; u and v (h, d_h) are of each head, and the same for all layers. (Dai et al. 2019, section 3.3; survey, eq. 12.)
+    encoding of pairs by signed integers, negated. W (d, d) without bias is of each layer and gives each head its d_h; u
+    and v (h, d_h) are of each head, and the same for all layers. (Dai et al. 2019, section 3.3; survey, eq. 12.)
 
-    That u and v are shared by the layers is the authors' PyTorch code; the paper leaves it open. Table 1 has a factor h
-    too many: one W (d, d) serves all heads. Attention there is causal, and cells ahead of the query hold what the
-    shift of their matrix leaves there; here they have the R of their negative offset, so that the model also serves
-    where units see those after them. The memory of an earlier segment is a matter of which units are queries:
-    ``Positions.step(c, c + n)`` and :class:`structpe.nn.language_model.LanguageModel`. Pairs without a path have R = 0.
+    Sharing u and v over the layers follows the authors' PyTorch code; the paper leaves it open. Table 1 has a factor h
+    too many: one W (d, d) serves all heads. Attention there is causal, and the matrix has arbitrary values for keys
+    ahead; here these have the R of their negative offset, so that the model can also be used without a causal mask. To
+    attend to an earlier segment, choose which units are queries: ``Positions.step(c, c + n)`` and
+    :class:`structpe.nn.language_model.LanguageModel`. Pairs without a path have R = 0.
 
     Args:
         dims: sizes of the Transformer.

@@ -21,11 +21,11 @@ __all__ = ["TransformerXLLearnable"]
 class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     """s_ij = ((q_i + u).k_j + q_i.E[t - s] + b[t - s]) / sqrt(d_h),  the distance t - s clipped to 0..D - 1.
 
-    The ablation of Transformer-XL in its authors' code (``attn_type`` 1), there called the embeddings of Shaw et al.:
-    E (D, h, d_h) and b (D, h) are learned in place of W R and v.W R, and have rows of each layer; so has u (h, d_h).
+    The ablation of Transformer-XL in its authors' code (``attn_type`` 1), there called the embeddings of Shaw et al.: E
+    (D, h, d_h) and b (D, h) are learned instead of W R and v.W R, separately for each layer, as is u (h, d_h).
     Distances of D or more share the last row. It was made for causal attention: keys ahead have the row of distance 0.
     In the code rows run from the farthest distance to 0; here from 0 on. Pairs without a path and units of one node
-    have rows of their own, where the encoding has such pairs.
+    have their own rows, if the encoding has such pairs.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Angles of several coordinates, each turning channels of its own."""
+"""Angles of several coordinates, each rotating its own channels."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["factors_of", "sharper"]
 
 
 def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -> Tensor:
-    """(d_h/2,) float64: the factors given, one for each pair; without any those of NTK-aware scaling, a^(2i/(d_h-2)).
+    """(d_h/2,) float64: the factors given, one for each pair; by default those of NTK-aware scaling, a^(2i/(d_h-2)).
 
     Raises:
         PositionError: there is not one for each pair, or one is not positive.

@@ -15,8 +15,8 @@ def ramp(width: int, base: float, trained: int, many: float, few: float, truncat
 
     The pair that turns r times there is i(r) = width ln(trained / 2 pi r) / (2 ln base), in general no whole number;
     the way down is a straight line from floor(i(many)) to ceil(i(few)), held to 0..width-1. (Only width/2 pairs exist;
-    the authors' code holds it to the number of channels all the same.) Without ``truncate`` it goes from i(many) to
-    i(few) themselves.
+    the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to i(few)
+    themselves.
     """
 
     def pair(times: float) -> float:

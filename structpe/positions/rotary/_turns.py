@@ -1,4 +1,4 @@
-"""Turning pairs of channels by an angle: what rotary positions share, whatever their frequencies and layout."""
+"""Rotation of pairs of channels, shared by all rotary models."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Turns:
     """Angles of the queries (b, 1, n, d_h/2) and of the keys (b, 1, m, d_h/2), float64; and what both are made longer.
 
     A decoding step has one query but all keys, so that they are two tensors and not one. ``neighbours`` and ``halves``
-    are the two layouts, and can stand in ``Terms.maps``.
+    are the two layouts, for ``Terms.maps``.
 
     Attributes:
         queries: angles.
         keys: angles.
         query_lengths: factors of the turned queries: one for all, or (b, 1, n, d_h/2).
-        key_lengths: likewise of the keys.
+        key_lengths: the same of the keys.
     """
 
     queries: Tensor
@@ -70,7 +70,7 @@ class Turns:
 
 
 class RotaryModel(PositionModel):
-    """Turns the pair i of the channels of a head by the angle t w_i; a variant says what the w_i are.
+    """Rotates the pair i of the channels of a head by the angle t w_i; a variant defines the w_i.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
@@ -184,7 +184,7 @@ def length_of(model: str, given: float | None, usual: float) -> float:
     """
     if given is not None and given <= 0:
         raise PositionError(
-            f"position model {model!r} makes queries and keys some times longer, above 0; given is longer={given}"
+            f"position model {model!r} multiplies queries and keys by a factor above 0; given is longer={given}"
         )
     return usual if given is None else given
 

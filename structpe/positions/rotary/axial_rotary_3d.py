@@ -1,4 +1,4 @@
-"""Rotary positions of videos: channels of their own for time, row and column (Yang et al. 2025, CogVideoX)."""
+"""Rotary positions of videos: their own channels for time, row and column (Yang et al. 2025, CogVideoX)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
     """Of the channels (2i, 2i+1) of each head, 2/8 turn with the time, 3/8 with the row and 3/8 with the column.
 
     The pair i of p that turn with a coordinate c turns by c base^(-i/p); q.k then depends on the offsets on the three
-    axes alone. (Yang et al. 2025, section 2.2, "3D-RoPE", and their code, which has time first, then row, then column.)
-    Where 16 does not divide d_h, the fractions are rounded: time down, but not to none if there is a pair for each
+    axes only. (Yang et al. 2025, section 2.2, "3D-RoPE", and their code, which has time first, then row, then column.)
+    Where 16 does not divide d_h, the fractions are rounded: time down, but not to zero if there is a pair for each
     axis, and of the rest the column has one pair more. What has no place in the grid is not turned.
 
     Args:

@@ -1,4 +1,4 @@
-"""Position interpolation by as much as the text at hand is longer than those of training."""
+"""Position interpolation by the ratio of the length of the text to that of training."""
 
 from __future__ import annotations
 

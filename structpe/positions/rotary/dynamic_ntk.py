@@ -1,4 +1,4 @@
-"""NTK-aware scaling by as much as the text at hand is longer than those of training (dynamic NTK)."""
+"""NTK-aware scaling by the ratio of the length of the text to that of training (dynamic NTK)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
 
     L is the length of the text, L' that of the longest in training, c a factor, 1 in the code of YaRN (there ``ntk``;
     Hugging Face's ``factor``). (emozilla 2023; Peng et al. 2024, section 3.3.) L is of each text, not of a batch: what
-    a text is padded or packed with says nothing about it. The encoding L is not causal: when a text grows beyond L',
-    the angles of its first units change too. Beyond L' angles therefore follow from offsets and L.
+    a text is padded or packed with has no influence. The encoding L is not causal: when a text grows beyond L', the
+    angles of its first units change too. Beyond L' angles therefore follow from offsets and L.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

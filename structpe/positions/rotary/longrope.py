@@ -1,4 +1,4 @@
-"""LongRoPE: a factor of its own for each pair of rotary channels (Ding et al. 2024)."""
+"""LongRoPE: its own factor for each pair of rotary channels (Ding et al. 2024)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["LongRoPE"]
 
 
 class LongRoPE(RotaryModel, name="longrope"):
-    """``rotary-half`` with speeds b^(-2i/d_h) / lambda_i; queries, keys become c = sqrt(1 + ln a / ln L') times longer.
+    """``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i, multiplied by c = sqrt(1 + ln a / ln L').
 
     a is how many times longer texts are than the L' units of those in training. The first ``kept`` places turn, and
     stay as long, as in training. (Ding et al. 2024, section 3; the authors' code, whose c is called "su". Others that
     it has, and Hugging Face's "attention_factor", are given by ``longer``.)
 
-    The factors lambda are found by a search, for each trained model anew; the search itself is not here. Without
-    factors they are a^(2i/(d_h-2)), those of ``ntk-aware``, from which among others the authors' search starts.
+    The factors lambda are found by a search for each trained model; the search itself is not included. Without factors
+    they are a^(2i/(d_h-2)), those of ``ntk-aware``, from which among others the authors' search starts.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

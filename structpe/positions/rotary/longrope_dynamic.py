@@ -1,4 +1,4 @@
-"""LongRoPE with factors that grow with the text at hand (Ding et al. 2024, their code)."""
+"""LongRoPE with factors that grow with the length of the text (Ding et al. 2024, their code)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
         encoding: one number per unit.
         length: L, one number per unit.
         base: b.
-        factors: lambda, d_h/2 positive numbers; as in ``longrope`` without any.
+        factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
         scale: a, above 1.
         trained: L', 2 or more.
         longer: how many times longer queries and keys become; None as in ``longrope``.

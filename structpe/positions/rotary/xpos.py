@@ -23,12 +23,12 @@ class _Fading:
 
     A window has a middle c: queries in it are multiplied by z^((t-c)/B), keys by z^((c-s)/B), and c cancels. Numbers of
     a dtype reach only so far from the middle. So a pair of channels of a long text is repeated, once per window; a
-    query has entries in its own window alone, 0 in the others, and a key in all of them.
+    query has entries in its own window only, 0 in the others, and a key in all of them.
 
     Attributes:
         turned: the angles.
         queries: (b, n) places from the first key on, float64.
-        keys: (b, m) likewise.
+        keys: (b, m) the same of the keys.
         units: m.
         rates: (d_h/2,) -log(z_i) / B.
     """
@@ -60,7 +60,7 @@ class _Fading:
 
 
 def _reach(dtype: torch.dtype) -> float:
-    """Up to this power, e to it times an entry of usual size is a number of the dtype, and so is its inverse."""
+    """The largest power of e whose product with usual entries, and its inverse, are finite in the dtype."""
     return math.log(torch.finfo(dtype).max) * 0.9
 
 
@@ -84,9 +84,9 @@ class XPos(RotaryModel, name="xpos"):
     """(q_t, k_s) -> (z^((t+c)/B) R_t q_t, z^(-(s+c)/B) R_s k_s): the product of a pair i of channels has z_i^((t-s)/B).
 
     R is that of ``rotary``: the channels (2i, 2i+1) turn by t base^(-2i/d_h). z_i = (2i + 0.4 d_h) / (1.4 d_h) < 1, so
-    that pairs, fast ones most, count less the farther a key lies behind, and more the farther it lies ahead: made
-    for decoders. c = floor(-m/2), m the number of keys, keeps powers small and cancels in every product. (Sun et al.
-    2023, section 3.2; torchscale, whose centring this is.) B = 512, and powers are computed in float64.
+    that pairs, fast ones most, count less the farther a key is behind, and more the farther it is ahead: made for
+    decoders. c = floor(-m/2), m the number of keys, keeps powers small and cancels in every product. (Sun et al. 2023,
+    section 3.2; torchscale, whose centring this is.) B = 512, and powers are computed in float64.
 
     Texts so long that powers from one centre are no numbers of the dtype, of more than 65,000 units in float32 and
     8,000 in float16, have several centres, and each pair of channels as many copies as it needs: queries and keys get

@@ -17,12 +17,7 @@ __all__ = ["AddedSinusoids", "LengthAware", "difference"]
 
 
 class AddedSinusoids(PositionModel):
-    """x_t + P_t, P the interleaved sinusoids; t is what the encoding says of a unit.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-    """
+    """x_t + P_t, P the interleaved sinusoids; t is the value of the encoding."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
@@ -37,13 +32,7 @@ class AddedSinusoids(PositionModel):
 
 
 class LengthAware(PositionModel):
-    """x_t + P_t, P the sinusoids of the place t and of the length l that the text will have.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: t, one number per unit.
-        length: l, one number per unit.
-    """
+    """x_t + P_t, P the sinusoids of the place t and of the length l that the text will have."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:
         super().__init__(dims, [of_arity(self.name, each, 1) for each in (encoding, length)])

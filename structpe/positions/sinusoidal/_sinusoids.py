@@ -25,8 +25,8 @@ def interleaved(places: Tensor, width: int, base: float = 10000.0) -> Tensor:
 def halves(places: Tensor, width: int) -> Tensor:
     """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-2i/width), as Transformer-XL's.
 
-    omega is rounded to float32, as the authors' is: it is then theirs to the last digit, and nothing is lost by that,
-    since sines and cosines of a frequency a little different are as good.
+    omega is rounded to float32, as the authors' is, so that both are identical. The rounding does not matter: sines and
+    cosines of a slightly different frequency are as good.
     """
     rounded = inverse_frequencies(width, places.device).to(torch.float32).to(torch.float64)
     angles = places[..., None].to(torch.float64) * rounded
@@ -36,8 +36,7 @@ def halves(places: Tensor, width: int) -> Tensor:
 def timing(places: Tensor, width: int, base: float | Tensor = 10000.0) -> Tensor:
     """(..., width) float64: cat[sin(t omega_i), cos(t omega_i)], omega_i = base^(-i/(w/2 - 1)), i < w/2 rounded down.
 
-    The authors of the Transformer wrote them so (tensor2tensor, fairseq). An odd width leaves one channel, the last: it
-    is zero.
+    This is the form of the authors' code (tensor2tensor, fairseq). If the width is odd, the last channel is zero.
 
     Args:
         places: t, any shape.

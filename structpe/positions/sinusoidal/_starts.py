@@ -30,7 +30,7 @@ class Started:
         start: how places are counted.
         dims: sizes of the Transformer, whose layers are the steps.
         places: (b, n).
-        lengths: (b, n) L, said at each unit; None where each step counts from 0.
+        lengths: (b, n) L, at each unit; None if each step counts from 0.
         first: (b, n, d) the sinusoids counted from 0.
     """
 
@@ -61,8 +61,8 @@ class UniversalModel(PositionModel):
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
         start: how places are counted.
-        length: L, one number per unit. The model needs it only where places are not counted from 0; it is then no model
-            for decoders.
+        length: L, one number per unit. It is needed only if places are not counted from 0; a decoder cannot use the
+            model then.
     """
 
     def __init__(

@@ -21,14 +21,14 @@ class CAPE(PositionModel, name="cape"):
     """sqrt(d) x_t + P_t,  P_tj = sin(t' f_j + (j mod 2) pi/2),  f_j = s 10000^(-2 floor(j/2)/d).
 
     In training t' = (D t + delta + D epsilon_t) e^lambda, in evaluation t' = D t. D is the step between two units in
-    seconds, say; delta ~ U(-shift, shift) and lambda ~ U(-log scaling, log scaling) are drawn for each structure and
-    batch, epsilon_t ~ U(-local, local) for each unit. (Likhomanenko et al. 2021, listing 1; survey, section 4.2. The
-    code is a third party's and follows the listing.)
+    seconds, for example; delta ~ U(-shift, shift) and lambda ~ U(-log scaling, log scaling) are drawn for each
+    structure and batch, epsilon_t ~ U(-local, local) for each unit. (Likhomanenko et al. 2021, listing 1; survey,
+    section 4.2. The code is a third party's and follows the listing.)
 
-    As coded, where the survey says otherwise: log lambda is what is uniform, the shifts come before the scale, which
-    multiplies them too, and places are centred on request only: ``encoding="centred"``. By default nothing is drawn;
-    for text that code proposes shift 5, local 0.5 and scaling 1.03, for speech it centres, with s = 30. With padding
-    it counts one unit of it to the text, which moves the centre by half a step; this does not.
+    As in the code, where the survey differs: the logarithm of lambda is uniform, the shifts come before the scale,
+    which multiplies them too, and places are centred only on request: ``encoding="centred"``. By default nothing is
+    drawn; for text that code proposes shift 5, local 0.5 and scaling 1.03, for speech it centres, with s = 30. With
+    padding it counts one unit of it to the text, which moves the centre by half a step; this does not.
 
     Args:
         dims: sizes of the Transformer.
@@ -40,7 +40,8 @@ class CAPE(PositionModel, name="cape"):
         scaling: most by which places are multiplied or divided, 1 or more.
 
     Raises:
-        PositionError: the encoding gives a vector per unit, a step or speed is not above 0, or an augmentation is none.
+        PositionError: the encoding gives a vector per unit, a step or speed is not above 0, or an augmentation is
+            invalid.
     """
 
     spec = Spec(

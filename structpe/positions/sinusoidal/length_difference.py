@@ -13,8 +13,8 @@ __all__ = ["LengthDifference"]
 class LengthDifference(LengthAware, name="length-difference"):
     """x_t + P_t,  P_t = cat[sin((l + 1 - t) omega_i), cos((l + 1 - t) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
-    t = 0, 1, ..., and l is the length that the text shall have: by default the number of its units, as when training
-    on given texts. A decoder is told: give the nodes a feature and take ``length=Feature("length")``. (Takase and
+    t = 0, 1, ..., and l is the length that the text will have: by default the number of its units, as when training on
+    given texts. A decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``. (Takase and
     Okazaki 2019, LDPE, and their code; survey, eq. 32, with l - t, interleaved, and exponents -2i/d.) In the code the
     unit after the last, at t = l, has a row for padding: zeros; so it has here. Ordinary sinusoids may be added, as
     there: ``["sinusoidal-concatenated", "length-difference"]``, with ``start=2``.

@@ -17,11 +17,11 @@ __all__ = ["NoisyLength"]
 class NoisyLength(LengthAware, name="noisy-length"):
     """x_t + P_t,  P_t = cat[sin(r omega_i), cos(r omega_i)],  r = l + e + 1 - t,  omega_i = 10000^(-i/(d/2 - 1)).
 
-    As ``length-difference``, but that in training an integer e, the same for all units of a structure, is drawn anew
-    for each batch from -w..w, each as likely; in evaluation e = 0. (Oka et al. 2020; survey, section 4.4: "adding a
-    randomly sampled integer to the length". No code is known: the sinusoids are those of the code that it extends, by
-    Takase and Okazaki.) For inference Oka et al. predict l from the source by a network of its own, no part of a
-    position model: what it predicts is given by ``length=Feature("length")``.
+    As ``length-difference``, but in training an integer e, the same for all units of a structure, is drawn for each
+    batch from -w..w, each as likely; in evaluation e = 0. (Oka et al. 2020; survey, section 4.4: "adding a randomly
+    sampled integer to the length". No code is known: the sinusoids are those of the code that it extends, by Takase and
+    Okazaki.) For inference Oka et al. predict l from the source by its own network, no part of a position model: what
+    it predicts is given by ``length=Feature("length")``.
 
     Args:
         dims: sizes of the Transformer.

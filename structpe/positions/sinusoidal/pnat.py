@@ -15,9 +15,9 @@ class PNAT(AddedSinusoids, name="pnat"):
 
     z is a permutation: of the places of all units of a text that is written at once, each decoder input taking one.
     (Bao et al. 2019; survey, section 4.4: position embeddings are reordered by the predicted permutation. No code is
-    known.) The prediction comes with the structure, as a rank of each node; where there is none, z is the place in
-    reading order. The predictors of length and permutation are networks over the decoder's inputs, with targets and a
-    loss of their own; neither the survey nor this model defines them.
+    known.) The prediction comes with the structure, as a rank of each node; without one, z is the place in reading
+    order. The predictors of length and permutation are networks over the decoder's inputs, with their own targets and
+    loss; neither the survey nor this model defines them.
 
     Args:
         dims: sizes of the Transformer.

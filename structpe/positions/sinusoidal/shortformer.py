@@ -17,16 +17,16 @@ __all__ = ["Shortformer"]
 class Shortformer(PositionModel, name="shortformer"):
     """q_t = W_q (n_t + P_t), k_s = W_k (n_s + P_s), v_s = W_v n_s in every layer, n the normalised hidden vectors.
 
-    P_t = cat[sin((t + 1) omega_i), cos((t + 1) omega_i)], omega_i = 10000^(-i/(d/2 - 1)). Hidden vectors then say
-    nothing of places, so that those of an earlier segment can be attended to: encoded together, both segments are
-    numbered 1, 2, ... anew. Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
+    P_t = cat[sin((t + 1) omega_i), cos((t + 1) omega_i)], omega_i = 10000^(-i/(d/2 - 1)). Hidden vectors then do not
+    depend on places, so that those of an earlier segment can be attended to: encoded together, both segments get new
+    places 1, 2, ... Nothing is added to the input. (Press et al. 2021 and their code; survey, eq. 7.)
 
     Args:
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
 
     Raises:
-        PositionError: the encoding gives a vector per unit, or does not speak of the units of the earlier segment.
+        PositionError: the encoding gives a vector per unit, or has no values for the units of the earlier segment.
     """
 
     spec = Spec(
@@ -48,7 +48,7 @@ class Shortformer(PositionModel, name="shortformer"):
         n, c = query.shape[1], key.shape[1]
         if c > known:
             raise PositionError(
-                f"{c} units are attended to and positions of {known} were given; with the memory of an earlier "
+                f"{c} units are attended to and positions of {known} were given; with the cache of an earlier "
                 f"segment, encode both segments together and take the last as queries: Positions.step({c - n}, {c})"
             )
         waves = prepared.to(query.dtype)

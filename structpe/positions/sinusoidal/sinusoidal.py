@@ -11,9 +11,9 @@ __all__ = ["Sinusoidal"]
 class Sinusoidal(AddedSinusoids, name="sinusoidal"):
     """x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
 
-    t is what the encoding says of a unit: its place in the sequence, its depth in a tree. (Vaswani et al. 2017; survey,
-    eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines before all cosines, with
-    frequencies 10000^(-i/(d/2 - 1)). Computed in float64, then rounded to the dtype of x.
+    t is the value of the encoding: the place of a unit in the sequence, or its depth in a tree. (Vaswani et al. 2017;
+    survey, eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines before all cosines,
+    with frequencies 10000^(-i/(d/2 - 1)). Computed in float64, then rounded to the dtype of x.
 
     Args:
         dims: sizes of the Transformer.

@@ -24,15 +24,16 @@ class Universal(UniversalModel, name="universal"):
     layer is one application of the shared layer of Dehghani et al. (2019), a step; here layers need not share weights.
 
     This is the default of the authors' code. The paper's and the survey's eq. 24 takes a sinusoid of the step:
-    ``universal-sinusoidal``. Not here: the code's way of concatenating the signals instead of adding them. With another
-    ``start``, also the code's, it is no model of decoders; a draw is of each row of a batch and step.
+    ``universal-sinusoidal``. Not included: the code's way of concatenating the signals instead of adding them. With
+    another ``start``, which the code also has, decoders cannot use it; a number is drawn for each row of a batch and
+    step.
 
     Args:
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
         start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
             floor(L l / steps) in step l.
-        length: L, one number per unit; of no matter for ``first``.
+        length: L, one number per unit; not used for ``first``.
 
     Raises:
         PositionError: the encoding gives a vector per unit, or there is no such layer.
@@ -54,7 +55,9 @@ class Universal(UniversalModel, name="universal"):
 
     def layer(self, x: Tensor, prepared: Started, site: Site) -> Tensor:
         if not 0 <= site.layer < len(self.steps):
-            raise PositionError(f"position model 'universal' has {len(self.steps)} steps; layer {site.layer} asks")
+            raise PositionError(
+                f"position model 'universal' has {len(self.steps)} steps; there is no layer {site.layer}"
+            )
         return (
             x + prepared.at(site.layer, self.training).to(x.dtype) + self.steps[site.layer] * math.sqrt(self.dims.width)
         )

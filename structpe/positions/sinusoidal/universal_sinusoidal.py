@@ -24,7 +24,7 @@ class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
         encoding: t, one number per unit.
         start: whether places are counted from 0 at each step, or in training from a place drawn at random, or from
             floor(L l / steps) in step l.
-        length: L, one number per unit; of no matter for ``first``.
+        length: L, one number per unit; not used for ``first``.
 
     Raises:
         PositionError: the encoding gives a vector per unit.

@@ -19,9 +19,9 @@ class XLPE(PositionModel, name="xl-pe"):
     """x_t + tanh(U P_t + V P_t'): t the place in the sentence, t' that after reordering, P sinusoidal, U and V (d, d).
 
     The reordered place is that of the words of the source in the order of the target language, found by a grammar
-    beforehand; it comes with the structure. (Ding et al. 2020; survey, section 4.5, which says that both encodings are
-    integrated and not how. The fusion is as we read the paper; no code is known.) Not here: its other way,
-    which lets some heads attend by the one and some by the other.
+    beforehand; it comes with the structure. (Ding et al. 2020; survey, section 4.5, which does not say how both
+    encodings are integrated. The fusion is as we read the paper; no code is known.) Not included: its other way, in
+    which some heads use the one and some the other.
 
     Args:
         dims: sizes of the Transformer.

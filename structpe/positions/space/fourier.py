@@ -19,10 +19,10 @@ __all__ = ["Fourier"]
 class Fourier(PositionModel, name="fourier"):
     """x_u + cat[sin(2 pi B v_u), cos(2 pi B v_u)]: v (a) coordinates of a unit, B (d/2, a) drawn from N(0, sigma^2).
 
-    B is fixed; its numbers follow from the seed alone, so that it need not be saved. sigma says how fast
-    features vary with v: coordinates in units of the distance that matters want 1 or less, and those of an image on the
-    scale 0 to 1 want about 10. (Tancik et al. 2020, section 4; the tutorial's "Fourier features" of coordinates. The
-    authors feed the features to a network in place of v; here they are added to the units.) Computed in float64.
+    B is fixed; its numbers follow from the seed, so that it need not be saved. sigma controls how fast features vary
+    with v: use 1 or less for coordinates in units of the distance that matters, and about 10 for those of an image on
+    the scale 0 to 1. (Tancik et al. 2020, section 4; the tutorial's "Fourier features" of coordinates. The authors feed
+    the features to a network in place of v; here they are added to the units.) Computed in float64.
 
     Args:
         dims: sizes of the Transformer.

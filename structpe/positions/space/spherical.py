@@ -19,8 +19,8 @@ class Spherical(PositionModel, name="spherical"):
     """x_u + W_2 relu(W_1 r + b_1) + b_2,  r = cat over scales a of [sin(f/a), cos(f/a) cos(l/a), cos(f/a) sin(l/a)].
 
     f is the latitude of a unit and l its longitude, from degrees; S scales a_s = a_0^(1 - s/(S-1)) go from the finest
-    a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 alone is the point of the unit sphere, so that there, other than in a
-    grid of degrees, distances are true, and the ends of the map meet. (Mai et al. 2023, section 5, "sphereC".) At finer
+    a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 gives the point on the unit sphere, so that, unlike in a grid of
+    degrees, distances are correct and the ends of the map meet. (Mai et al. 2023, section 5, "sphereC".) At finer
     scales neither holds: ``spherical-harmonics`` is a function of the point at every scale. FourCastNet's and similar
     models of the Earth read their grids of latitude and longitude so.
 
@@ -60,8 +60,7 @@ class Spherical(PositionModel, name="spherical"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        added: Tensor = self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
-        return x + added
+        return x + self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
 
     def _waves(self, angles: Tensor) -> Tensor:
         """(b, n, 3 S) r."""

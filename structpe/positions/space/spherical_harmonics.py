@@ -20,14 +20,14 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     """x_u + W Y(f_u, l_u) + b,  Y the real spherical harmonics Y_nm of degrees n < L and orders |m| <= n.
 
     f is the latitude of a unit and l its longitude, from degrees; W (d, L^2). Y are to the sphere what sines and
-    cosines are to the circle: functions of the point alone, the same at both ends of the map and whatever the longitude
-    of a pole, and Y(u).Y(v) depends on the angle between u and v only. (Russwurm et al. 2024, section 3.1, with the
-    linear network of their comparison; their other one is a SIREN.)
+    cosines are to the circle: functions of the point only, the same at both ends of the map and for any longitude of a
+    pole, and Y(u).Y(v) depends on the angle between u and v only. (Russwurm et al. 2024, section 3.1, with the linear
+    network of their comparison; their other one is a SIREN.)
 
     Args:
         dims: sizes of the Transformer.
         encoding: (latitude, longitude) of each unit in degrees, by default the feature ``degrees`` of its node.
-        degrees: L; details of about 180/L degrees are told apart.
+        degrees: L; details of about 180/L degrees are distinguished.
 
     Raises:
         PositionError: no degree, or not two coordinates per unit.
@@ -44,8 +44,7 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
         latitude, longitude = torch.deg2rad(degrees.double()).unbind(-1)
-        added: Tensor = self.linear(harmonics(latitude, longitude, self.sizes["L"]).to(x.dtype))
-        return x + added
+        return x + self.linear(harmonics(latitude, longitude, self.sizes["L"]).to(x.dtype))
 
 
 def harmonics(latitude: Tensor, longitude: Tensor, degrees: int) -> Tensor:

@@ -23,8 +23,8 @@ class Nodes:
 
     Attributes:
         present: (b, n) whether a unit is there.
-        weights: (b, n, n) what a sum over nodes, made for a unit, takes of each unit: its share of its node if both
-            belong to one structure, else 0.
+        weights: (b, n, n) the weights of units in a sum over nodes: the share of its node if both belong to one
+            structure, else 0.
     """
 
     present: Tensor
@@ -44,7 +44,7 @@ class Nodes:
         return _product(self.weights, x)
 
     def means(self, x: Tensor) -> Tensor:
-        """(b, n, ...) likewise the mean."""
+        """(b, n, ...) the mean over nodes."""
         counts = self.weights.sum(-1).clamp(min=1)
         return self.sums(x) / counts.view(*counts.shape, *[1] * (x.ndim - 2))
 

@@ -1,4 +1,4 @@
-"""Eigenvectors and eigenvalues of a batch, as position models want them."""
+"""Eigenvectors and eigenvalues of a batch, as position models need them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Spectrum", "flipped"]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What :class:`Eigenpairs` says, for n units and k eigenvectors.
+    """The values of :class:`Eigenpairs`, for n units and k eigenvectors.
 
     Attributes:
         vectors: (b, n, k) entries; 0 where there is no vector.

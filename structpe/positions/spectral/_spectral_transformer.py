@@ -13,7 +13,7 @@ __all__ = ["SpectralTransformer", "transformer_width"]
 class SpectralTransformer(nn.Module):
     """sum_j T(A [v_uj, lambda_j] + a)_j, over the eigenvectors j that are there: (b, n, p).
 
-    T is a Transformer over the k eigenvectors of one node, normalised behind each part, as PyTorch has it.
+    T is a Transformer over the k eigenvectors of one node, with post-normalisation, as PyTorch's default.
 
     Args:
         width: p.

@@ -35,8 +35,8 @@ class BasisNet(PositionModel, name="basisnet"):
     concatenation with the eigenvalues as in the reimplementation of Huang et al. 2024, whose rho is a graph network.)
 
     An eigenspace cut off by the limit k is left out whole by the default encoding, as what remains of it would depend
-    on the basis. Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. What is said of
-    a node does not depend on how many units it has.
+    on the basis. Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. The result for
+    a node does not depend on its number of units.
 
     Args:
         dims: sizes of the Transformer.
@@ -98,8 +98,7 @@ class BasisNet(PositionModel, name="basisnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)
 
     def _check(self, dimensions: Tensor) -> None:
         if holds((dimensions > len(self.phi)).any()):
@@ -121,7 +120,7 @@ class _Invariant(nn.Module):
         self.out = perceptron([hidden, hidden, numbers])
 
     def forward(self, projections: Tensor, where: Tensor, nodes: Nodes) -> Tensor:
-        """``where`` (b, n, k) says which are of dimension m, each eigenspace once: they make the statistics."""
+        """``where`` (b, n, k) marks those of dimension m, each eigenspace once, for the statistics."""
         enter, *inner = self.norms
         y = enter(functional.relu(self.enter(projections)), where)
         for own, mean, norm in zip(self.own, self.mean, inner, strict=True):

@@ -19,7 +19,7 @@ class Dwivedi(PositionModel, name="dwivedi"):
     An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as the
     authors' code does, teaches the model not to care. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
     4.3.2.) Their attention is also restricted to the neighbours of each node: ``dwivedi-neighbours`` has both. Table 1
-    takes the eigenvectors for the embedding and counts no parameter.
+    counts the eigenvectors as the embedding, without parameters.
 
     Args:
         dims: sizes of the Transformer.
@@ -48,5 +48,4 @@ class Dwivedi(PositionModel, name="dwivedi"):
         return flipped(vectors) if self.training else vectors
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared.to(x.dtype))
-        return x + embedded
+        return x + self.embed(prepared.to(x.dtype))

@@ -26,7 +26,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     A unit attends to itself only if its node has a self-loop: so it is in the code unless loops are added to the data;
     ``Neighbours(itself=True)`` adds them. Units of one node are neighbours. Whoever has no neighbour gets zeros, where
     the code divides by zero. The authors' second form, which multiplies scores by features of edges and updates these,
-    is not here: ``exphormer`` multiplies them by types of edges.
+    is not included: ``exphormer`` multiplies them by types of edges.
 
     Args:
         dims: sizes of the Transformer.
@@ -53,8 +53,7 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
         return flipped(vectors) if self.training else vectors, listed.pairs
 
     def inputs(self, x: Tensor, prepared: tuple[Tensor, Pairs]) -> Tensor:
-        embedded: Tensor = self.embed(prepared[0].to(x.dtype))
-        return x + embedded
+        return x + self.embed(prepared[0].to(x.dtype))
 
     def terms(self, prepared: tuple[Tensor, Pairs], site: Site) -> Terms:
         return Terms(act=clipped, pairs=(prepared[1],))

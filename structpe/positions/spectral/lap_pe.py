@@ -1,4 +1,4 @@
-"""Eigenvectors with their eigenvalues as a set, beside the content (Rampasek et al. 2022)."""
+"""Eigenvectors with their eigenvalues as a set, concatenated with the content (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["LapPE"]
 class LapPE(PositionModel, name="lap-pe"):
     """cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
 
-    f is an MLP with a rectifier behind each of its ``layers`` layers, the inner ones of width 2p, the last of width p;
+    f is an MLP with a rectifier after each of its ``layers`` layers, the inner ones of width 2p, the last of width p;
     s_j a random sign for each eigenvector and batch in training, 1 in evaluation. (GraphGPS's LapPE with its DeepSet;
     Rampasek et al. 2022; after Kreuzer et al. 2021, whose Transformer over eigenvectors is ``lap-pe-transformer``.) x
     is the content in the other d - p channels: the last p channels of what the layers are given are overwritten. The
-    code's six scales of eigenvectors are options of the encoding, its layers behind the sum are not here. Self-loops
-    count in the Laplacian, as in SAN's code; GraphGPS's takes them out, and adds up parallel edges.
+    code's six scales of eigenvectors are options of the encoding, its layers after the sum are not included. Self-loops
+    count in the Laplacian, as in SAN's code; GraphGPS's removes them, and adds up parallel edges.
 
     Args:
         dims: sizes of the Transformer.
@@ -31,7 +31,7 @@ class LapPE(PositionModel, name="lap-pe"):
         layers: of f.
 
     Raises:
-        PositionError: p leaves no room for content, or there is no layer.
+        PositionError: p leaves no channels for content, or there is no layer.
     """
 
     spec = Spec(

@@ -1,4 +1,4 @@
-"""Eigenvectors with their eigenvalues, read by a Transformer, beside the content (Rampasek et al. 2022)."""
+"""Eigenvectors with their eigenvalues, read by a Transformer, concatenated with the content (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         feedforward: hidden width of T; PyTorch's default in the code.
 
     Raises:
-        PositionError: p leaves no room for content, or the heads do not divide it.
+        PositionError: p leaves no channels for content, or the heads do not divide it.
     """
 
     spec = Spec(

@@ -18,11 +18,11 @@ __all__ = ["MagneticLaplacian"]
 class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     """x_u + relu(W cat_j [y_uj] + c),  y_uj = z_uj + attention(norm(z_u))_j,  z_uj = [lambda_j, f(Re v_uj, Im v_uj)].
 
-    v_j are the k lowest eigenvectors of the magnetic Laplacian, whose phases say which way edges lead; f = relu(A . +
-    a) with A (2e, 2), the same for all; z_uj (2e + 1). Attention is over the k eigenvectors of one node: heads of width
-    (2e + 1) / heads, rounded down, queries, keys and values without bias, behind a layer normalisation; W (d, k (2e +
-    1)). (MagLapNet; Geisler et al. 2023, section 4.1 and figure 5; the authors' code as set for sorting networks: no
-    sign is averaged over, phases are fixed by the encoding.) Missing eigenvectors, of graphs with less than k nodes,
+    v_j are the k lowest eigenvectors of the magnetic Laplacian, whose phases encode the direction of edges; f = relu(A
+    . + a) with A (2e, 2), the same for all; z_uj (2e + 1). Attention is over the k eigenvectors of one node: heads of
+    width (2e + 1) / heads, rounded down, queries, keys and values without bias, after a layer normalisation; W (d, k
+    (2e + 1)). (MagLapNet; Geisler et al. 2023, section 4.1 and figure 5; the authors' code as set for sorting networks:
+    no sign is averaged over, phases are fixed by the encoding.) Missing eigenvectors, of graphs with less than k nodes,
     are masked and count 0. The code also masks eigenvalues of 0 but for the first; here they count.
 
     Args:
@@ -82,7 +82,7 @@ class _Attention(nn.Module):
         self.out = nn.Linear(heads * each, width)
 
     def forward(self, z: Tensor, there: Tensor) -> Tensor:
-        """(b, n, k, width) among the k that are there; where none is, among all."""
+        """(b, n, k, width) among the k that exist; if none does, among all."""
         q, k, v = (
             part(z).unflatten(-1, (self.heads, self.each)).transpose(2, 3)
             for part in (self.query, self.key, self.value)

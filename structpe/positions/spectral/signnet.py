@@ -24,8 +24,8 @@ class SignNet(PositionModel, name="signnet"):
     basis, do. (Lim et al. 2023, section 3, eq. 1; as in the reimplementation of Huang et al. 2024. Batch normalisation,
     which both have as an option, is left out; eigenvalues are not used.)
 
-    Where a graph has less than k eigenvectors the missing ones are zero vectors, as coded. Neighbours are met along
-    edges of either direction. What is said of a node does not depend on how many units it has.
+    Missing eigenvectors of a graph with less than k are zero, as in the code. Neighbours are those along edges of
+    either direction. The result for a node does not depend on its number of units.
 
     Args:
         dims: sizes of the Transformer.
@@ -69,5 +69,4 @@ class SignNet(PositionModel, name="signnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)

@@ -25,9 +25,9 @@ class StableExpressive(PositionModel, name="stable-expressive"):
     (SPE; Huang et al. 2024, section 3, eq. 3; its code with the MLP as phi. Normalisations, an option there, are left
     out.) ``stable-expressive-gin`` has a graph network as phi.
 
-    An eigenspace that the limit k would cut in two is left out whole by the default encoding, where the code keeps
-    whichever part the solver hands over: what remains would depend on the basis. Memory grows with n^2 times the width
-    of phi. What is said of a node does not depend on how many units it has.
+    An eigenspace that the limit k would divide is left out by the default encoding, while the code keeps the part that
+    the solver returns, so that its result depends on the basis. Memory grows with n^2 times the width of phi. The
+    result for a node does not depend on its number of units.
 
     Args:
         dims: sizes of the Transformer.
@@ -73,5 +73,4 @@ class StableExpressive(PositionModel, name="stable-expressive"):
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)

@@ -74,5 +74,4 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        embedded: Tensor = self.embed(prepared)
-        return x + embedded.to(x.dtype)
+        return x + self.embed(prepared).to(x.dtype)

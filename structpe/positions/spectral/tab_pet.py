@@ -1,4 +1,4 @@
-"""Eigenvectors of a graph of columns beside the content of table cells (Leng et al. 2025)."""
+"""Eigenvectors of a graph of columns, concatenated with the content of table cells (Leng et al. 2025)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CLIP = 10.0
 class TabPET(PositionModel, name="tab-pet"):
     """cat[x_u, alpha clip(z_u, -10, 10)]: z-scores of lowest and highest eigenvectors of a weighted graph of columns.
 
-    The units are the columns of a table; the weights of their graph, rank correlations say, are the edge feature
-    ``edge_weight``. Fixed numbers, nothing is learned. (Leng et al. 2025; the code of their FT-Transformer.) The
-    authors widen tokens by z; here the width d is that of the whole, and the last channels of the content are
-    overwritten by z. As many channels are taken as the encoding has, zero where it found fewer eigenvectors.
+    The units are the columns of a table; the weights of their graph, such as rank correlations, are the edge feature
+    ``edge_weight``. Nothing is learned. (Leng et al. 2025; the code of their FT-Transformer.) The authors widen tokens
+    by z; here the width d is that of the whole, and the last channels of the content are overwritten by z. As many
+    channels are taken as the encoding has, zero where it found fewer eigenvectors.
 
     Args:
         dims: sizes of the Transformer.
@@ -30,7 +30,7 @@ class TabPET(PositionModel, name="tab-pet"):
         alpha: how much it counts; the authors choose 0.05 to 10 by validation, 0.1 is the code's default.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or leaves no room for content.
+        PositionError: the encoding gives a single number per unit, or leaves no channels for content.
     """
 
     spec = Spec("leng2025", "graph", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))

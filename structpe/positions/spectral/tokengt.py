@@ -1,4 +1,4 @@
-"""Nodes and edges as tokens that know their ends by Laplacian eigenvectors (Kim et al. 2022)."""
+"""Nodes and edges as tokens, whose ends are identified by Laplacian eigenvectors (Kim et al. 2022)."""
 
 from __future__ import annotations
 

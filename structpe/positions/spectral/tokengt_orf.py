@@ -1,4 +1,4 @@
-"""Nodes and edges as tokens that know their ends by orthogonal random features (Kim et al. 2022)."""
+"""Nodes and edges as tokens, whose ends are identified by orthogonal random features (Kim et al. 2022)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by
     :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
     section 2.2; the authors' code, whose matrix has the size of the largest graph of a batch, so that a small graph
-    gets other features beside a large one than alone; here each has its own.)
+    gets different features in a batch with a large one; here each has its own.)
 
-    In training the matrices are drawn anew for each batch. In evaluation the matrix of a structure of m nodes is drawn
-    from a generator with a fixed seed, and the same whenever it is asked for; rows go to nodes in reading order.
+    In training the matrices are drawn for each batch. In evaluation the matrix of a structure of m nodes is drawn from
+    a generator with a fixed seed, so that it is always the same; rows go to nodes in reading order.
 
     Args:
         dims: sizes of the Transformer.

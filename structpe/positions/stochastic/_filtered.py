@@ -58,14 +58,7 @@ class Filtered:
 
 
 class FilteredModel(PositionModel):
-    """Codes of places that are filtered noise, multiplied with queries and keys.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: whole numbers 0, 1, ... per unit.
-        realisations: R.
-        width: K, of a filter.
-    """
+    """Codes of places that are filtered noise, multiplied with queries and keys."""
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=width)

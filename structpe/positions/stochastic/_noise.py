@@ -1,4 +1,4 @@
-"""Random numbers that are fixed: what stands for a draw in evaluation, so that results repeat."""
+"""Fixed random numbers, used in evaluation so that results are reproducible."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def orthogonal(heads: int, rows: int, columns: int) -> Tensor:
 
 
 class Normals:
-    """A sequence of normal numbers without end, the same however many of them one asks for.
+    """An endless sequence of normal numbers, whose first n do not depend on n.
 
     Args:
-        shape: of what stands at each place.
+        shape: of the numbers at each place.
     """
 
     def __init__(self, *shape: int) -> None:

@@ -1,4 +1,4 @@
-"""Stochastic position encoding: queries and keys become sums of noise that meet in a function of their offset."""
+"""Stochastic position encoding: queries and keys become sums of noise whose product is a function of their offset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["SineModel", "Sines", "Waves"]
 
 @dataclass(frozen=True, eq=False)
 class Waves:
-    """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4) and k' likewise: codes without a tensor of (n, d_h, R).
+    """q'_r = sum_dk q_d a_dk z_dkr / (R d_h)^(1/4), and k' in the same way: codes without a tensor of (n, d_h, R).
 
     Attributes:
         queries: (b, h, n, d_h, f) the a of each query.
@@ -88,13 +88,7 @@ class Sines(nn.Module):
 
 
 class SineModel(PositionModel):
-    """Codes of places that are sums of sines with random weights, multiplied with queries and keys.
-
-    Args:
-        dims: sizes of the Transformer.
-        encoding: one number per unit.
-        sines: K.
-    """
+    """Codes of places that are sums of sines with random weights, multiplied with queries and keys."""
 
     def __init__(self, dims: Dims, encoding: Encoding, sines: int) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)], K=sines)

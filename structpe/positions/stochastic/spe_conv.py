@@ -19,12 +19,12 @@ class SPEConv(FilteredModel, name="spe-conv"):
     sqrt(R), the width that vectors now have. (Liutkus et al. 2021, section 3.2.)
 
     In the authors' code the module ``conv_k`` makes the codes of queries, that is a, and ``conv_q`` those of keys. It
-    draws noise for L + 4K places and leaves out the first K and those behind; the same filters fall on it here. They
-    start from U(0, sqrt(2 / K)). One noise is drawn for a batch in training; in evaluation, where the code draws too,
-    it is fixed, place by place. Memory grows with n h d_h R.
+    draws noise for L + 4K places and leaves out those outside the range; the filters are the same here. They start from
+    U(0, sqrt(2 / K)). One noise is drawn for a batch in training; in evaluation, where the code draws too, it is fixed,
+    place by place. Memory grows with n h d_h R.
 
-    A gate that lets content through is that of ``spe-conv-gated``. Images, on which the code filters along each axis,
-    are not here. It widens queries and keys; another model that changes these by a map is not to be added.
+    For a gate that lets content through, see ``spe-conv-gated``. Images, on which the code filters along each axis, are
+    not included. It widens queries and keys: do not add it to another model that maps them.
 
     Args:
         dims: sizes of the Transformer.

@@ -18,16 +18,16 @@ __all__ = ["SPEGated"]
 class SPEGated(SineModel, name="spe-gated"):
     """``spe-sine`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
 
-    g = sigmoid(G), G (h, d_h) of each layer; e (h, d_h, R) is normal. On average a channel then contributes
-    q_d k_d [(1 - g_d) P_d(t - s) / (2K) + g_d] sqrt(R / d_h): with g_d = 1 it knows nothing of positions. (Liutkus et
-    al. 2021, section 3.3; survey, section 4.1.2; the authors' code for PyTorch. Their code for JAX has g and 1 - g the
-    other way round.)
+    g = sigmoid(G), G (h, d_h) of each layer; e (h, d_h, R) is normal. On average a channel then contributes q_d k_d [(1
+    - g_d) P_d(t - s) / (2K) + g_d] sqrt(R / d_h): with g_d = 1 it does not depend on positions. (Liutkus et al. 2021,
+    section 3.3; survey, section 4.1.2; the authors' code for PyTorch. Their code for JAX has g and 1 - g the other way
+    round.)
 
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed, and their rows are orthogonal
-    together: with (2K + 1) d_h realisations or more the average is met exactly.
+    together: with (2K + 1) d_h realisations or more the average is exact.
 
-    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so that the code has 3Kd of them, whatever h is. It
-    calls the model bound; its sines go on for ever.
+    Table 1 counts 3Kdh + ld; sines are of the channels of a head, so that the code has 3Kd of them for any h. It calls
+    the model bound; its sines are defined for all places.
 
     Args:
         dims: sizes of the Transformer.

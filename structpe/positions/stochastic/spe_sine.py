@@ -26,9 +26,9 @@ class SPESine(SineModel, name="spe-sine"):
 
     One z is drawn for a batch in training, for all of its texts and layers, as in the authors' code. In evaluation,
     where that code draws too, z is fixed and its rows are orthogonal: with 2K d_h of them or more, R realisations give
-    exactly the average above, and no place is another than the next. With fewer they are near it.
+    exactly the average above, the same at every place. With fewer they approximate it.
 
-    It widens queries and keys; another model that changes these by a map is not to be added.
+    It widens queries and keys: do not add it to another model that maps them.
 
     Args:
         dims: sizes of the Transformer.

@@ -26,7 +26,7 @@ from structpe.terms import Lookup, Terms
 __all__ = ["CodeTransformer"]
 
 _FAR = 10000
-"""What stands for UNREACHABLE in the sinusoid, as in the authors' code."""
+"""Replaces UNREACHABLE in the sinusoid, as in the authors' code."""
 
 
 class CodeTransformer(PositionModel, name="code-transformer"):

@@ -22,12 +22,12 @@ class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
 
     From the node of i it is ``up`` steps to the lowest common ancestor of i and j, and from there ``down`` to the node
     of j. K and V have (m + 1)^2 rows of width d_h. (Villmow et al. 2021 give Shaw et al.'s attention these movements in
-    place of offsets; no code of theirs is known. Tables are shared as in ``shaw``.)
+    place of offsets; no code by them is known. Tables are shared as in ``shaw``.)
 
     Args:
         dims: sizes of the Transformer.
         encoding: (up, down) per pair.
-        reach: m, the most steps that have vectors of their own.
+        reach: m, the most steps that have their own vectors.
         sharing: ``head-wise`` as in Shaw's code.
 
     Raises:

@@ -22,11 +22,11 @@ class Peng(PositionModel, name="peng"):
     Global: a = A z, b = B z, z_u = LN(T cat[E[id_0], E[id_1], ...]), id being the way from the root to u: a node that
     is the i-th of n siblings has i + n(n-1)/2. Local: r_ij is the id of the child where one is the parent of the other,
     or none; Q = A' y, K = B' y, y[r] = LN(T' (+E[r])) if j is the child, LN(T' (-E[r])) if it is the parent, and LN(T'
-    0) if neither. E (V, e) serves both, its row 0 is zero; T (D e -> d), T' (e -> d) and A, B, A', B' (d -> d) have
+    0) if neither. E (V, e) is for both, its row 0 is zero; T (D e -> d), T' (e -> d) and A, B, A', B' (d -> d) have
     biases, and all are shared by all layers. (Peng et al. 2022, section 3, and their code.)
 
     There the content is divided as here, by a number given on the command line in place of 4. Row 0 of E is never
-    trained there either, but random; with zero, pairs without a relation have the vector of T' alone.
+    trained there either, but random; with zero, pairs without a relation have only the vector of T'.
 
     Args:
         dims: sizes of the Transformer.

@@ -23,8 +23,8 @@ class SPR(PositionModel, name="spr"):
     """x_u + tanh(W [P_t; P_abs(u)] + c), and in the first layer the vectors K[rel_ij], V[rel_ij] of ``spr-rel``.
 
     t is the place of u in the sentence, abs(u) its depth, P the sinusoids of ``sinusoidal``, W (d, 2d). (Wang X. et al.
-    2019; survey, section 4.3.1: best where both kinds of structural position meet the sequential ones.) The paper fuses
-    the two absolute positions by a non-linear function; that it is one layer with tanh is ours, as no code of the
+    2019; survey, section 4.3.1: best with both kinds of structural positions and the sequential ones.) The paper fuses
+    the two absolute positions by a non-linear function; that it is one layer with tanh is ours, as no code by the
     authors is known. Without it: the sum of ``sinusoidal``, ``spr-abs`` and ``spr-rel``. The sequential relative
     positions that the paper also tries are ``shaw``; add it.
 
@@ -67,8 +67,7 @@ class SPR(PositionModel, name="spr"):
             interleaved(numbers(self.name, encoding, prepared.queries(encoding)), self.dims.width)
             for encoding in self.encodings[:2]
         ]
-        fused: Tensor = torch.tanh(self.fuse(torch.cat(waves, dim=-1).to(x.dtype)))
-        return x + fused
+        return x + torch.tanh(self.fuse(torch.cat(waves, dim=-1).to(x.dtype)))
 
     def terms(self, prepared: Positions, site: Site) -> Terms:
         if site.layer > 0:

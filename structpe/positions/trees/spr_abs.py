@@ -13,8 +13,8 @@ __all__ = ["SPRAbsolute"]
 class SPRAbsolute(AddedSinusoids, name="spr-abs"):
     """x_u + P_abs(u), abs(u) the depth of u in its tree, P the sinusoids of ``sinusoidal``.
 
-    (Wang X. et al. 2019; survey, section 4.3.1.) No code of the authors is known. They find that depth alone does much
-    worse than the order of words alone and do best with both: ``spr``, or the sum of this and ``sinusoidal``.
+    (Wang X. et al. 2019; survey, section 4.3.1.) No code by the authors is known. They find that depth only is much
+    worse than the order of words only, and that both are best: ``spr``, or the sum of this and ``sinusoidal``.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Statistics of nodes beside their content: the encoder that GraphGPS has for all of them (Rampasek et al. 2022)."""
+"""Statistics of nodes, concatenated with their content: GraphGPS's encoder for all of them (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ CELLS = Cells(
 
 
 class BesideContent(PositionModel):
-    """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels beside the content.
+    """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels next to the content.
 
     Args:
         dims: sizes of the Transformer.
         encoding: s (k), a vector per unit.
         width: p; None for a quarter of the model's width.
-        layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each with a rectifier behind it,
-            the inner ones of width 2p, as its ``mlp``.
+        layers: of f; 0 for one linear map, as GraphGPS's ``linear``; m for m of them, each followed by a rectifier, the
+            inner ones of width 2p, as its ``mlp``.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:

@@ -1,4 +1,4 @@
-"""Statistics of electrostatic potentials beside the content (Rampasek et al. 2022)."""
+"""Statistics of electrostatic potentials, concatenated with the content (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ElectrostaticBeside"]
 class ElectrostaticBeside(BesideContent, name="electrostatic"):
     """cat[x_u, f(norm(s_u))]: ElstaticSE of GraphGPS. All else is as in ``rwse``.
 
-    s_u are ten statistics of the potentials G_ij - G_jj, G being the pseudo-inverse of D - A; one of them stands there
+    s_u are ten statistics of the potentials G_ij - G_jj, G being the pseudo-inverse of D - A; one of them is there
     twice, as in the code.
 
     Args:
@@ -23,7 +23,7 @@ class ElectrostaticBeside(BesideContent, name="electrostatic"):
         layers: of f; 0 for a linear map without a rectifier.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no room for content.
+        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
     spec = Spec("rampasek2022", "graph", CELLS)

@@ -1,4 +1,4 @@
-"""Heat that stays at its node beside the content (Rampasek et al. 2022)."""
+"""Heat that stays at its node, concatenated with the content (Rampasek et al. 2022)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class HeatKernelBeside(BesideContent, name="heat-kernel"):
         layers: of f; 0 for a linear map without a rectifier.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no room for content.
+        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
     spec = Spec("rampasek2022", "graph", CELLS)

@@ -18,9 +18,9 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
     """s_ij += (W_2 relu(W_1 P_ij + c_1) + c_2) of the head: a network from random walks to one scalar per head.
 
     P_ij (K) are the probabilities to come from i to j in 0, 1, ..., K - 1 steps; W_1 (w, K), W_2 (h, w); all layers
-    have the same. (Ma et al. 2023, section 3.1: what such a network can say of a pair, shortest paths among it. It is
-    what is left of ``grit`` without the states of pairs, for comparison with the biases of ``graphormer`` and
-    ``graformer``; as a model of its own the authors do not have it.) The network runs once per distinct P_ij.
+    have the same. (Ma et al. 2023, section 3.1: what such a network can express of a pair, shortest paths included. It
+    is what is left of ``grit`` without the states of pairs, for comparison with the biases of ``graphormer`` and
+    ``graformer``; as its own model the authors do not have it.) The network runs once per distinct P_ij.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Probabilities of return of random walks beside the content (Rampasek et al. 2022; Dwivedi et al. 2022)."""
+"""Return probabilities of random walks, concatenated with the content (Rampasek et al. 2022; Dwivedi et al. 2022)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class RWSE(BesideContent, name="rwse"):
     choose k and p per data set, 20 and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p
     channels of what the layers are given are overwritten.
 
-    Edges are walked both ways by default; the code walks them as given, and its data sets give each both ways. A
-    directed graph without cycles, walked along its edges, has zeros only.
+    Walks ignore the direction of edges by default; the code follows it, and its data sets have each edge in both
+    directions. With directions, a directed acyclic graph has only zeros.
 
     Args:
         dims: sizes of the Transformer.
@@ -28,7 +28,7 @@ class RWSE(BesideContent, name="rwse"):
         layers: of f; 0 for a linear map without a rectifier.
 
     Raises:
-        PositionError: the encoding gives a single number per unit, or p leaves no room for content.
+        PositionError: the encoding gives a single number per unit, or p leaves no channels for content.
     """
 
     spec = Spec("rampasek2022", "graph", CELLS)

@@ -1,1 +1,1 @@
-"""Masks: which pairs of units attend at all, by window, direction or edge."""
+"""Masks: which pairs of units attend, by window, direction or edge."""

@@ -12,15 +12,15 @@ __all__ = ["clipped", "of_listed_pairs"]
 
 
 def of_listed_pairs(model: str, encoding: Encoding) -> Encoding:
-    """The encoding, if it speaks of listed pairs only.
+    """The encoding, which must list pairs.
 
     Raises:
-        PositionError: it speaks of all pairs, or of units.
+        PositionError: it is of all pairs, or of units.
     """
     if not of_arity(model, encoding, 2).sparse:
         raise PositionError(
             f"position model {model!r} needs an encoding that lists pairs (neighbours, window, ...); "
-            f"{encoding.name!r} speaks of all"
+            f"{encoding.name!r} is of all pairs"
         )
     return encoding
 

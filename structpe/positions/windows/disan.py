@@ -20,12 +20,12 @@ class DiSAN(PositionModel, name="disan"):
     """Key s attends for query t only where s < t (``forward``), s > t (``backward``), or s != t (``diagonal``).
 
     With ``both``, the first half of the heads is forward, rounded up, the other backward; DiSAN has one network of
-    each. (Shen et al. 2018, section 4.1, eq. 13; survey, section 4.1.2.) The masks are strict, as in the authors'
-    code: the first unit sees nothing in a forward head, and gets zeros there. t and s are the places of units, or any
+    each. (Shen et al. 2018, section 4.1, eq. 13; survey, section 4.1.2.) The masks are strict, as in the authors' code:
+    the first unit attends to nothing in a forward head, and gets zeros there. t and s are the places of units, or any
     other number per unit, such as its depth in a tree.
 
     The survey's row is about these masks. DiSAN's own attention weighs each channel apart: ``disan-block``. Table 1
-    marks them unbound, since they have no table; but what they tell apart is before and after, and no more.
+    marks them unbound, since they have no table; but they only distinguish before and after.
 
     Args:
         dims: sizes of the Transformer.
@@ -41,7 +41,7 @@ class DiSAN(PositionModel, name="disan"):
         "sequence",
         Cells("R", "MAM", learnable=False, recurring=True, unbound=False, params="0"),
         table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-        note="masks hold for any length, but do not tell one key before the query from another",
+        note="masks work at any length, but do not distinguish keys before the query",
     )
 
     def __init__(

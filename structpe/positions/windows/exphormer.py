@@ -21,7 +21,7 @@ class Exphormer(PositionModel, name="exphormer"):
     authors' code, its attention.) The expander is drawn once per structure, in training and evaluation, as there.
 
     The code adds 1e-6 to the denominator of the softmax; the features of its edges may be anything, here they are
-    labels. It gives virtual nodes a state of their own beside the graph; here they are nodes, of
+    labels. It gives virtual nodes a separate state outside the graph; here they are nodes, of
     :func:`structpe.transforms.virtual.with_virtual_node`, with the embedding of their text.
 
     Args:

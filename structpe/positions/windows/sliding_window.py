@@ -16,9 +16,9 @@ class SlidingWindow(PositionModel, name="sliding-window"):
 
     The reach r is half of the window w of the paper: w / 2 units on each side, and the unit itself. Time and memory are
     linear in the number of units. (Beltagy, Peters and Cohan 2020, "Longformer", section 3.1; survey, section 5.1;
-    Child et al. 2019 have local windows of a decoder, which come out of this one and a causal mask.) l layers reach
-    l r units far. The paper's gaps within a window and its tokens that attend to all are not here. No offset within
-    the window is told from another: add a model that does.
+    Child et al. 2019 have local windows of a decoder, which come out of this one and a causal mask.) l layers reach l r
+    units far. The paper's gaps within a window and its tokens that attend to all are not included. No offset within the
+    window is distinguished from another: add a model that does.
 
     Args:
         dims: sizes of the Transformer.
