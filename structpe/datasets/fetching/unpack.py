@@ -61,7 +61,8 @@ def unpack(archive: Path, kind: str, folder: Path, strip: bool = False) -> list[
         CorpusError: the archive is damaged, swells too much, or holds what may not be in it.
     """
     budget = archive.stat().st_size * RATIO + SLACK
-    with _undamaged(archive), (_zip if kind == "zip" else _tar)(archive, budget) as members:
+    opened = _zip(archive, budget) if kind == "zip" else _tar(archive, budget, folder)
+    with _undamaged(archive), opened as members:
         named = _placed(archive, members, strip)
         for path, member in named:
             place = folder / path
@@ -128,8 +129,8 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
 
 
 @contextmanager
-def _tar(archive: Path, budget: int) -> Iterator[list[_Member]]:
-    """Its members; what swells is refused at once, as going on to the next means unpacking this one."""
+def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
+    """Members of a tar file. One that is too large is refused at once, since the next one is behind its content."""
     size = 0
     with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
         members: list[_Member] = []
@@ -140,6 +141,10 @@ def _tar(archive: Path, budget: int) -> Iterator[list[_Member]]:
                 raise _refused(
                     archive, f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
                 )
+            try:
+                tarfile.data_filter(info, str(folder))
+            except tarfile.FilterError as error:
+                raise _refused(archive, f"it holds {error}") from None
             _forget(content, info)
             headers.renew()
             size += info.size
