@@ -71,9 +71,9 @@ def test_an_address_is_the_name_behind_the_base() -> None:
         ),
         ({"files": [{"url": "https://a"}]}, "here: the key 'files[0].name' is missing; it takes text"),
         ({"files": [3]}, "here: files[0] takes a mapping; given is 3"),
-        ({"files": [{"name": "a.txt", "sha256": "0" * 63}]}, "64 digits 0-9 and a-f are needed"),
-        ({"files": [{"name": "a.txt", "url": "file:///etc/passwd"}]}, "an address of http or https is needed"),
-        ({"files": [{"name": "../a.txt"}], "splits": {}}, "the name '../a.txt' leads out of the folder of the set"),
+        ({"files": [{"name": "a.txt", "sha256": "0" * 63}]}, "give 64 digits 0-9 and a-f"),
+        ({"files": [{"name": "a.txt", "url": "file:///etc/passwd"}]}, "give an http or https URL"),
+        ({"files": [{"name": "../a.txt"}], "splits": {}}, "the name '../a.txt' is outside the folder of the set"),
         ({"files": [{"name": "/a.txt"}], "splits": {}}, "the name '/a.txt' leads out"),
         ({"files": [{"name": "a.txt", "into": "..", "unpack": "zip"}]}, "the name '..' leads out"),
         ({"files": [{"name": "a.txt"}, {"name": "a.txt"}]}, "two files leave 'a.txt'"),
@@ -89,7 +89,7 @@ def test_an_address_is_the_name_behind_the_base() -> None:
         ),
         ({"splits": {"train": {"file": "b.txt"}}}, "split 'train' reads 'b.txt', which no file leaves"),
         ({"splits": {1: {"file": "a.txt"}}}, "splits takes a mapping; given is {1: {'file': ['a.txt']}}"),
-        ({"reader": None}, "split 'train' has files, and there is no reader for them"),
+        ({"reader": None}, "split 'train' has files but no reader; name one"),
     ],
 )
 def test_a_wrong_card_is_refused(change: dict[str, Any], message: str) -> None:
