@@ -1,7 +1,7 @@
-"""A benchmark: graphs, what is to be predicted of them, the official splits, and the official metric.
+"""A benchmark: graphs, what to predict, the official splits and the official metric.
 
-A file of this package holds one family of them. Its functions are entered by :func:`benchmark`, and from then on have a
-name in studies, in the docs and in the tests. They read local files; what must be fetched first is said by an error.
+Each family of benchmarks is one file. Its functions are registered by :func:`benchmark`, which gives them a name in
+studies, in the documentation and in the tests. They read local files only; an error says what must be fetched first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["BENCHMARKS", "Benchmark", "Loader", "Split", "benchmark", "find", "l
 
 
 class Split(NamedTuple):
-    """Numbers of items, of the level of the objective, to train on, to select by, and to report."""
+    """Numbers of the items (graphs, nodes or pairs, as the objective says) for training, validation and testing."""
 
     train: Ids
     valid: Ids
@@ -41,14 +41,14 @@ class Benchmark:
     edge. An undirected edge is stored once.
 
     Args:
-        name: how tables call it; a data set that is not the official one says so here.
-        graphs: g structures; one where its nodes, or pairs of them, are predicted.
-        targets: of each item, as the objective wants them.
-        splits: the official ones; several where the protocol takes the mean over them.
-        nodes: what ``x`` is; None where nodes have no features.
-        edges: what ``edge_x`` is.
-        objective: what is to be predicted.
-        note: what must be said beside its numbers.
+        name: its name in tables. A data set that is not the official one has another name than the official one.
+        graphs: g structures, or one structure if its nodes or pairs of them are predicted.
+        targets: target of each item, in the form that the objective takes.
+        splits: the official splits. There are several if the protocol takes the mean over them.
+        nodes: description of ``x``; None if nodes have no features.
+        edges: description of ``edge_x``; None if edges have no features.
+        objective: what to predict.
+        note: remark that belongs to its results.
 
     Raises:
         ConfigError: features, targets or splits do not fit the graphs.
@@ -64,7 +64,7 @@ class Benchmark:
     note: str = ""
 
     def __post_init__(self) -> None:
-        """Check the whole once, so that no training fails in the middle of an epoch."""
+        """Check everything once, so that no training fails in the middle of an epoch."""
         level = LEVELS[self.objective.level]
         if level.single and len(self.graphs) != 1:
             raise self.error(f"{level.name}s are predicted of one graph; there are {len(self.graphs)}")
@@ -82,7 +82,7 @@ class Benchmark:
         self._check_features()
 
     def _check_split(self, number: int, split: Split, count: int) -> None:
-        """Numbers in range, and none in two parts: the test part is neither trained on nor selected by."""
+        """Check that numbers are in range and that no item is in two parts."""
         for part, numbers in zip(Split._fields, split, strict=True):
             if len(wrong := numbers[(numbers < 0) | (numbers >= count)]):
                 raise self.error(f"the {part} split names {wrong[0]}; {self.objective.level}s are 0..{count - 1}")
@@ -106,17 +106,17 @@ class Benchmark:
                 raise error.at(self.name) from None
 
     def error(self, message: str) -> ConfigError:
-        """An error that names this benchmark."""
+        """Return an error that names this benchmark."""
         return ConfigError(message).at(self.name)
 
 
 @dataclass(frozen=True)
 class Loader:
-    """How a benchmark is read.
+    """A registered function that reads a benchmark.
 
     Attributes:
-        name: its name in the registry.
-        doc: what it is, in one line.
+        name: name in the registry.
+        doc: description in one line.
         load: ``(folder, **options)`` -> the benchmark; ``folder`` holds its files.
     """
 
@@ -137,7 +137,7 @@ L = TypeVar("L", bound=Callable[..., Benchmark])
 
 
 def benchmark(name: str) -> Callable[[L], L]:
-    """Enter a function ``(folder, **options)`` -> Benchmark into the registry; its docstring is its doc."""
+    """Register a function ``(folder, **options)`` -> Benchmark; the first line of its docstring describes it."""
 
     def enter(load: L) -> L:
         doc = (inspect.getdoc(load) or "").partition("\n")[0]
@@ -148,11 +148,11 @@ def benchmark(name: str) -> Callable[[L], L]:
 
 
 def find(name: str, folder: str | Path, **options: Any) -> Loader:
-    """The loader of a benchmark that can be asked for: it, its options and the folder are there. No file is read.
+    """Find a loader and check its options and the folder, without reading a file.
 
     Raises:
-        ConfigError: there is no such benchmark or option, or an option is of another type.
-        ReadError: there is no such folder.
+        ConfigError: the benchmark or an option is unknown, or an option is missing or has the wrong type.
+        ReadError: the folder does not exist.
     """
     loader, folder = BENCHMARKS[name], Path(folder)
     Builder().arguments(loader.load, options, f"benchmark {name!r}")
@@ -165,13 +165,13 @@ def load(name: str, folder: str | Path, **options: Any) -> Benchmark:
     """Read a benchmark.
 
     Args:
-        name: one of :data:`BENCHMARKS`.
-        folder: where its files are.
-        options: of the benchmark.
+        name: name in :data:`BENCHMARKS`.
+        folder: folder with its files.
+        options: options of the benchmark.
 
     Raises:
-        ConfigError: there is no such benchmark or option, or an option is of another type.
+        ConfigError: the benchmark or an option is unknown, or an option is missing or has the wrong type.
         ReadError: the folder or a file in it is missing or damaged.
-        MissingExtra: a package that reads it is not installed.
+        MissingExtra: a package that is needed to read it is not installed.
     """
     return find(name, folder, **options).load(Path(folder), **options)

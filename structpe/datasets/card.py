@@ -1,7 +1,7 @@
-"""A card says what a data set is, whose it is, where its files are, and what reads them.
+"""A card describes a data set: what it is, its licence, where its files are, and what reads them.
 
-A card is a YAML file. What may stand in it are the fields of the classes here: a key that is none of them is an error,
-so that a misspelt checksum is never taken for an absent one.
+A card is a YAML file. Its keys are the fields of the classes here. An unknown key is an error, so that a misspelt
+checksum is never mistaken for a missing one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class CorpusError(StructPEError):
-    """A data set that cannot be had: not at hand, not reachable, or not what its card says."""
+    """A data set that is missing, cannot be fetched, or is not what its card says."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,17 @@ class File:
     """A file of a data set.
 
     Args:
-        name: where it lies in the folder of the set, with ``/``. With ``*`` it stands for all files of such names.
-        url: where to get it: an address, or what follows the ``base`` of the card; None where it is nowhere public.
-        sha256: its checksum, of the file as it is fetched; None where nobody could compute it.
-        bytes: its size, likewise.
-        unpack: what becomes of it: an archive is unpacked and removed; ``numbers`` turns a pickle with lists of numbers
-            into an ``.npz`` file of the same; None leaves it as it is.
-        into: folder within the set's that an archive is unpacked in.
-        strip: whether the one folder at the top of the archive is left out.
-        leaves: what must be there afterwards; by default the file itself. All of it where ``--from`` gives it unpacked.
-        part: what it belongs to, for those who want some parts only.
+        name: path in the folder of the set, with ``/``. A name with ``*`` matches several files.
+        url: a URL, or what follows the ``base`` of the card; None if the file is not public.
+        sha256: checksum of the file as it is fetched; None if it is not known.
+        bytes: size of the file as it is fetched; None if it is not known.
+        unpack: ``zip``, ``tar.gz`` and ``gz`` unpack the file and remove it; ``numbers`` converts a pickle with lists
+            of numbers into an ``.npz`` file; None leaves the file as it is.
+        into: folder in the folder of the set into which an archive is unpacked.
+        strip: whether to leave out the single folder at the top of the archive.
+        leaves: files that must exist afterwards, by default the file itself. Name all of them if ``--from`` may give
+            the archive unpacked.
+        part: name of the part that it belongs to, for users who want some parts only.
     """
 
     name: str
@@ -56,12 +57,12 @@ class File:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What it leaves in the folder of the set."""
+        """Names of the files that exist in the folder of the set afterwards."""
         return self.leaves or (self.name,)
 
     @property
     def is_pattern(self) -> bool:
-        """Whether the name stands for files of unknown names."""
+        """Whether the name matches files whose names are not known."""
         return "*" in self.name
 
 
@@ -70,10 +71,10 @@ class Split:
     """A split of a data set.
 
     Args:
-        file: names of its files, in their order; a name with ``*`` stands for all files of such names, sorted.
-        items: how many items there are; None where that is not known.
-        reader: name of the reader; None takes that of the card.
-        options: of the reader.
+        file: names of its files, in order; a name with ``*`` matches several files, in sorted order.
+        items: number of items; None if it is not known.
+        reader: name of the reader; None uses the one of the card.
+        options: options of the reader.
     """
 
     file: tuple[str, ...] = ()
@@ -87,9 +88,9 @@ class BenchmarkName:
     """A benchmark that reads the set.
 
     Args:
-        name: of the benchmark, in :data:`structpe.datasets.BENCHMARKS`.
-        folder: which it is given, within the folder of the set.
-        options: of the benchmark.
+        name: name in :data:`structpe.datasets.BENCHMARKS`.
+        folder: folder that it reads, in the folder of the set.
+        options: options of the benchmark.
     """
 
     name: str
@@ -99,23 +100,23 @@ class BenchmarkName:
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a data set.
+    """Description of a data set.
 
     Args:
-        name: by which it is asked for.
-        kind: what its items are, in a word.
-        description: what it is, in a sentence.
+        name: name of the set.
+        kind: kind of its items, in a word.
+        description: description in a sentence.
         licence: an SPDX identifier, the name of a licence that has none, or ``none stated``.
-        citation: whom to cite.
-        homepage: where its authors describe it.
-        base: what the addresses of files begin with; a file without ``url`` has its name behind it.
-        files: all there are.
-        splits: by their names.
-        reader: name of the reader of its splits; None where benchmarks alone read it.
-        benchmarks: those that read it.
-        maker: name of what generates it, for a set that is made and not fetched.
-        pattern: of names, for a card that stands for many sets: ``tu:{name}``; the words in braces may be used in all
-            texts of the card, also in lower case as ``{name_lower}``.
+        citation: publication to cite.
+        homepage: page of its authors.
+        base: beginning of the URLs of its files; a file without ``url`` has the URL base + name.
+        files: all files.
+        splits: splits by name.
+        reader: name of the reader of its splits; None if only benchmarks read it.
+        benchmarks: the benchmarks that read it.
+        maker: name of the function that generates it, for a set that is not fetched.
+        pattern: pattern of names, for a card that describes many sets, such as ``tu:{name}``. All texts of the card may
+            use the words in braces, also in lower case as ``{name_lower}``.
         notes: what a user must know.
     """
 
@@ -136,21 +137,25 @@ class Card:
 
     @property
     def size(self) -> int | None:
-        """Bytes to be fetched; None where that is not known of every file."""
+        """Bytes to fetch; None if the size of a file is not known."""
         sizes = [file.bytes for file in self.files]
         return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of its parts, in the order of the files."""
+        """Names of the parts, in the order of the files."""
         return tuple(dict.fromkeys(file.part for file in self.files if file.part))
 
 
 def parsed(text: str, where: str) -> Card:
-    """The card that a YAML text is.
+    """Read a card from YAML text.
+
+    Args:
+        text: the YAML text.
+        where: its place, for errors.
 
     Raises:
-        ConfigError: it is no YAML, a key is unknown or missing, a value is of another type, or names do not fit.
+        ConfigError: the text is not YAML, a key is unknown or missing, a value has the wrong type, or names do not fit.
     """
     try:
         return card_of(from_yaml(text, "the card"), where)
@@ -159,10 +164,10 @@ def parsed(text: str, where: str) -> Card:
 
 
 def card_of(data: Any, where: str) -> Card:
-    """The card that plain data describe, checked.
+    """Build a card from plain data, and check it.
 
     Raises:
-        ConfigError: as :func:`parsed`.
+        ConfigError: see :func:`parsed`.
     """
     if isinstance(data, dict):
         files, splits = data.get("files"), data.get("splits")
@@ -180,7 +185,7 @@ def card_of(data: Any, where: str) -> Card:
 
 
 def _with_url(file: Any, base: Any) -> Any:
-    """A file with a complete URL: its own, or the base of the card followed by its name."""
+    """Complete the URL of a file with the base of the card."""
     if not isinstance(file, dict) or not isinstance(base, str):
         return file
     url = file.get("url", file.get("name"))
@@ -188,7 +193,7 @@ def _with_url(file: Any, base: Any) -> Any:
 
 
 def _listed(part: Any, key: str) -> Any:
-    """A part of a card that may give one name where a list of names is meant."""
+    """Replace a single name by a list of it, for a key that takes a list of names."""
     return {**part, key: [part[key]]} if isinstance(part, dict) and isinstance(part.get(key), str) else part
 
 
@@ -196,20 +201,20 @@ def _problems(card: Card) -> list[str]:
     problems = []
     names = [name for file in card.files for name in (file.name, *file.leaves, file.into) if name]
     names += [name for part in card.splits.values() for name in part.file] + [each.folder for each in card.benchmarks]
-    problems += [f"the name {name!r} leads out of the folder of the set" for name in names if not _inside(name)]
+    problems += [f"the name {name!r} is outside the folder of the set" for name in names if not _inside(name)]
     for file in card.files:
         if not PurePosixPath(file.name).parts:
-            problems.append(f"a file has the name {file.name!r}; a name within the folder of the set is needed")
+            problems.append(f"a file has the name {file.name!r}; give a name in the folder of the set")
         if file.sha256 is not None and not SHA256.fullmatch(file.sha256):
-            problems.append(f"sha256 of {file.name} is {file.sha256!r}; 64 digits 0-9 and a-f are needed")
+            problems.append(f"sha256 of {file.name} is {file.sha256!r}; give 64 digits 0-9 and a-f")
         if file.url is not None and not file.url.startswith(("https://", "http://")):
-            problems.append(f"url of {file.name} is {file.url!r}; an address of http or https is needed")
+            problems.append(f"url of {file.name} is {file.url!r}; give an http or https URL")
     results = [result for file in card.files for result in file.results]
     twice = {name for name, times in Counter(results).items() if times > 1}
     problems += [f"two files leave {name!r}" for name in sorted(twice)]
     for name, part in card.splits.items():
         if part.file and not (part.reader or card.reader):
-            problems.append(f"split {name!r} has files, and there is no reader for them")
+            problems.append(f"split {name!r} has files but no reader; name one")
         problems += [
             f"split {name!r} reads {each!r}, which no file leaves" for each in part.file if not _left(card, each)
         ]
@@ -222,28 +227,28 @@ def _inside(name: str) -> bool:
 
 
 def _left(card: Card, name: str) -> bool:
-    """Whether a file of the card leaves this."""
+    """Whether a file of the card leaves a file of this name."""
     results = [result for file in card.files for result in file.results]
-    if not PurePosixPath(name).parts:  # the folder itself; as a pattern that would be an error
+    if not PurePosixPath(name).parts:  # the folder itself, which is an invalid pattern
         return False
     return name in results or any(PurePosixPath(result).match(name) for result in results)
 
 
 def read_card(file: Path) -> Card:
-    """The card in a file.
+    """Read a card from a YAML file.
 
     Raises:
-        ConfigError: as :func:`parsed`.
+        ConfigError: see :func:`parsed`.
     """
     return parsed(file.read_text(encoding="utf-8"), str(file))
 
 
 def filled(data: Any, words: Mapping[str, str]) -> Any:
-    """Plain data with ``{word}`` in every text replaced.
+    """Replace ``{word}`` in every text of plain data.
 
     Args:
-        data: as YAML gives it.
-        words: what to put for each.
+        data: the plain data.
+        words: replacement of each word.
     """
     if isinstance(data, str):
         for word, text in words.items():

@@ -1,4 +1,4 @@
-"""The cards that structpe brings along, by name; some stand for many sets, such as every treebank."""
+"""The cards that come with structpe, by name. Some describe many sets, such as all treebanks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ WORD = r"[A-Za-z0-9_-]+"
 
 
 def cards() -> dict[str, Card]:
-    """Every card by its name, in alphabetical order; a card for many sets has its pattern as name."""
+    """All cards by name, in alphabetical order. A card for many sets has its pattern as name."""
     return {name: card_of(data, _where(name)) for name, data in _data().items()}
 
 
 def card(name: str) -> Card:
-    """The card of a data set.
+    """Find the card of a data set.
 
     Args:
-        name: of the set, or one that fits the pattern of a card for many sets: ``tu:NCI109``.
+        name: name of the set, or a name that matches the pattern of a card for many sets, such as ``tu:NCI109``.
 
     Raises:
-        ConfigError: there is no such set.
+        ConfigError: the set is unknown.
     """
     known = _data()
     if name in known and "pattern" not in known[name]:
@@ -42,7 +42,7 @@ def card(name: str) -> Card:
 
 
 def _words(pattern: str | None, name: str) -> dict[str, str] | None:
-    """What stands in a name for each word in braces of a pattern; None where it does not fit."""
+    """The words in braces of a pattern, as a name gives them; None if the name does not match."""
     if pattern is None:
         return None
     shape = "".join(f"(?P<{p[1:-1]}>{WORD})" if p.startswith("{") else re.escape(p) for p in _pieces(pattern))
@@ -56,7 +56,7 @@ def _pieces(pattern: str) -> list[str]:
 
 @cache
 def _data() -> dict[str, dict[str, Any]]:
-    """What the files of the cards hold; they come with the package and do not change while it runs."""
+    """Contents of the card files, read once: they are part of the package."""
     found = {}
     for file in files("structpe.datasets").joinpath("cards").iterdir():
         if file.name.endswith(".yaml"):

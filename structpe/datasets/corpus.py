@@ -1,4 +1,4 @@
-"""A data set that lies in a folder: its splits as items, or as the benchmark that reads it."""
+"""A data set in a folder: its splits as items, or the benchmark that reads it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Corpus:
     """A data set on this machine.
 
     Args:
-        card: what it is.
-        folder: where its files are.
+        card: its card.
+        folder: folder with its files.
     """
 
     card: Card
@@ -32,21 +32,21 @@ class Corpus:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Names of its splits."""
+        """Names of the splits."""
         return tuple(self.card.splits)
 
     @property
     def is_there(self) -> bool:
-        """Whether every file of it is there; what is in them is looked at by ``verify``."""
+        """Whether all its files exist. Their contents are checked by ``verify``."""
         names = [name for file in self.card.files for name in file.results]
         return all(any(self.folder.glob(name)) if "*" in name else (self.folder / name).is_file() for name in names)
 
     def files(self, split: str) -> list[Path]:
-        """The files of a split, in their order.
+        """The files of a split, in order.
 
         Raises:
-            ConfigError: there is no such split.
-            CorpusError: a file is not there, or benchmarks alone read the split.
+            ConfigError: the split is unknown.
+            CorpusError: a file does not exist, or only benchmarks read the split.
         """
         part = self._split(split)
         if not part.file:
@@ -62,16 +62,16 @@ class Corpus:
         return found
 
     def read(self, split: str, on_error: Literal["raise", "skip"] = "raise") -> Reading:
-        """All items of a split.
+        """Read all items of a split.
 
         Args:
-            split: its name.
+            split: name of the split.
             on_error: what to do with bad items, as in :func:`structpe.readers.read`.
 
         Raises:
-            ConfigError: there is no such split.
-            CorpusError: a file is not there.
-            ReadError: as :func:`structpe.readers.read`.
+            ConfigError: the split is unknown.
+            CorpusError: a file does not exist.
+            ReadError: see :func:`structpe.readers.read`.
         """
         part = self._split(split)
         readings = [read(file, self._reader(part), on_error, **part.options) for file in self.files(split)]
@@ -81,25 +81,25 @@ class Corpus:
         )
 
     def stream(self, split: str, skip: Callable[[Skipped], object] | None = None) -> Iterator[Item]:
-        """The items of a split one by one.
+        """Read the items of a split one by one.
 
         Args:
-            split: its name.
-            skip: told of each bad item, which is then left out; None raises the first.
+            split: name of the split.
+            skip: called with each bad item, which is then skipped; None raises the first error.
         """
         part = self._split(split)
         for file in self.files(split):
             yield from stream(file, self._reader(part), skip, **part.options)
 
     def benchmark(self, name: str | None = None, **options: Any) -> Benchmark:
-        """The benchmark that reads the set.
+        """Load the benchmark that reads the set.
 
         Args:
-            name: of the benchmark, where there are several.
-            options: of the benchmark.
+            name: name of the benchmark; needed if there are several.
+            options: options of the benchmark.
 
         Raises:
-            ConfigError: no benchmark of this name reads the set, or there are several and none is named.
+            ConfigError: no benchmark of this name reads the set, or there are several and no name is given.
             ReadError: a file is missing or damaged.
         """
         from structpe.datasets import load

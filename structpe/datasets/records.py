@@ -1,6 +1,6 @@
-"""What a folder of a data set was filled with: the checksums that were seen, beside the data.
+"""The record of a data folder: the checksums of its files when they were fetched, stored with the data.
 
-Where a card knows no checksum, the first fetch is trusted, and everything later is compared with what it saw.
+If a card has no checksum, the first fetch is trusted, and later contents are compared with its record.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ NAME = ".structpe.json"
 
 @dataclass(frozen=True)
 class State:
-    """What is true of one file.
+    """The state of one file.
 
     Args:
-        name: of the file, in the folder of the set.
-        word: ``ok`` (as the card says), ``as first seen`` (the card has no checksum), ``not checked`` (there is none at
-            all), ``not fetched`` (nobody asked for it), ``changed``, or ``missing`` (it was there, or was asked for).
+        name: name of the file, in the folder of the set.
+        word: ``ok`` (as the card says), ``as first seen`` (the card has no checksum), ``not checked`` (there is no
+            checksum at all), ``not fetched`` (it was never fetched), ``changed``, or ``missing`` (it was fetched
+            before, or was requested).
         detail: the checksums.
     """
 
@@ -37,17 +38,17 @@ class State:
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether the file is neither changed nor missing."""
         return self.word not in ("changed", "missing")
 
     @property
     def there(self) -> bool:
-        """Whether there was something to look at."""
+        """Whether the file exists."""
         return self.word not in ("not fetched", "missing")
 
 
 def recorded(folder: Path) -> dict[str, Seen]:
-    """What was seen of each file of a folder; nothing where nothing was recorded, or the record is damaged."""
+    """Read the record of a folder; empty if there is none or it is damaged."""
     try:
         files = from_json((folder / NAME).read_bytes())["files"]
         found = {name: Seen(seen["sha256"], seen["bytes"]) for name, seen in files.items()}
@@ -58,7 +59,7 @@ def recorded(folder: Path) -> dict[str, Seen]:
 
 
 def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
-    """Add what was seen to the record of a folder."""
+    """Add files to the record of a folder."""
     files = {**recorded(folder), **new}
     data = {"card": card.name, "files": {name: vars(files[name]) for name in sorted(files)}}
     with writing(folder):
@@ -68,7 +69,7 @@ def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
 
 
 def results(file: File, folder: Path) -> list[str]:
-    """Names of what a file of a card has left in a folder, whether it is there or not; those of a pattern if it is."""
+    """Names of the results of a file of a card, whether they exist or not; for a pattern, of those that exist."""
     if not file.is_pattern:
         return list(file.results)
     return sorted(path.relative_to(folder).as_posix() for path in folder.glob(file.name) if path.is_file())
@@ -77,14 +78,14 @@ def results(file: File, folder: Path) -> list[str]:
 def checked(
     file: File, folder: Path, known: Mapping[str, Seen], tell: Tell | None = None, wanted: bool = True
 ) -> list[State]:
-    """How the results of a file of a card are.
+    """Check the results of a file of a card.
 
     Args:
-        file: of the card.
-        folder: of the set.
-        known: what was recorded of it.
-        tell: told how many bytes were looked at.
-        wanted: whether it should be there even if it was never recorded.
+        file: a file of the card.
+        folder: folder of the set.
+        known: the record of the folder.
+        tell: called with the number of bytes read.
+        wanted: whether a file that was never recorded counts as missing.
 
     Raises:
         CorpusError: a file cannot be read.

@@ -1,4 +1,4 @@
-"""Whether a data set is what its card says: checksums, and how many items each split has."""
+"""Comparison of a data set with its card: checksums, and the number of items of each split."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from structpe.errors import ConfigError, MissingExtra, StructPEError
 __all__ = ["Report", "verify"]
 
 PARTS = {"train": "train", "valid": "valid", "dev": "valid", "test": "test"}
-"""Splits of cards, and what benchmarks call them."""
+"""Names of splits in cards -> names in benchmarks."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was found.
+    """The result of :func:`verify`.
 
     Args:
-        corpus: that was looked at.
-        files: how each file is.
-        splits: how each split is; empty where they were not read.
+        corpus: the data set.
+        files: state of each file.
+        splits: state of each split; empty if they were not read.
     """
 
     corpus: Corpus
@@ -34,24 +34,24 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Whether there is nothing wrong."""
+        """Whether all files and splits are good."""
         return all(state.good for state in (*self.files, *self.splits))
 
 
 def verify(
     corpus: Corpus, read: bool = False, parts: tuple[str, ...] = (), tell: Callable[[str], Tell] | None = None
 ) -> Report:
-    """Read every file, and compare it with its card, or with what was seen when it came.
+    """Read every file and compare it with its card, or with its record if the card has no checksum.
 
     Args:
         corpus: the data set.
-        read: whether the splits are read too, and their items counted.
-        parts: names of parts or files, if not all are wanted.
-        tell: (name of the file) -> what is told how far it is.
+        read: whether to read the splits too, and count their items.
+        parts: names of the parts or files to check; all by default.
+        tell: (name of the file) -> callback for the progress of the file.
 
     Raises:
-        ConfigError: there is no such part.
-        CorpusError: there is no such folder, or a file cannot be read.
+        ConfigError: a part is unknown.
+        CorpusError: the folder does not exist, or a file cannot be read.
     """
     if corpus.folder.is_file():
         raise CorpusError("this is a file; give the folder that the set is in").at(str(corpus.folder))
@@ -84,7 +84,7 @@ def _is_begun(file: File, folder: Path) -> bool:
 
 
 def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> Iterator[State]:
-    """How many items each split has, by its reader or by the benchmark."""
+    """Count the items of each split with its reader or with the benchmark."""
     loaded: dict[str, int] = {}
     unfetched = [state.name for state in files if state.word == "not fetched"]
     for name, split in corpus.card.splits.items():

@@ -66,7 +66,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["parse", "--file", ""], 2, EMPTY),
         (["parse", "--evaluate", "none"], 1, "none: there is no such file or folder; check the path"),
         (["data", "verify", "cora", "a.xyz"], 1, "a.xyz: this is a file; give the folder that the set is in"),
-        (["data", "get", "cora", "--from", "none"], 1, "none: there is no such file or folder; check what --from says"),
+        (["data", "get", "cora", "--from", "none"], 1, "none: there is no such file or folder; check --from"),
         (["data", "list", "--all"], 2, "data list takes no --all; --all belongs to show and get and verify"),
         (["cite", ""], 2, "there is no position model named ''"),
         (["positions", "--width", "-3"], 2, "the width is -3; give 1 or more"),

@@ -159,14 +159,14 @@ def test_redirects(server: Server, tmp_path: Path) -> None:
 def test_a_redirect_to_another_kind_of_address_is_refused(server: Server, tmp_path: Path, target: str) -> None:
     server.files["/a"] = Served(redirect=target)
     refused(
-        server, tmp_path / "a", re.escape(f"leads on to {target}, which is no address of http or https; this is re")
+        server, tmp_path / "a", re.escape(f"redirects to {target}, which is no address of http or https; this is re")
     )
 
 
 def test_a_redirect_to_what_is_not_encrypted_is_refused() -> None:
     """Of addresses, as a server with a certificate would have to be trusted first."""
     asked = Request("https://a/b")
-    with pytest.raises(CorpusError, match="https://a/b leads on to http://c, which is not https; this is refused"):
+    with pytest.raises(CorpusError, match="https://a/b redirects to http://c, which is not https; this is refused"):
         Redirects().redirect_request(asked, io.BytesIO(), 302, "", HTTPMessage(), "http://c")
     onward = Redirects().redirect_request(asked, io.BytesIO(), 302, "", HTTPMessage(), "https://c")
     assert onward is not None

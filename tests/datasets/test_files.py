@@ -73,7 +73,7 @@ def test_blocks_of_any_size_are_refused(tmp_path: Path, method: int) -> None:
 def test_what_swells_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zips, "SLACK", 1000)
     file = put(tmp_path, npy("(100000,)", content=bytes(800_000)))
-    with pytest.raises(ReadError, match=r"it swells from \d+ to 800128 bytes"):
+    with pytest.raises(ReadError, match=r"it grows from \d+ to 800128 bytes"):
         arrays(file, "x")
 
 

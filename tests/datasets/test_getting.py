@@ -186,7 +186,7 @@ def test_a_local_copy_that_is_wrong_or_incomplete_is_refused(two_files: Server, 
     ):
         fetched(tmp_path, source=mine)
     assert not (tmp_path / "set" / "test.txt").exists()
-    with pytest.raises(CorpusError, match="none: there is no such file or folder; check what --from says"):
+    with pytest.raises(CorpusError, match="none: there is no such file or folder; check --from"):
         fetched(tmp_path, source=tmp_path / "none")
 
 
@@ -206,7 +206,7 @@ def test_without_a_checksum_the_first_fetch_is_trusted_and_later_ones_are_not(
     server.files["/a"] = Served(b"a\n")
     corpus, said = fetched(tmp_path)
     sha = hashlib.sha256(b"a\n").hexdigest()
-    assert said[-1] == f"a.txt: the card knows no checksum; sha256 {sha} is trusted on first use"
+    assert said[-1] == f"a.txt: the card has no checksum; sha256 {sha} is trusted on first use"
     assert [(state.word, state.detail) for state in verify(corpus).files] == [("as first seen", sha)]
     (corpus.folder / "a.txt").write_bytes(b"b\n")
     (state,) = verify(corpus).files
@@ -273,7 +273,7 @@ def test_another_archive_is_refused(carded: Any, server: Server, tmp_path: Path)
         plain([{"name": "a.zip", "url": f"{server.url}/a.zip", "unpack": "zip", "strip": True, "leaves": ["b.txt"]}])
     )
     server.files["/a.zip"] = Served(other)
-    with pytest.raises(CorpusError, match=r"the archive has no b.txt; it is another one than the card means"):
+    with pytest.raises(CorpusError, match=r"the archive has no b.txt; it is not the one that the card describes"):
         fetched(tmp_path)
 
 

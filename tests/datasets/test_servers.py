@@ -53,14 +53,17 @@ ANSWERS: dict[str, tuple[list[Iterable[bytes]], str]] = {
         [repeat(b"HTTP/1.1 100 Continue" + END, 100_000)],
         "the server sends more than 1000 lines of headers",
     ),
-    "a body without end": ([[OK, END[2:], *repeat(bytes(65536), 64)]], "sends more than it said, or without end"),
+    "a body without end": ([[OK, END[2:], *repeat(bytes(65536), 64)]], "sends more than it announced, or without end"),
     "a trailer without end": (
         [[OK + b"Transfer-Encoding: chunked" + END + b"1\r\na\r\n0\r\n", *repeat(b"A: b\r\n", 100_000)]],
         "the server sends more than 1000 lines of headers",
     ),
     "a chunk of no size": ([[OK + b"Transfer-Encoding: chunked" + END + b"x\r\n"]], "could not be fetched"),
     "a chunk below 0": ([[OK + b"Transfer-Encoding: chunked" + END + b"-1\r\na"]], "could not be fetched"),
-    "a huge length": ([[OK + b"Content-Length: 99999999999999999" + END]], "more than any data set; this is refused"),
+    "a huge length": (
+        [[OK + b"Content-Length: 99999999999999999" + END]],
+        "more than any data set has; this is refused",
+    ),
     "a redirect with a body": (
         [[REDIRECT + b"/b" + END, *repeat(bytes(65536), 1000)]],
         "the server says 302 The HTTP server returned a redirect error that would lead to an infinite loop",

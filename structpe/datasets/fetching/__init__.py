@@ -1,1 +1,1 @@
-"""Getting data sets: downloads, local copies, archives."""
+"""Fetching of data sets: downloads, local copies, archives."""

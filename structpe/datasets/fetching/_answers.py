@@ -1,4 +1,4 @@
-"""Answers that end: urllib reads as many lines as a server sends, and the whole of what leads elsewhere."""
+"""Limits on HTTP responses: urllib itself reads any number of header lines, and the whole body of a redirect."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import IO, Any
 __all__ = ["OPENERS", "Short"]
 
 LINES = 1_000
-"""Lines in a row without content: a status, its headers, those of interim answers, of trailers."""
+"""Consecutive lines without content: status, headers, headers of interim responses, trailers."""
 ASIDE = 1 << 16
-"""Bytes of an answer that only leads elsewhere."""
+"""Bytes read of the body of a redirect."""
 
 
 class _Counted:
-    """A stream of an answer, no more than so many lines of it without content.
+    """A stream that raises after too many lines without content.
 
     Args:
-        stream: of the connection.
+        stream: stream of the connection.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream, self._lines = stream, 0
 
     def readline(self, *size: int) -> bytes:
-        """The next line."""
+        """Read the next line."""
         self._lines += 1
         if self._lines > LINES:
             raise http.client.HTTPException(f"the server sends more than {LINES} lines of headers")
@@ -68,21 +68,21 @@ OPENERS = (_Http, _Https)
 
 
 class Short(io.BufferedIOBase):
-    """The beginning of an answer, in place of one whose whole content is of no use.
+    """The beginning of a response whose body is not needed.
 
     Args:
-        stream: the answer.
+        stream: the response.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """What urllib throws away."""
+        """Read the beginning, which urllib discards."""
         del size
         return self._stream.read(ASIDE)
 
     def close(self) -> None:
-        """Close the answer."""
+        """Close the response."""
         super().close()
         self._stream.close()

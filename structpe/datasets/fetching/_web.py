@@ -1,4 +1,4 @@
-"""Answers of web servers: http and https only, redirects too, and which failures may be tried again."""
+"""Requests to web servers: http and https only, also after redirects; which failures can be retried."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ __all__ = [
 AGAIN = {408, 425, 429, 500, 502, 503, 504}
 GONE_WRONG = (urllib.error.URLError, http.client.HTTPException, OSError)
 REASON = 200
-"""Characters of what a server says of itself."""
+"""Characters of a server's message in an error."""
 DIGITS = 18
-"""Of a number of bytes or seconds."""
+"""Digits of a number of bytes or seconds."""
 UNREACHABLE = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTUNREACH)
 
 
 @dataclass(frozen=True)
 class Version:
-    """By what a server tells two versions of a file apart, and what a half-fetched file is a part of."""
+    """The version of a file on a server, stored with a partial download."""
 
     url: str
     etag: str | None
@@ -50,16 +50,16 @@ class Version:
 
     @property
     def named(self) -> bool:
-        """Whether the server will know it again."""
+        """Whether the server can recognise the version."""
         return bool(self.etag or self.modified)
 
 
 class Retry(Exception):
-    """The attempt has failed, and the next may not.
+    """An attempt has failed, and the next one may succeed.
 
     Args:
-        reason: why.
-        wait: seconds for which the server asks.
+        reason: why it failed.
+        wait: seconds that the server asks to wait.
     """
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
@@ -68,22 +68,22 @@ class Retry(Exception):
 
 
 class Changed(Exception):
-    """What is there is no part of what the server has now."""
+    """The partial download is not part of the file that the server has now."""
 
 
 def opened(url: str, timeout: float, have: int = 0, known: Version | None = None) -> Any:
-    """The answer of the server, for the rest of the file if there is a part of it.
+    """Request a file, or the rest of a partial download.
 
     Args:
-        url: of the file.
-        timeout: seconds without an answer.
-        have: bytes of it that are there.
-        known: the version that they are a part of.
+        url: URL of the file.
+        timeout: seconds to wait for the server.
+        have: bytes of the partial download.
+        known: version of the partial download.
 
     Raises:
-        Retry: no answer, or one that may be another the next time.
-        Changed: there is no such rest.
-        CorpusError: there is no such file, or no network.
+        Retry: the server does not respond, or reports a temporary failure.
+        Changed: the server does not have the rest.
+        CorpusError: the file does not exist, or there is no network.
     """
     headers = {"User-Agent": f"structpe/{__version__}", "Accept-Encoding": "identity"}
     if have and known is not None:
@@ -103,7 +103,7 @@ def opened(url: str, timeout: float, have: int = 0, known: Version | None = None
             raise CorpusError(f"{url} could not be fetched: the server says {_said(error)}") from None
     except GONE_WRONG as error:
         raise failure(url, error) from None
-    except ValueError as error:  # an address, or where it leads, that is none
+    except ValueError as error:  # the URL, or the target of a redirect, is invalid
         raise CorpusError(f"{url} could not be fetched: {_short(str(error))}; check the address") from None
 
 
@@ -117,9 +117,9 @@ def _short(text: str) -> str:
 
 
 def failure(url: str, error: Exception) -> Exception:
-    """An attempt that may be repeated, or that the network cannot be reached at all."""
+    """The error for a failed attempt: Retry, or CorpusError if there is no network."""
     reason = error.reason if isinstance(error, urllib.error.URLError) and error.reason else error
-    said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__  # reasons are of many kinds
+    said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__  # reasons have many types
     said = _short(str(said))
     if isinstance(reason, socket.gaierror) or getattr(reason, "errno", None) in UNREACHABLE:
         return CorpusError(f"{url} could not be reached: {said}; this machine seems to be offline")
@@ -127,20 +127,20 @@ def failure(url: str, error: Exception) -> Exception:
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to http and https only, and never from https to http."""
+    """Follow redirects to http and https only, and never from https to http."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
-            raise CorpusError(f"{req.full_url} leads on to {newurl}, which is not https; this is refused")
+            raise CorpusError(f"{req.full_url} redirects to {newurl}, which is not https; this is refused")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
     def http_error_302(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any) -> Any:
-        """Refuses another kind of address before urllib does, in our words."""
+        """Refuse other schemes before urllib does, with a clear error."""
         try:
             target = urljoin(req.full_url, headers.get("Location") or headers.get("URI") or "")
-            _web(target, f"{req.full_url} leads on to ")
+            _web(target, f"{req.full_url} redirects to ")
             return super().http_error_302(req, cast(IO[bytes], Short(fp)), code, msg, headers)
         except Exception:
             fp.close()
@@ -151,12 +151,12 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
 def _web(url: str, by: str = "") -> str:
     if urlsplit(url).scheme not in ("http", "https"):
-        raise CorpusError(f"{by}{url}, which is no address of http or https; this is refused")
+        raise CorpusError(f"{by}{url}, which is not an http or https URL; this is refused")
     return url
 
 
 def start_of(answer: Any, have: int) -> int:
-    """At which byte the answer begins: a server that knows no ranges, or has another file now, sends all of it."""
+    """First byte of the response: servers without ranges, or with another file now, send the whole file."""
     if answer.status != 206:
         return 0
     unit = (answer.headers["Content-Range"] or "").partition("-")[0]
@@ -166,13 +166,13 @@ def start_of(answer: Any, have: int) -> int:
 
 
 def total_of(answer: Any, start: int) -> int | None:
-    """Bytes of the whole file; None where the server does not say."""
+    """Bytes of the whole file; None if the server does not say."""
     length = _number(answer.headers["Content-Length"])
     return None if length is None else start + length
 
 
 def validators(answer: Any) -> tuple[str | None, str | None]:
-    """ETag and date of the answer; None where they are absent, or could not be sent back."""
+    """ETag and date of the response; None if they are missing, or cannot be sent back."""
     etag, modified = (answer.headers[name] for name in ("ETag", "Last-Modified"))
     return _sendable(etag), _sendable(modified)
 
@@ -182,11 +182,11 @@ def _sendable(text: str | None) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    """A whole number; None where there is none, or one that no file and no pause is as large as."""
+    """A whole number; None if there is none, or it is too large for a file or a pause."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 
 def _wait(headers: Message) -> float | None:
-    """Seconds for which a server asks."""
+    """Seconds that a server asks to wait."""
     seconds = _number(headers.get("Retry-After"))
     return None if seconds is None else float(seconds)

@@ -1,4 +1,4 @@
-"""One file from an address of http or https: gone on with where it stopped, checked while it comes, whole or absent."""
+"""Download of one file by http or https: resumed after an interruption, checked, and complete or absent."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from structpe.plain import from_json
 __all__ = ["Download", "Seen", "download", "sha256_of", "writing"]
 
 Tell = Callable[[int, int | None], object]
-"""(bytes that are there, bytes in all if that is known)."""
+"""(bytes so far, bytes in total if known)."""
 
 PIECE = 1 << 18
 LARGEST = 1 << 36
-"""No file of a data set is larger; what comes without an end must end somewhere."""
+"""Largest file of a data set, in bytes: a response without an end must stop somewhere."""
 
 ATTEMPTS, TIMEOUT, PATIENCE = 5, 30.0, 60.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a file turned out to be."""
+    """Checksum and size of a file."""
 
     sha256: str
     bytes: int
@@ -52,15 +52,15 @@ class Seen:
 
 @dataclass(frozen=True)
 class Download:
-    """A file to be fetched.
+    """A file to download.
 
     Args:
-        url: its address.
-        sha256: its checksum, if it is known.
-        bytes: its size, if it is known.
-        attempts: how often to try without a byte of progress.
-        timeout: seconds without an answer after which an attempt has failed.
-        pause: seconds before the second attempt; it doubles with each.
+        url: its URL.
+        sha256: its checksum, if known.
+        bytes: its size, if known.
+        attempts: number of attempts without progress before giving up.
+        timeout: seconds without a response after which an attempt fails.
+        pause: seconds before the second attempt; each further pause is twice as long.
     """
 
     url: str
@@ -72,19 +72,18 @@ class Download:
 
 
 def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
-    """Fetch a file.
+    """Download a file.
 
-    What has come so far lies beside the place with ``.part`` behind its name. The next call goes on behind it if the
-    server says that the file is still the same one, and begins anew otherwise. The file gets its name when its size
-    and its checksum are right.
+    A partial download is stored as ``place`` + ``.part``. The next call resumes it if the server says that the file has
+    not changed, and starts again otherwise. The file gets its name when its size and checksum are right.
 
     Args:
         wanted: the file.
-        place: where to put it.
-        tell: told how far it is.
+        place: path to write to.
+        tell: progress callback.
 
     Raises:
-        CorpusError: it cannot be reached, is not there, is not what it should be, or cannot be written.
+        CorpusError: the file cannot be reached, does not exist, is not what it should be, or cannot be written.
     """
     part = place.with_name(f"{place.name}.part")
     tries, furthest, anew = 0, _size(part), False
@@ -105,7 +104,7 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
             time.sleep(min(failed.wait or wanted.pause * 2 ** (tries - 1), PATIENCE))
             continue
         with writing(place):
-            _note(part).unlink(missing_ok=True)  # before, or a process that is killed here leaves it for ever
+            _note(part).unlink(missing_ok=True)  # first, so that a process killed here does not leave it behind
             os.replace(part, place)
         return seen
 
@@ -124,7 +123,7 @@ def sha256_of(file: Path, tell: Tell | None = None) -> Seen:
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Let what fails while something is written there be one error."""
+    """Convert an OSError while writing to a path into a CorpusError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -137,18 +136,18 @@ def writing(place: Path) -> Iterator[None]:
 
 @contextmanager
 def _writing_part(part: Path) -> Iterator[None]:
-    """The same for a file that is not whole yet: errors name the whole one."""
+    """Like :func:`writing`, for a partial file: errors name the complete file."""
     place = part.with_name(part.name.removesuffix(".part"))
     with writing(place), naming(place, part), naming(place, _note(part)):
         yield
 
 
 def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
-    """Fetch what is missing, and check the whole.
+    """Download what is missing, and check the whole file.
 
     Raises:
         Retry: the connection failed.
-        Changed: what was there is of no use, and must go first.
+        Changed: the partial download cannot be used and must be removed.
     """
     have, known = _had(wanted, part)
     with opened(wanted.url, wanted.timeout, have, known) as answer:
@@ -172,7 +171,7 @@ def _facts(version: Version) -> tuple[str | None, str | None, int | None]:
 
 
 def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
-    """How much is there that can be gone on with, and what it is a part of."""
+    """Bytes of a partial download that can be resumed, and its version."""
     try:
         known = Version(**from_json(_note(part).read_bytes()))
         have = part.stat().st_size
@@ -188,11 +187,11 @@ def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
 def _check_size(wanted: Download, total: int | None) -> None:
     if total is not None and wanted.bytes is not None and total != wanted.bytes:
         raise CorpusError(
-            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; bring the right one by "
+            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; give the right one with "
             "--from, or tell the authors of structpe"
         )
     if total is not None and total > LARGEST:
-        raise CorpusError(f"{wanted.url} has {total} bytes, more than any data set; this is refused")
+        raise CorpusError(f"{wanted.url} has {total} bytes, more than any data set has; this is refused")
 
 
 def _enough(part: Path, needed: int) -> None:
@@ -202,17 +201,16 @@ def _enough(part: Path, needed: int) -> None:
 
 
 def _resumed(part: Path, start: int, digest: Any) -> int:
-    """Take what is there into the checksum; what lies behind the start goes."""
+    """Cut the partial file at ``start``, and add it to the checksum."""
     with part.open("ab") as file:
         file.truncate(start)
     with part.open("rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
+        hashlib.file_digest(file, lambda: digest)
     return start
 
 
 def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int | None, Tell]) -> int:
-    """Write what comes behind what is there; the size of the whole."""
+    """Append the response to the partial file; return the size of the whole."""
     total, tell = course
     with _writing_part(part):
         file = part.open("ab")
@@ -226,7 +224,7 @@ def _copied(answer: Any, part: Path, size: int, digest: Any, course: tuple[int |
                 break
             size += len(piece)
             if size > (LARGEST if total is None else total):
-                raise CorpusError(f"{answer.url} sends more than it said, or without end; this is refused")
+                raise CorpusError(f"{answer.url} sends more than it announced, or without end; this is refused")
             digest.update(piece)
             with _writing_part(part):
                 file.write(piece)
@@ -247,8 +245,8 @@ def _check_content(wanted: Download, part: Path, seen: Seen, resumed: bool) -> N
                 raise Changed
             _forget(part)
             raise CorpusError(
-                f"what came from {wanted.url} has {what} {found}, and the card says {expected}: it was changed or "
-                "damaged, and is not kept; bring the right one by --from"
+                f"the file from {wanted.url} has {what} {found}, and the card says {expected}: it was changed or "
+                "damaged, and is not kept; give the right one with --from"
             )
 
 

@@ -1,4 +1,4 @@
-"""Where data sets lie on this machine."""
+"""Folders of data sets on this machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ VARIABLE = "STRUCTPE_DATA"
 
 
 def root(given: str | Path | None = None) -> Path:
-    """The folder in which each data set has a folder of its own.
+    """The folder that contains the folders of all data sets.
 
     Args:
-        given: what was asked for; else the environment variable ``STRUCTPE_DATA`` says it, else it is the place where
-            the operating system keeps what can be fetched again.
+        given: the folder; by default the environment variable ``STRUCTPE_DATA``, or else the cache folder of the
+            operating system.
     """
     if given is not None:
         return Path(given).expanduser()
@@ -28,7 +28,7 @@ def root(given: str | Path | None = None) -> Path:
 
 
 def folder_of(card: Card, given: str | Path | None = None) -> Path:
-    """The folder of a data set within :func:`root`: it has the name of the set, with ``-`` for ``:``."""
+    """The folder of a data set in :func:`root`: the name of the set, with ``-`` for ``:``."""
     return root(given) / card.name.replace(":", "-")
 
 

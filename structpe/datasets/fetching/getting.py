@@ -1,4 +1,4 @@
-"""A data set in its folder: from the network or a local copy, checked, unpacked, gone on with if interrupted."""
+"""Fetching of a data set into its folder, from the network or a local copy: checked, unpacked, resumable."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ ANY = Download("")
 
 
 def _silent(line: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""
 
 
 def _blind(name: str) -> Tell:
-    """Show nobody how far a file is."""
+    """Ignore the progress of a file."""
     return lambda done, total: None
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """Who is told what, while a data set is fetched.
+    """Callbacks and settings of :func:`get`.
 
     Args:
-        say: a line for a person: what is fetched, unpacked, or trusted on first use.
-        tell: (name of the file) -> what is told how far it is.
-        download: how often an address is tried, and for how long; its ``url`` is not used.
+        say: called with messages: what is fetched, unpacked, or trusted on first use.
+        tell: (name of the file) -> callback for the progress of the file.
+        download: number and length of attempts; its ``url`` is not used.
     """
 
     say: Callable[[str], object] = _silent
@@ -63,35 +63,35 @@ def get(
     parts: Sequence[str] = (),
     hooks: Hooks | None = None,
 ) -> Corpus:
-    """A data set, after what is missing of it was fetched.
+    """Fetch what is missing of a data set.
 
-    What is there and right is left alone, so that an interrupted call goes on. Two processes that want one set wait for
-    each other.
+    Files that are present and right are kept, so that the next call continues an interrupted one. Processes that fetch
+    the same set wait for each other.
 
     Args:
-        name: of the set.
-        to: the folder in which the set has its folder; by default as :func:`.folders.root` says.
-        source: a local copy, a file or a folder; with it nothing is fetched from the network.
-        parts: names of parts or files, if not all are wanted.
-        hooks: who is told what.
+        name: name of the set.
+        to: folder that contains the folder of the set; by default :func:`.folders.root`.
+        source: a local copy, a file or a folder, to use instead of the network.
+        parts: names of the parts or files to fetch; all by default.
+        hooks: callbacks and settings.
 
     Raises:
-        ConfigError: there is no such set or part.
-        CorpusError: a file cannot be had, or is not what it should be.
+        ConfigError: the set or a part is unknown.
+        CorpusError: a file cannot be fetched, or is not what it should be.
     """
     card = card_named(name)
     return _get(card, folder_of(card, to), source, parts, hooks or Hooks())
 
 
 def find(name: str, to: str | Path | None = None) -> Corpus:
-    """A data set that should be there already: nothing is fetched, and no file is looked at.
+    """Find a data set that was fetched before; neither the network nor a file is read.
 
     Args:
-        name: of the set.
-        to: the folder in which the set has its folder, as in :func:`get`.
+        name: name of the set.
+        to: folder that contains the folder of the set, as in :func:`get`.
 
     Raises:
-        ConfigError: there is no such set.
+        ConfigError: the set is unknown.
     """
     card = card_named(name)
     return Corpus(card, folder_of(card, to))
@@ -124,7 +124,7 @@ def _chosen(card: Card, parts: Sequence[str]) -> list[File]:
 
 @contextmanager
 def _alone(folder: Path, hooks: Hooks) -> Iterator[None]:
-    """Hold the folder against other processes; who has to wait is told so."""
+    """Lock the folder; say so if another process has the lock."""
     from filelock import FileLock, Timeout
 
     with writing(folder):
@@ -141,13 +141,13 @@ def _alone(folder: Path, hooks: Hooks) -> Iterator[None]:
 
 
 class _Work:
-    """The fetching of one set into one folder.
+    """Fetches one set into one folder.
 
     Args:
-        card: of the set.
-        folder: of the set.
+        card: card of the set.
+        folder: folder of the set.
         source: a local copy; None for the network.
-        hooks: who is told what.
+        hooks: callbacks and settings.
     """
 
     def __init__(self, card: Card, folder: Path, source: Source | None, hooks: Hooks) -> None:
@@ -156,7 +156,7 @@ class _Work:
         self.unsaved: dict[str, Seen] = {}
 
     def complete(self, wanted: Sequence[File]) -> list[File]:
-        """Put what is missing in its place; the files that cannot be had so."""
+        """Fetch or make what is missing; return the files that are not available."""
         missing = [file for file in wanted if not self.there(file)]
         if self.card.maker is not None and missing and self.source is None:
             self.make(self.card.maker)
@@ -164,7 +164,7 @@ class _Work:
         return [file for file in missing if not self.fetch(file)]
 
     def there(self, file: File) -> bool:
-        """Whether what a file leaves is there, as it was recorded or as the card says."""
+        """Whether the results of a file exist, as recorded or as the card says."""
         names = results(file, self.folder)
         return bool(names) and all(self._good(file, name) for name in names)
 
@@ -172,7 +172,7 @@ class _Work:
         place = self.folder / name
         if not place.is_file():
             return False
-        if name in self.known:  # it was checked when it came; `verify` reads it again
+        if name in self.known:  # it was checked when it was fetched; `verify` reads it again
             newer = file.unpack is None and file.sha256 not in (None, self.known[name].sha256)
             return not newer and place.stat().st_size == self.known[name].bytes
         if file.sha256 is None or file.unpack is not None:
@@ -183,18 +183,18 @@ class _Work:
         return right
 
     def keep(self, seen: Mapping[str, Seen]) -> None:
-        """Remember what was seen; :meth:`save` writes it down."""
+        """Remember checksums; :meth:`save` writes them to the record."""
         self.known = {**self.known, **seen}
         self.unsaved.update(seen)
 
     def save(self) -> None:
-        """Write down what was seen since the last time."""
+        """Write new checksums to the record."""
         if self.unsaved:
             record(self.folder, self.card, self.unsaved)
             self.unsaved = {}
 
     def make(self, maker: str) -> None:
-        """Let the set be generated."""
+        """Generate the set."""
         self.hooks.say(f"making {self.card.name}")
         MAKERS[maker](self.folder, self.hooks.tell(self.card.name))
         for file in self.card.files:
@@ -202,7 +202,7 @@ class _Work:
             self.keep({file.name: sha256_of(self.folder / file.name)})
 
     def fetch(self, file: File) -> bool:
-        """Put what a file leaves in its place; False where it is neither in the local copy nor public."""
+        """Fetch a file and unpack it; return False if it is neither public nor in the local copy."""
         if self.source is None:
             return file.url is not None and self._download(file)
         if file.is_pattern:
@@ -219,7 +219,7 @@ class _Work:
         place = self.folder / file.name
         with writing(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-        if file.unpack is not None and place.is_file():  # it got its name when it was whole; unpacking was interrupted
+        if file.unpack is not None and place.is_file():  # it is complete, and unpacking was interrupted
             self._settle(file, place)
             self._remove(place)
             return True
@@ -230,7 +230,7 @@ class _Work:
         except CorpusError as error:
             raise CorpusError(f"{error.message}. {_by_hand(self.card, file, self.folder)}").at(*error.places) from None
         if file.sha256 is None:
-            self.hooks.say(f"{file.name}: the card knows no checksum; sha256 {seen.sha256} is trusted on first use")
+            self.hooks.say(f"{file.name}: the card has no checksum; sha256 {seen.sha256} is trusted on first use")
         if file.unpack is None:
             self.keep({file.name: seen})
         else:
@@ -250,7 +250,7 @@ class _Work:
         return True
 
     def _settle(self, file: File, given: Path) -> None:
-        """What becomes of a file that is at hand: it is unpacked, or copied to its place."""
+        """Unpack a file, or copy it to its place."""
         place = self.folder / file.results[0]
         with writing(place):
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -264,11 +264,13 @@ class _Work:
         else:
             self._unpack(file, given)
         if lacking := [name for name in file.results if not (self.folder / name).is_file()]:
-            raise CorpusError(f"the archive has no {lacking[0]}; it is another one than the card means").at(str(given))
+            raise CorpusError(f"the archive has no {lacking[0]}; it is not the one that the card describes").at(
+                str(given)
+            )
         self.keep({name: sha256_of(self.folder / name) for name in file.results})
 
     def _unpack(self, file: File, given: Path) -> None:
-        """Unpack within a folder of its own, then put every file in its place: what is half unpacked is never taken."""
+        """Unpack into a hidden folder, then move the files: a half-unpacked file is never used."""
         self.hooks.say(f"unpacking {given.name}")
         with writing(self.folder), TemporaryDirectory(prefix=UNPACKING, dir=self.folder) as hidden:
             for path in unpack(given, str(file.unpack), Path(hidden), file.strip):
@@ -279,10 +281,10 @@ class _Work:
                     path.replace(place)
 
     def _wanted(self, file: File, name: str, given: Path) -> bool:
-        """Whether a file of an archive gets a place in the set: what the card names, and all in a folder of its own.
+        """Whether to keep a file of an archive: one that the card names, or any if the archive has its own folder.
 
         Raises:
-            CorpusError: it would take the place of another file of the set.
+            CorpusError: it would replace another file of the set.
         """
         if name in file.results:
             return True
@@ -297,7 +299,7 @@ class _Work:
     def _check(self, file: File, place: Path) -> None:
         if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:
             raise CorpusError(
-                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: this Python makes other files"
+                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: this version of Python makes other files"
             ).at(str(place))
 
 
@@ -315,23 +317,23 @@ def _written(place: Path, write: Callable[[Path], object]) -> None:
 
 
 def _as_npz(given: Path, place: Path) -> None:
-    """Numbers that a pickle holds by name, in a form that runs nothing."""
+    """Convert the numbers of a pickle to a format that cannot run code."""
     numbers = pickled_numbers(given)
     with place.open("wb") as target:
         np.savez(target, allow_pickle=False, **numbers)
 
 
 def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, folder: Path) -> str:
-    """What is missing, and what can be done."""
+    """The error for missing files: which they are, and what to do."""
     names = listed((file.name for file in lacking), 5)
     if source is not None:
         return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
-    why = f"{card.name} cannot be fetched: {names} can be had nowhere public"
+    why = f"{card.name} cannot be fetched: {names} not public"
     return f"{why}. {_by_hand(card, lacking[0], folder)}. {' '.join(card.notes.split())}".rstrip()
 
 
 def _by_hand(card: Card, file: File, folder: Path) -> str:
-    """How to do without the network."""
+    """Instructions for getting a file without the network."""
     what = f"fetch {file.url} elsewhere" if file.url else f"get {file.name} from its owner"
     place = Path(file.name).name
     if len(card.files) > 1:

@@ -1,4 +1,4 @@
-"""Where in what a user brought along the files of a card are: a file or a folder of their own."""
+"""Search of a local copy, a file or a folder given by the user, for the files of a card."""
 
 from __future__ import annotations
 
@@ -13,35 +13,37 @@ from structpe.datasets.fetching.download import sha256_of
 __all__ = ["Source"]
 
 MOST = 200_000
-"""Files of a folder that are looked at."""
+"""Files of a folder."""
 
 
 class Source:
-    """A file or a folder that was given.
+    """A local copy: a file or a folder.
 
     Args:
-        path: of it.
-        card: whose files are wanted.
+        path: path of the copy.
+        card: card of the set.
 
     Raises:
-        CorpusError: it is not there, or holds too many files.
+        CorpusError: the path does not exist, or has too many files.
     """
 
     def __init__(self, path: Path, card: Card) -> None:
         if not path.exists():
-            raise CorpusError("there is no such file or folder; check what --from says").at(str(path))
+            raise CorpusError("there is no such file or folder; check --from").at(str(path))
         self.path, self.card = path, card
         self.files = [path] if path.is_file() else sorted(islice(_below(path), MOST + 1))
         if len(self.files) > MOST:
-            raise CorpusError(f"the folder holds more than {MOST} files; give one nearer to the data").at(str(path))
+            raise CorpusError(f"the folder holds more than {MOST} files; give the folder of the data itself").at(
+                str(path)
+            )
 
     def find(self, file: File) -> Path | None:
-        """The file as it would be fetched; None where it is not among what was given.
+        """Find a file as it would be fetched; None if it is not in the copy.
 
-        One with another name is taken where its checksum is right, or where there is nothing else that it could be.
+        A file with another name is used if its checksum is right, or if it is the only possible one.
 
         Raises:
-            CorpusError: the one of this name has another checksum, or there are several and no checksum tells which.
+            CorpusError: the file of this name has another checksum, or several files match and there is no checksum.
         """
         named = self._named(_names(file))
         if file.sha256 is None:
@@ -55,18 +57,18 @@ class Source:
         if named and file.unpack is None:
             raise CorpusError(
                 f"it has sha256 {sha256_of(named[0]).sha256}, and the card of {self.card.name} says {file.sha256}: "
-                "another version, or damaged; bring the right one"
+                "another version, or damaged; give the right one"
             ).at(str(named[0]))
         return None
 
     def find_results(self, file: File) -> dict[str, Path] | None:
-        """What the file leaves, where it is there as it will lie; None where some of it is not."""
+        """Find the results of a file, already unpacked; None if one of them is missing."""
         found = {name: self._only(self._named([name])) for name in file.results}
         whole = {name: path for name, path in found.items() if path is not None}
         return whole if len(whole) == len(found) else None
 
     def find_pattern(self, file: File) -> dict[str, Path]:
-        """Files of the names that a pattern stands for: in the folder, or in one below it."""
+        """Find the files that match a pattern, in the folder or in one below it."""
         if self.path.is_file():
             return {}
         depth = len(PurePosixPath(file.name).parts)
@@ -82,7 +84,7 @@ class Source:
         return file.unpack is not None and self.path.name in {PurePosixPath(name).name for name in file.leaves}
 
     def _named(self, names: Sequence[str]) -> list[Path]:
-        """Files of one of these names, those first whose folders are right too."""
+        """Files with one of these names; those in the right folders are preferred."""
         for name in names:
             parts = PurePosixPath(name).parts
             for length in range(len(parts), 0, -1):
@@ -100,7 +102,7 @@ class Source:
 
 
 def _names(file: File) -> list[str]:
-    """By which it may be called: its place in the set, or the end of its address."""
+    """Possible names of a file: its path in the set, or the end of its URL."""
     end = unquote(urlsplit(file.url).path).lstrip("/") if file.url else ""
     return [file.name, *([end] if end else [])]
 

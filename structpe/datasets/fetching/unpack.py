@@ -1,8 +1,7 @@
-"""Archives of strangers: unpacked within a folder, no links, no devices, and no more than fits.
+"""Unpacking of untrusted archives: inside one folder, without links and devices, with a limit on the size.
 
-An archive may name files anywhere, hold links that lead anywhere, or swell a thousandfold. So every name is checked
-before the first byte is written, bytes are counted while they are written, and all of it is written to a folder that
-gets its name at the end.
+An archive may name files anywhere, contain links to anywhere, or grow a thousandfold. So every name is checked before
+the first byte is written, bytes are counted while they are written, and callers unpack into a hidden folder.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ __all__ = ["MOST_FILES", "unpack", "unpack_gz"]
 PIECE = 1 << 18
 MOST_FILES = 1_000_000
 HEADERS = 1 << 20
-"""Bytes that describe one file in a tar: its name, and everything else about it."""
+"""Bytes of the headers of one file in a tar archive."""
 DIRECTORY = 1 << 27
-"""Bytes at the end of a zip that describe all its files."""
+"""Bytes of the directory at the end of a zip archive."""
 LONGEST = 4096
-"""Characters of a name, with its folders."""
+"""Characters of a path in an archive."""
 
 JUNK = ("__MACOSX", ".DS_Store")
-"""What one operating system adds to archives."""
+"""Files that macOS adds to archives."""
 
 
 class _Member(NamedTuple):
-    """A file in an archive: its name, the size that it is said to have, and how its content is opened."""
+    """A file in an archive: its name, the size in its header, and a function that opens it."""
 
     name: PurePosixPath
     size: int
@@ -49,19 +48,20 @@ def unpack(archive: Path, kind: str, folder: Path, strip: bool = False) -> list[
     """Unpack an archive.
 
     Args:
-        archive: the file.
+        archive: path of the archive.
         kind: ``zip`` or ``tar.gz``.
-        folder: where to; it may exist, and what is there under the same name is replaced.
-        strip: whether the one folder at the top of the archive is left out.
+        folder: folder to unpack into. It may exist; files of the same name are replaced.
+        strip: whether to leave out the single folder at the top of the archive.
 
     Returns:
-        The files that were written.
+        The paths of the written files.
 
     Raises:
-        CorpusError: the archive is damaged, swells too much, or holds what may not be in it.
+        CorpusError: the archive is damaged, grows too much, or contains something that is not allowed.
     """
     budget = archive.stat().st_size * RATIO + SLACK
-    with _undamaged(archive), (_zip if kind == "zip" else _tar)(archive, budget) as members:
+    opened = _zip(archive, budget) if kind == "zip" else _tar(archive, budget, folder)
+    with _undamaged(archive), opened as members:
         named = _placed(archive, members, strip)
         for path, member in named:
             place = folder / path
@@ -76,31 +76,31 @@ def unpack_gz(archive: Path, place: Path) -> None:
     """Unpack one compressed file.
 
     Args:
-        archive: the file.
-        place: where to.
+        archive: path of the compressed file.
+        place: path to write to.
 
     Raises:
-        CorpusError: the file is damaged, or swells too much.
+        CorpusError: the file is damaged, or grows too much.
     """
     with _undamaged(archive), gzip.open(archive) as source:
         _copy(cast(IO[bytes], source), place, archive.stat().st_size * RATIO + SLACK, archive)
 
 
 def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[PurePosixPath, _Member]]:
-    """Each member with its place, after all names were found to be good."""
+    """Check all names, and return each member with its path."""
     if len(members) > MOST_FILES:
         raise _refused(archive, f"it holds {len(members)} files")
     for member in members:
         if member.name.is_absolute() or ".." in member.name.parts or not member.name.parts:
-            raise _refused(archive, f"it holds {str(member.name)!r}, which leads out of its folder")
+            raise _refused(archive, f"it holds {str(member.name)!r}, which is outside its folder")
         if any(c in "\\:" or not c.isprintable() for c in str(member.name)):
-            raise _refused(archive, f"it holds {str(member.name)[:80]!r}, which is no plain name")
+            raise _refused(archive, f"it holds {str(member.name)[:80]!r}, which is not a plain name")
     kept = [member for member in members if not any(part in JUNK for part in member.name.parts)]
     if not kept:
         raise CorpusError("the archive is empty; bring back the original").at(str(archive))
     if strip and len({member.name.parts[0] for member in kept}) != 1:
         tops = ", ".join(sorted({member.name.parts[0] for member in kept})[:5])
-        raise CorpusError(f"the archive has not one folder at its top, but {tops}").at(str(archive))
+        raise CorpusError(f"the archive has more than one folder at its top: {tops}").at(str(archive))
     placed = [(PurePosixPath(*member.name.parts[1:]) if strip else member.name, member) for member in kept]
     paths = [path for path, _ in placed]
     if len(set(paths)) < len(paths) or not all(path.parts for path in paths):
@@ -128,18 +128,22 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
 
 
 @contextmanager
-def _tar(archive: Path, budget: int) -> Iterator[list[_Member]]:
-    """Its members; what swells is refused at once, as going on to the next means unpacking this one."""
+def _tar(archive: Path, budget: int, folder: Path) -> Iterator[list[_Member]]:
+    """Members of a tar file. One that is too large is refused at once, since the next one is behind its content."""
     size = 0
     with gzip.open(archive) as raw, _opened_tar(headers := _Watched(archive, raw, HEADERS)) as content:
         members: list[_Member] = []
         for info in content:
             if not (info.isfile() or info.isdir()) or info.issparse():
-                raise _refused(archive, f"{info.name[:80]!r} in it is a link or a device, or has holes")
+                raise _refused(archive, f"{info.name[:80]!r} in it is a link or a device, or is sparse")
             if info.size < 0 or len(info.name) > LONGEST:
                 raise _refused(
                     archive, f"{info.name[:80]!r} in it has {info.size} bytes and a name of {len(info.name)}"
                 )
+            try:
+                tarfile.data_filter(info, str(folder))
+            except tarfile.FilterError as error:
+                raise _refused(archive, f"it holds {error}") from None
             _forget(content, info)
             headers.renew()
             size += info.size
@@ -161,19 +165,19 @@ def _opened_tar(watched: _Watched) -> tarfile.TarFile:
 
 
 def _forget(content: tarfile.TarFile, info: tarfile.TarInfo) -> None:
-    """What a tar says of a file besides name and size: it is kept as long as the tar is open, of every one of them."""
+    """Drop the metadata of a member other than name and size: an open tar archive keeps it for all its members."""
     info.pax_headers = {}
     info.linkname = info.uname = info.gname = ""
     content.pax_headers = {}
 
 
 class _Watched:
-    """A file of which no more than so much is read at a time: a header may say that it is as long as it likes.
+    """A file with a limit on the bytes read, since a header may claim any length.
 
     Args:
-        archive: for errors.
+        archive: path for errors.
         raw: the file.
-        most: bytes until :meth:`renew`.
+        most: number of bytes that can be read until :meth:`renew`.
     """
 
     def __init__(self, archive: Path, raw: Any, most: int) -> None:
@@ -182,11 +186,11 @@ class _Watched:
         self.seek, self.tell, self.seekable = raw.seek, raw.tell, lambda: True
 
     def renew(self, most: int | None = -1) -> None:
-        """Begin to count anew; None counts no more."""
+        """Restart the count; None removes the limit."""
         self._left = self.most if most == -1 else most
 
     def read(self, size: int | None = -1) -> bytes:
-        """As a file does."""
+        """Read as a file does."""
         if self._left is None:
             return cast(bytes, self.raw.read(size))
         wanted = self._left + 1 if size is None or size < 0 else size
@@ -200,7 +204,7 @@ class _Watched:
 
 def _affordable(archive: Path, size: int, budget: int) -> None:
     if size > budget:
-        raise _refused(archive, f"it swells from {archive.stat().st_size} to {size} bytes")
+        raise _refused(archive, f"it grows from {archive.stat().st_size} to {size} bytes")
 
 
 def _taken(content: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
@@ -211,13 +215,13 @@ def _taken(content: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _copy(source: IO[bytes], place: Path, most: int, archive: Path) -> int:
-    """Write at most so many bytes; how many they were."""
+    """Write at most ``most`` bytes; return their number."""
     size = 0
     with writing(place), place.open("wb") as target:
         while piece := source.read(PIECE):
             size += len(piece)
             if size > most:
-                raise _refused(archive, f"it swells to more than {most} bytes")
+                raise _refused(archive, f"it grows to more than {most} bytes")
             target.write(piece)
     return size
 
@@ -228,9 +232,9 @@ def _undamaged(archive: Path) -> Iterator[None]:
         yield
     except (StructPEError, MemoryError):
         raise
-    except Exception as error:  # what reads archives fails in any way, such as on a file without a name
+    except Exception as error:  # archive modules raise errors of any type
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
-            raise  # of the disk; a damaged table of contents leads to places before the file
+            raise  # an error of the disk; EINVAL comes from a damaged directory, which may point before the file
         raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it anew").at(
             str(archive)
         ) from None

@@ -25,7 +25,7 @@ def check_zip(archive: zipfile.ZipFile, size: int) -> None:
     check_methods(archive)
     unpacked = sum(info.file_size for info in archive.infolist())
     if unpacked > size * RATIO + SLACK:
-        raise ValueError(f"it swells from {size} to {unpacked} bytes")
+        raise ValueError(f"it grows from {size} to {unpacked} bytes")
 
 
 def check_methods(archive: zipfile.ZipFile) -> None:
