@@ -12,7 +12,7 @@ __all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
 
 
 def __getattr__(name: str) -> Any:
-    """The encoding of that class name; the registry is asked, so that no list has to be kept."""
+    """Look up an encoding by its class name in the registry, so that no list has to be maintained."""
     known = {} if name.startswith("_") else {cls.__name__: cls for cls in ENCODINGS.values()}
     if name not in known:
         raise AttributeError(unknown("encoding class", name, sorted(known)))

@@ -1,4 +1,4 @@
-"""Edges of bins of distances, as the Code Transformer's authors draw them (Zuegner et al. 2021)."""
+"""Edges of bins of distances, as in the code of the Code Transformer (Zuegner et al. 2021)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Numbers = NDArray[np.float64]
 
 
 def edges_of_areas(distinct: Numbers, bins: int, growth: float | None = None) -> Numbers:
-    """(bins + 1,) edges between which all bins have the same area, or each a larger one than that before.
+    """(bins + 1,) edges of bins with equal areas, or with areas that grow from bin to bin.
 
-    The area between neighbours x < y is sqrt(y - x), so that bins are narrow where there are many distances.
+    The area between neighbours x < y is sqrt(y - x), so bins are narrow where there are many distances.
 
     Args:
-        distinct: the distances, ascending, each once.
-        bins: their number.
+        distinct: the distinct distances, ascending.
+        bins: number of bins.
         growth: how much larger each area is than the one before; None for equal areas.
     """
     area = np.concatenate([[0.0], np.cumsum(np.diff(distinct) ** 0.5)])
@@ -34,10 +34,10 @@ def edges_of_offsets(
     """(edges,) edges of integers: ``fixed`` of them exact, the others by area.
 
     Args:
-        distinct: the integers, ascending, each once; more than ``edges``.
-        pairs: how many pairs have each.
+        distinct: the distinct integers, ascending; more than ``edges``.
+        pairs: number of pairs with each integer.
         edges: number of edges.
-        fixed: how many integers around zero are edges, or from zero on if none is negative.
+        fixed: how many integers around zero are edges; they start at zero if none is negative.
         growth: as in :func:`edges_of_areas`, away from zero; not used if no integer is negative.
     """
     if edges <= fixed:

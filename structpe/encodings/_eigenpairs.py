@@ -1,4 +1,4 @@
-"""Lowest eigenpairs of the Laplacians of many structures, and from nodes numbered through to units of each."""
+"""Lowest eigenpairs of the Laplacians of many structures, whose nodes are numbered consecutively over all of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["eigenpairs", "per_unit"]
 
 Floats = NDArray[np.float64]
 
-_DENSE = 500  # nodes from which on Lanczos iterations beat a full decomposition
+_DENSE = 500  # number of nodes above which Lanczos iterations are faster than a full decomposition
 
 
 def eigenpairs(
@@ -40,21 +40,21 @@ def eigenpairs(
     components: bool,
     normalised: bool = True,
 ) -> Iterator[tuple[Ids, Floats, Floats]]:
-    """The ``count`` lowest, or as many as there are, of one size of parts at a time.
+    """The ``count`` lowest eigenpairs (all, if there are fewer) of parts of the same size, one size at a time.
 
     Args:
-        encoding: who asks, for error messages.
+        encoding: the encoding, for errors.
         structures: the graphs.
-        count: how many.
-        minutes: the longest that one part may take, roughly.
-        components: of each connected part for itself, not of each structure.
-        normalised: of I - D^-1/2 A D^-1/2, else of D - A.
+        count: number of eigenpairs.
+        minutes: time limit for one part, by an estimate.
+        components: decompose each connected part separately, not the whole structure.
+        normalised: decompose I - D^-1/2 A D^-1/2, else D - A.
 
     Yields:
-        (b, c) nodes, numbered through over all structures; (b, m) eigenvalues; (b, c, m) eigenvectors.
+        (b, c) nodes; (b, m) eigenvalues; (b, c, m) eigenvectors.
 
     Raises:
-        EncodingError: the iterations of a large graph do not converge, or would take too long by an estimate.
+        EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
     for nodes, edges in parts(structures, components):
         size = nodes.shape[1]
@@ -68,13 +68,13 @@ def eigenpairs(
 
 
 def per_unit(structures: Sequence[Structure], nodes: NDArray[np.floating]) -> list[Encoded]:
-    """What nodes, numbered through, have, as float32 for the units of each structure."""
+    """Values of the consecutively numbered nodes, as float32 for the units of each structure."""
     start, narrow = starts(structures), nodes.astype(np.float32)
     return [Encoded(of_units(s, narrow[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
 
 
 def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:
-    """Of each part of a group, sparse."""
+    """The sparse Laplacian of each part of a group."""
     make = sparse_laplacian if normalised else plain_sparse_laplacian
     for row, members in enumerate(nodes):
         yield make(edges[edges[:, 0] == row, 1:], len(members))
@@ -90,7 +90,7 @@ def _large(
 ) -> tuple[Floats, Floats]:
     found = []
     for members, matrix in zip(nodes, laplacians_of, strict=True):
-        # The solver wants eigenvalues of 0 to 2; those of D - A reach to twice the largest degree.
+        # The solver needs eigenvalues from 0 to 2; those of D - A are at most twice the largest degree.
         largest = max(float(matrix.diagonal().max()), 1.0)
         try:
             values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes)
@@ -110,5 +110,5 @@ def _why(problem: NotConverged | TooLong, matrix: csr_array, count: int, minutes
         f"{count} eigenvectors of a part of {nodes} nodes and {(matrix.nnz - nodes) // 2} edges take about {takes} "
         f"minutes, and {minutes} {'is' if minutes == 1 else 'are'} allowed; encode parts of the graph "
         f"(structpe.transforms.subgraph), choose an encoding that is linear in its size, such as 'degree', or give "
-        f"minutes: {takes} to go ahead"
+        f"minutes: {takes} to allow it"
     )

@@ -1,4 +1,4 @@
-"""Random regular graphs in which every node is a few steps from every other.
+"""Random regular graphs in which every node is only a few steps from every other node.
 
 Shapes: n nodes, m edges.
 """
@@ -20,19 +20,19 @@ __all__ = ["GENERATORS", "Algorithm", "expander", "gap"]
 
 Algorithm: TypeAlias = Literal["permutations", "permutation", "cycles"]
 
-_COMPLETE = 10  # up to this many nodes the whole graph is as good
+_COMPLETE = 10  # up to this number of nodes, the complete graph is used
 _DENSE = 400
-_LARGE = 20_000  # from which on the gap is found to about 0.002, far less than what is asked for allows
+_LARGE = 20_000  # above this number of nodes, the gap is computed to about 0.002, which is precise enough
 
 
 def _permutations(nodes: int, degree: int, generator: np.random.Generator) -> Ids:
-    """Node i to p_k(i), for each of ``degree`` permutations p_k."""
+    """Edges from node i to p_k(i), for each of ``degree`` permutations p_k."""
     ends = np.concatenate([generator.permutation(nodes) for _ in range(degree)])
     return np.stack([np.tile(np.arange(nodes), degree), ends], axis=1)
 
 
 def _permutation(nodes: int, degree: int, generator: np.random.Generator) -> Ids:
-    """Each node ``degree`` times, to one permutation of all of these."""
+    """Edges from each node, repeated ``degree`` times, to one permutation of these repetitions."""
     starts = np.tile(np.arange(nodes), degree)
     return np.stack([starts, generator.permutation(starts)], axis=1)
 
@@ -48,13 +48,13 @@ GENERATORS: dict[Algorithm, Callable[[int, int, np.random.Generator], Ids]] = {
     "permutation": _permutation,
     "cycles": _cycles,
 }
-"""(nodes, degree, generator) -> (nodes * degree, 2) edges, to be walked both ways, some of them loops or parallel."""
+"""(nodes, degree, generator) -> (nodes * degree, 2) undirected edges, some of them loops or parallel."""
 
 
 def expander(nodes: int, degree: int, algorithm: Algorithm, seed: int, attempts: int) -> Ids:
-    """(m, 2) edges: the first graph drawn whose spectral gap is large enough, or else the one with the largest.
+    """(m, 2) edges of the first drawn graph with a sufficient spectral gap, or else of the one with the largest gap.
 
-    Large enough is 2 degree - 2 sqrt(2 degree - 1) - 0.1, nearly the most that a regular graph can have (Ramanujan).
+    A gap of 2 degree - 2 sqrt(2 degree - 1) - 0.1 is sufficient, nearly the largest for a regular graph (Ramanujan).
     Graphs of up to 10 nodes are complete.
     """
     if nodes <= _COMPLETE:
@@ -62,7 +62,7 @@ def expander(nodes: int, degree: int, algorithm: Algorithm, seed: int, attempts:
     generator = np.random.default_rng(seed)
     degree = min(degree, nodes - 1)
     enough = max(0.0, 2 * degree - 2 * math.sqrt(2 * degree - 1) - 0.1)
-    if enough == 0:  # no gap is smaller, and that of a few long rings takes very long to find
+    if enough == 0:  # any gap is sufficient, and that of a few long rings takes very long to compute
         return GENERATORS[algorithm](nodes, degree, generator)
     best, largest = np.zeros((0, 2), dtype=np.int64), -1.0
     for _ in range(attempts):
@@ -75,17 +75,17 @@ def expander(nodes: int, degree: int, algorithm: Algorithm, seed: int, attempts:
 
 
 def gap(edges: Ids, nodes: int) -> float:
-    """Second lowest eigenvalue of D - A without the diagonal of A; D counts loops too, twice each, as the code does."""
+    """Second lowest eigenvalue of D - A without the diagonal of A; D counts a loop twice, as in the authors' code."""
     degree = np.bincount(edges.ravel(), minlength=nodes)
     edges = edges[edges[:, 0] != edges[:, 1]]
-    # Whole numbers below 2^24 are exact in float32, which halves what a large graph takes.
+    # Whole numbers below 2^24 are exact in float32, which halves memory and time for a large graph.
     precision = np.float32 if nodes > _LARGE else np.float64
     ends = np.concatenate([edges, edges[:, ::-1]]).T.astype(np.int32)
     adjacency = csr_array((np.ones(ends.shape[1], dtype=precision), ends), shape=(nodes, nodes))
     if nodes <= _DENSE:
         values: NDArray[np.float64] = np.linalg.eigvalsh(np.diag(degree) - adjacency.toarray())
         return float(values[1])
-    most = 2 * int(degree.max())  # no eigenvalue is larger, so that the lowest become the largest
+    most = 2 * int(degree.max())  # an upper bound of the eigenvalues: most - (D - A) turns the lowest into the largest
     mirrored = _plus_diagonal(adjacency, (most - degree).astype(precision))
     start = np.random.default_rng(0).standard_normal(nodes).astype(precision)
     tolerance = 1e-3 if nodes > _LARGE else 0.0

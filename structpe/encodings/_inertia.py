@@ -1,7 +1,7 @@
-"""Decompositions of large sparse symmetric matrices, and how many eigenvalues lie below a bound, by their pivots.
+"""Decompositions of large sparse symmetric matrices, and the number of eigenvalues below a bound, from their pivots.
 
-Sylvester's law of inertia: if A - bound I = M D M^T with D diagonal, as many entries of D are negative as A has
-eigenvalues below the bound. This shows what a search missed.
+Sylvester's law of inertia: if A - bound I = M D M^T with D diagonal, the number of negative entries of D is the number
+of eigenvalues of A below the bound. This shows whether an iterative search has missed eigenvalues.
 """
 
 from __future__ import annotations
@@ -21,23 +21,22 @@ __all__ = ["Elimination", "Factors", "below"]
 
 Floats = NDArray[np.float64]
 
-_FEW = 0.02  # a share of the nodes: where no more are leaves, taking them away is not worth the time
+_FEW = 0.02  # if a smaller share of the nodes are leaves, removing them is not worth the time
 _LIGHT = 16
 _PROBES = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Elimination:
-    """In which order the rows of a symmetric matrix are eliminated, and what this takes.
+    """The order in which the rows of a symmetric matrix are eliminated, and the cost.
 
-    Rows with one other entry, leaves of the graph, come first, since they add nothing, then those that are leaves
-    without them. What is left is put into reverse Cuthill-McKee order.
+    Rows with one other entry, leaves of the graph, come first, since they add no entries; then the leaves of the rest.
+    The remaining rows are in reverse Cuthill-McKee order.
 
     Attributes:
         order: (c,) rows.
-        entries: how many the factor has at the most; it has fewer, but in a graph in which all is near to all nearly
-            as many.
-        light: whether these are not many more than those of the matrix.
+        entries: an upper bound of the entries of the factor; nearly reached if all nodes are near to each other.
+        light: whether this is not much more than the number of entries of the matrix.
     """
 
     order: Ids
@@ -46,7 +45,7 @@ class Elimination:
 
     @classmethod
     def of(cls, matrix: csr_array) -> Self:
-        """That of a matrix."""
+        """Find the order for a matrix."""
         rest = csr_array(abs(matrix) + eye_array(matrix.shape[0]))  # a row of zeros has an entry too
         rows, taken, entries = np.arange(matrix.shape[0]), [], 0
         while (leaves := np.diff(rest.indptr) <= 2).sum() > _FEW * len(leaves):
@@ -59,12 +58,12 @@ class Elimination:
         return cls(np.concatenate(taken), entries, entries <= _LIGHT * (matrix.nnz + matrix.shape[0]))
 
     def factors(self, matrix: csr_array) -> Factors:
-        """The decomposition of a matrix with these entries, pivots from its diagonal.
+        """Decompose a matrix with this pattern, with pivots from its diagonal.
 
         Raises:
             RuntimeError: a pivot is exactly 0.
         """
-        # SuperLU's own order has fewer entries, but takes quadratic time to find where one row has very many.
+        # SuperLU's own order has fewer entries, but takes quadratic time if one row has very many.
         kind = "NATURAL" if self.light else "MMD_AT_PLUS_A"
         sorted_rows = matrix[self.order][:, self.order].tocsc()
         found = splu(sorted_rows, permc_spec=kind, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
@@ -76,7 +75,7 @@ class Factors:
     """L U of a symmetric matrix: U = D L^T.
 
     Attributes:
-        matrix: with its rows in the order of elimination.
+        matrix: the matrix, with rows in the order of elimination.
         found: the factors.
         order: (c,) rows.
     """
@@ -92,24 +91,24 @@ class Factors:
         return result
 
     def negative(self) -> int | None:
-        """How many pivots are; None if some were not taken from the diagonal, so that they say nothing."""
+        """Number of negative pivots; None if some pivots were not taken from the diagonal and mean nothing."""
         pivots = self.found.U.diagonal()
         if (self.found.perm_r != self.found.perm_c).any() or not np.isfinite(pivots).all():
             return None
         return int((pivots < 0).sum())
 
     def error(self) -> float:
-        """About the Frobenius norm of A - L U, which moves no eigenvalue by more: E |E x|^2 = |E|^2 for x ~ N(0, 1)."""
+        """An estimate of |E|, E = A - L U, which bounds errors of eigenvalues: E |E x|^2 = |E|^2 for x ~ N(0, 1)."""
         drawn = np.random.default_rng(0).standard_normal((self.matrix.shape[0], _PROBES))
         made = (self.found.L @ (self.found.U @ drawn[np.argsort(self.found.perm_c)]))[self.found.perm_r]
         return float(np.linalg.norm(self.matrix @ drawn - made, axis=0).max())
 
 
 def below(matrix: csr_array, elimination: Elimination, bound: float, margin: float) -> int | None:
-    """How many eigenvalues of a symmetric matrix are less than a bound that is at least ``margin`` from all of them.
+    """Number of eigenvalues of a symmetric matrix below a bound that is at least ``margin`` from all of them.
 
     Returns:
-        None if it cannot be told, since rounding errors of the decomposition exceed the margin.
+        The number, or None if rounding errors of the decomposition exceed the margin.
     """
     try:
         factors = elimination.factors(csr_array(matrix - bound * eye_array(matrix.shape[0])))
@@ -119,7 +118,7 @@ def below(matrix: csr_array, elimination: Elimination, bound: float, margin: flo
 
 
 def _banded(matrix: csr_array) -> tuple[Ids, int]:
-    """An order in which entries lie near the diagonal, and how many places there are from the first of each row on."""
+    """An order in which entries are near the diagonal, and the number of places from the first entry of each row on."""
     order = reverse_cuthill_mckee(matrix, symmetric_mode=True).astype(np.int64)
     place = np.argsort(order)
     lowest = np.minimum.reduceat(place[matrix.indices], matrix.indptr[:-1])

@@ -1,4 +1,4 @@
-"""Label sequences along the shortest paths of many graphs at once, edges walked both ways."""
+"""Label sequences along the shortest paths of many graphs at once, ignoring directions of edges."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from structpe.structure import Ids, Structure
 __all__ = ["FIRST_STEP", "SELF", "TOO_LONG", "UNKNOWN", "UNREACHED", "Walks", "labels_of", "walk"]
 
 _MOST = 1 << 27
-"""The most symbols in the sequences of all paths: 1 GiB."""
+"""The largest number of symbols in all sequences: 1 GiB."""
 
 UNKNOWN, SELF, UNREACHED, TOO_LONG, FIRST_STEP = range(5)
-"""Symbols: a step whose label is not known, then three that stand for a whole path; steps follow, two per label."""
+"""Symbols: a step with an unknown label, then three that represent a whole path; steps follow, two per label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +25,9 @@ class Walks:
     """The shortest paths of a list of structures.
 
     Attributes:
-        paths: (p, L) the distinct paths of all structures, each a sequence of symbols, -1 where it has ended. The
-            rows 0, 1, 2 are the paths "self", "unreachable" and "too long".
-        rows: per structure (n, n, k) integers: rows of the shortest paths of each pair, -1 where there are fewer.
+        paths: (p, L) the distinct paths of all structures, each a sequence of symbols, padded with -1. The rows 0, 1, 2
+            are the paths "self", "unreachable" and "too long".
+        rows: per structure (n, n, k) integers: rows of the shortest paths of each pair, padded with -1.
     """
 
     paths: Ids
@@ -35,7 +35,7 @@ class Walks:
 
 
 def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
-    """The distinct relation labels, sorted; edges without a label count as labelled with the empty string."""
+    """The distinct relation labels, sorted; the label of an unlabelled edge is the empty string."""
     found = {label for s in structures for label in s.relations}
     if any(len(s.edges) and not s.relations for s in structures):
         found.add("")
@@ -45,18 +45,19 @@ def labels_of(structures: Sequence[Structure]) -> tuple[str, ...]:
 def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int | None, cut: bool, most: int) -> Walks:
     """The label sequences of the shortest paths between all pairs of nodes.
 
-    A breadth-first search from all nodes of all structures in step. Among the shortest paths of a pair the smallest
-    sequences of symbols are kept, so that the choice does not depend on how nodes are numbered.
+    A breadth-first search from all nodes of all structures at once. Of the shortest paths of a pair, those with the
+    smallest sequences of symbols are kept, so that the choice does not depend on the numbering of nodes.
 
     Args:
         structures: the graphs.
         labels: number of each known label.
-        limit: longest path that is kept whole.
-        cut: whether a longer path is its first ``limit`` steps; if not, it is the path "too long".
-        most: paths kept per pair. Two paths through other nodes count as two, be their labels the same.
+        limit: length of the longest path that is kept whole.
+        cut: whether to cut longer paths after ``limit`` steps; otherwise they are the path "too long".
+        most: largest number of paths per pair. Paths through different nodes count separately, even if their labels
+            are the same.
 
     Raises:
-        EncodingError: there are so many sequences, and so long, that memory would not hold them.
+        EncodingError: the sequences would not fit into memory.
     """
     graph = _Union(structures, labels)
     rows = np.full((graph.pairs, most), -1)
@@ -84,7 +85,7 @@ class _Front:
     """The paths of one length, one entry each: the pair they join, and which of that pair's paths they are.
 
     Attributes:
-        node: where the path has come to, numbered over all structures.
+        node: the last node of the path, numbered over all structures.
         pair: number of the pair (source, node).
         path: number of its sequence of symbols among those of this length, in their lexicographic order.
         place: 0 for the pair's first path, 1 for the second, ...
@@ -97,7 +98,7 @@ class _Front:
 
 
 class _Union:
-    """The structures side by side as one graph, each edge with the symbols of both its directions."""
+    """The disjoint union of the structures, each edge with the symbols of both directions."""
 
     def __init__(self, structures: Sequence[Structure], labels: Mapping[str, int]) -> None:
         self.sizes = np.array([s.size for s in structures])
@@ -117,7 +118,7 @@ class _Union:
         self.seen = np.zeros(self.pairs, dtype=bool)
 
     def start(self) -> _Front:
-        """The empty path of each node; marks these pairs as seen."""
+        """The empty path of each node. Marks these pairs as seen."""
         nodes = np.arange(len(self.degree))
         row = np.cumsum(np.repeat(self.sizes, self.sizes)) - np.repeat(self.sizes, self.sizes)
         pair = row + self.local
@@ -125,10 +126,10 @@ class _Union:
         return _Front(nodes, pair, nodes * 0, nodes * 0)
 
     def step(self, front: _Front, most: int, named: bool) -> tuple[_Front, Ids | None]:
-        """All paths one edge longer to pairs not seen yet, at most ``most`` each; the smallest if they are ``named``.
+        """Extend all paths by one edge to pairs not seen yet, up to ``most`` per pair; the smallest ones if ``named``.
 
         Returns:
-            the paths; and, if named, prefix * symbols + symbol of each distinct sequence.
+            The paths; and, if named, prefix * symbols + symbol of each distinct sequence.
         """
         degree = self.degree[front.node]
         old = np.repeat(np.arange(len(degree)), degree)
@@ -159,12 +160,12 @@ def _check_memory(paths: int, length: int) -> None:
     if paths * length > _MOST:
         raise EncodingError(
             f"the shortest paths have {paths:,} different sequences of labels, of up to {length} steps and more, which "
-            f"memory would not hold; give a limit of the steps that are told apart, such as limit=8, or smaller graphs"
+            f"do not fit into memory; give a limit of the number of steps, such as limit=8, or smaller graphs"
         )
 
 
 def _symbols(structure: Structure, labels: Mapping[str, int]) -> Ids:
-    """(e,) symbol of each edge, walked along its direction."""
+    """(e,) symbol of each edge in its direction."""
     names = structure.relations or ("",) * len(structure.edges)
     numbers = np.array([labels.get(name, -1) for name in names], dtype=np.int64)
     return np.where(numbers < 0, UNKNOWN, FIRST_STEP + 2 * numbers)
@@ -180,7 +181,7 @@ def _places(groups: Ids) -> Ids:
 
 
 def _stack(tables: Sequence[Ids]) -> Ids:
-    """The three whole paths, then the tables, which grow by one column each."""
+    """Stack the three special paths and the tables, each of which has one more column than the one before."""
     width = tables[-1].shape[1] if tables else 1
     whole = np.array([[SELF], [UNREACHED], [TOO_LONG]])
     return np.concatenate([np.pad(t, [(0, 0), (0, width - t.shape[1])], constant_values=-1) for t in (whole, *tables)])

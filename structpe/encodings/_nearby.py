@@ -1,4 +1,4 @@
-"""Which nodes are neighbours, and a numbering of the nodes that does not depend on how they are stored."""
+"""Neighbours of nodes, and a numbering of nodes that does not depend on their order in memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def joined(structure: Structure) -> NDArray[np.bool_]:
 
 
 def neighbours(structure: Structure) -> list[Ids]:
-    """The neighbours of each node, edges walked both ways, each once and ascending by number."""
+    """The distinct neighbours of each node, ignoring directions, in ascending order."""
     both = np.unique(np.concatenate([structure.edges, structure.edges[:, ::-1]]), axis=0)
     return np.split(both[:, 1], np.searchsorted(both[:, 0], np.arange(1, structure.size)))
 
 
 def ranks(structure: Structure) -> Ids:
-    """(n,) the place of each node in reading order; its number where there is no order.
+    """(n,) the place of each node in reading order, or its number if there is no order.
 
-    Whatever is drawn at random per node is drawn in this order, so that other numbers do not change it.
+    Random numbers per node are drawn in this order, so that they do not depend on the numbering of nodes.
     """
     return np.arange(structure.size) if structure.order is None else structure.order
 
 
 def ranks_of_all(structures: Sequence[Structure]) -> Ids:
-    """(T,) the same of each structure, one behind the other, as nodes are when they are numbered through."""
+    """(T,) the ranks of all structures, concatenated."""
     return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])

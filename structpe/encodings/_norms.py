@@ -1,4 +1,4 @@
-"""Six ways to scale eigenvectors, as GraphGPS offers them, and that of SAN.
+"""Six ways to scale eigenvectors, as in GraphGPS, and that of SAN.
 
 Shapes: b graphs of one size, c nodes each, m eigenvectors.
 """
@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 
 Norm: TypeAlias = Literal["L2", "L1", "abs-max", "wavelength", "wavelength-asin", "wavelength-soft", "rows"]
 """How eigenvectors are scaled: to length 1 (L2), to a sum of magnitudes of 1 (L1), to a largest magnitude of 1
-(abs-max); the latter, an arcsine of it, or a soft maximum, beside the length of the wave, 1/sqrt(lambda)
-(wavelength...); or each row, what one node has, to length 1 (rows)."""
+(abs-max); the latter, its arcsine, or a soft maximum, times the wavelength 1/sqrt(lambda) (wavelength...); or each
+row, the entries of one node, to length 1 (rows)."""
 
 _EPS = 1e-12
 
@@ -41,7 +41,7 @@ def _wavelength(vectors: Floats, values: Floats) -> Floats:
 
 
 def _wavelength_asin(vectors: Floats, values: Floats) -> Floats:
-    waves = np.arcsin(np.clip(_over(vectors, _largest(vectors)), -1, 1))  # rounding may leave the range
+    waves = np.arcsin(np.clip(_over(vectors, _largest(vectors)), -1, 1))  # rounding may exceed the range
     return _over(waves, _root(values))
 
 
@@ -72,7 +72,7 @@ def _largest(vectors: Floats) -> Floats:
 
 
 def _root(values: Floats) -> Floats:
-    """sqrt(lambda), 1 where lambda is 0: (b, 1, m)."""
+    """(b, 1, m) sqrt(lambda), or 1 if lambda is 0."""
     return np.where(values < _EPS, 1.0, np.sqrt(np.maximum(values, 0.0)))[:, None]
 
 

@@ -1,4 +1,4 @@
-"""The connected parts of many structures, those of one size together, so that dense algebra runs on all at once."""
+"""The connected parts of many structures, grouped by size, so that dense algebra can be batched."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["adjacencies", "parts", "same_size"]
 
-_CELLS = 1 << 22  # entries of the matrices of one group: what bounds the memory
+_CELLS = 1 << 22  # largest number of entries of the matrices of one group, which bounds the memory
 
 
 def parts(structures: Sequence[Structure], connected: bool) -> Iterator[tuple[Ids, Ids]]:
     """Groups of b parts of c nodes each: connected ones, or whole structures.
 
     Yields:
-        (b, c) nodes, numbered through over all structures and ascending; (e, 3) edges between them: which part, which
-        of its nodes is source, which target.
+        (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the source
+        and of the target among its nodes.
     """
     edges, label = _labelled(structures, connected)
     nodes, sizes = np.argsort(label, kind="stable"), np.bincount(label)
@@ -39,7 +39,7 @@ def parts(structures: Sequence[Structure], connected: bool) -> Iterator[tuple[Id
 
 
 def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
-    """(count, size, size) whether an edge, walked both ways, joins two nodes of a part; from edges as above."""
+    """(count, size, size) whether an edge in either direction joins two nodes of a part; from edges as above."""
     result = np.zeros((count, size, size), dtype=np.bool_)
     part, source, target = edges.T
     result[part, source, target] = result[part, target, source] = True
@@ -47,13 +47,13 @@ def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
 
 
 def same_size(structures: Sequence[Structure]) -> Iterator[list[int]]:
-    """Places in the list of structures of one size, as many at a time as their matrices find room."""
+    """Indices of structures of the same size, in groups whose matrices fit into memory."""
     for group in _groups(np.array([s.size for s in structures], dtype=np.int64)):
         yield group.tolist()
 
 
 def _labelled(structures: Sequence[Structure], connected: bool) -> tuple[Ids, Ids]:
-    """All edges with nodes numbered through, and the number of each node's part."""
+    """All edges, with nodes numbered over all structures, and the number of each node's part."""
     start = starts(structures)
     none = np.zeros((0, 2), dtype=np.int64)
     edges = np.concatenate([none, *(s.edges + a for s, a in zip(structures, start, strict=False))])

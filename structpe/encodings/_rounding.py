@@ -1,7 +1,7 @@
-"""Real numbers that are equal but for rounding errors made equal, so that a vocabulary holds each once.
+"""Make real numbers equal that differ only by rounding errors, so that a vocabulary has each of them once.
 
-Rounding alone does not do it: of two numbers that are nearly the same, one may be rounded up and the other down. Grids
-are of powers of 2, and fractions of small numbers do not lie in the middle between two of their points.
+Rounding is not enough: of two numbers that are nearly the same, one may be rounded up and the other down. Grids use
+powers of 2, because fractions of small numbers are then not in the middle between two points.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ __all__ = ["distinct", "significant"]
 Floats = NDArray[np.float64]
 
 _BITS = 36
-_WIDE = 64  # errors: no group of numbers is wider, however close they lie
+_WIDE = 64  # the largest width of a group of equal numbers, in errors
 
 
 def significant(values: Floats) -> Floats:
-    """To 36 binary digits, 11 decimal ones: for numbers whose relative errors are a few units of the last of 53."""
+    """Round to 36 binary (11 decimal) digits, for numbers whose relative errors are a few units of the last of 53."""
     mantissa, exponent = np.frexp(values)
     rounded: Floats = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS) + 0.0
     return rounded
 
 
 def distinct(values: Floats, error: float) -> tuple[Floats, NDArray[np.int64]]:
-    """The distinct numbers (r,) among values of any shape, and which of them each is, of the shape of the values.
+    """The distinct numbers (r,) among values of any shape, and an index into them, of the shape of the values.
 
-    Numbers next to one another, in ascending order, are the same if they differ by ``error`` at most.
+    Neighbours in ascending order are equal if they differ by at most ``error``.
 
     Args:
         values: finite numbers.
-        error: the most that two numbers differ by which are the same; above 0.
+        error: largest difference of equal numbers; above 0.
     """
     flat = values.reshape(-1)
     order = np.argsort(flat)

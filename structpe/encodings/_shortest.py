@@ -15,10 +15,10 @@ from structpe.structure import Ids, Structure
 __all__ = ["UNREACHED", "all_pairs"]
 
 UNREACHED = np.iinfo(np.int64).max // 4
-"""The length of a path that does not exist: larger than any other, and two of them can be added."""
+"""The length of a missing path: larger than any other, and small enough to add two of them."""
 
-_SMALL = 60  # below this many nodes Floyd-Warshall over a whole group of graphs beats one breadth-first search each
-_INF = 127  # 127 + 127 still fits eight bits, so that the sums need no check; exact for graphs of up to 127 nodes
+_SMALL = 60  # below this number of nodes, Floyd-Warshall over a group of graphs is faster than breadth-first searches
+_INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
 
 
 def all_pairs(structures: Sequence[Structure], directed: bool) -> list[Ids]:
@@ -26,7 +26,7 @@ def all_pairs(structures: Sequence[Structure], directed: bool) -> list[Ids]:
 
     Args:
         structures: the graphs.
-        directed: walk edges in their own direction only; undirected structures are walked both ways all the same.
+        directed: whether to follow the direction of edges, in directed structures.
     """
     result: list[Ids] = [np.empty(0, dtype=np.int64)] * len(structures)
     small = sorted((s.size, i) for i, s in enumerate(structures) if s.size <= _SMALL)
@@ -44,7 +44,7 @@ def all_pairs(structures: Sequence[Structure], directed: bool) -> list[Ids]:
 
 
 def _floyd_warshall(structures: Sequence[Structure], directed: bool) -> NDArray[np.uint8]:
-    """Lengths as (most, most, graphs); graphs last, so that each step is two long vector operations."""
+    """Lengths of shape (most, most, graphs); graphs are last, so that each step is two long vector operations."""
     most = max(s.size for s in structures)
     lengths = np.full((most, most, len(structures)), _INF, dtype=np.uint8)
     for place, structure in enumerate(structures):
@@ -63,5 +63,5 @@ def _search(structure: Structure, directed: bool) -> Ids:
     graph = csr_array((np.ones(len(structure.edges)), structure.edges.T), shape=(structure.size, structure.size))
     lengths = shortest_path(graph, directed=directed and structure.directed, unweighted=True)
     reached = np.isfinite(lengths)
-    # Not np.where on the floats: UNREACHED has more digits than a float keeps.
+    # Not np.where on the floats: UNREACHED has more digits than a float.
     return np.where(reached, np.where(reached, lengths, 0.0).astype(np.int64), UNREACHED)

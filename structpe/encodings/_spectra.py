@@ -33,18 +33,18 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_SAME = 1e-6  # entries of eigenvectors nearer than this are equal: well above rounding
+_SAME = 1e-6  # entries of eigenvectors that differ by less are equal: well above rounding
 _RESIDUAL = 1e-6
 _TOLERANCE = 1e-10
 _RESTARTS = 100
 _MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
 _MARGINS = (1e-11, 1e-9, 1e-7)
 _ATTEMPTS = 4
-_COUNTED = 1 << 24  # entries of a decomposition that is made only to count eigenvalues: 128 MiB
-_BASIS, _BASIS_INVERSE = 40, 20  # vectors, at least; few are enough where eigenvalues are far apart
-_PASSES = 1000  # multiplications by the matrix, of what converges
-_SECONDS_ENTRY, _SECONDS_BASIS = 10e-9, 2e-9  # of each, for an entry of the matrix, and of a vector of the basis
-_SHIFT = 1e-3  # keeps the Laplacian plus it regular; small, so that its inverse sets the lowest eigenvalues far apart
+_COUNTED = 1 << 24  # largest number of entries of a decomposition that only counts eigenvalues: 128 MiB
+_BASIS, _BASIS_INVERSE = 40, 20  # smallest number of vectors; the inverse needs fewer, as its eigenvalues are separated
+_PASSES = 1000  # multiplications by the matrix until convergence
+_SECONDS_ENTRY, _SECONDS_BASIS = 10e-9, 2e-9  # per multiplication: for an entry of the matrix, of a vector of the basis
+_SHIFT = 1e-3  # makes the Laplacian regular; small, so that the inverse separates the lowest eigenvalues
 
 
 class NotConverged(ArithmeticError):
@@ -52,7 +52,7 @@ class NotConverged(ArithmeticError):
 
 
 class TooLong(Exception):
-    """What was asked would take more seconds than are allowed."""
+    """The computation would take longer than allowed."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
@@ -73,7 +73,7 @@ def plain_laplacians(adjacency: NDArray[np.bool_]) -> Floats:
 
 
 def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
-    """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) edges, each walked both ways."""
+    """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) undirected edges."""
     adjacency, degree = _sparse_adjacency(edges, nodes)
     scale = diags_array(np.maximum(degree, 1) ** -0.5)
     return csr_array(eye_array(nodes) - scale @ adjacency @ scale)
@@ -88,20 +88,20 @@ def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
 def _sparse_adjacency(edges: Ids, nodes: int) -> tuple[csr_array, Ids]:
     both = np.concatenate([edges, edges[:, ::-1]]).T
     adjacency = csr_array((np.ones(both.shape[1]), (both[0], both[1])), shape=(nodes, nodes))
-    adjacency.data[:] = 1.0  # parallel edges, whose sum this was
+    adjacency.data[:] = 1.0  # it was the number of parallel edges
     return adjacency, np.diff(adjacency.indptr)
 
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Small decompositions by several BLAS threads take up to 27 times as long on a busy machine as by one."""
+    """The BLAS libraries: on a busy machine, several threads are up to 27 times as slow as one for small matrices."""
     return ThreadpoolController()
 
 
 def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[Any]]:
-    """(b, m) eigenvalues and (b, c, m) eigenvectors, ascending, m = count or as many as there are.
+    """(b, m) lowest eigenvalues, ascending, and (b, c, m) eigenvectors of (b, c, c) matrices; m = min(count, c).
 
-    Of (b, c, c) real symmetric matrices, or Hermitian ones, whose eigenvectors are complex.
+    The matrices are real and symmetric, or Hermitian, with complex eigenvectors.
     """
     with _blas().limit(limits=1, user_api="blas"):
         values, vectors = np.linalg.eigh(matrices)
@@ -111,13 +111,13 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
 def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> tuple[Floats, Floats]:
     """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from fixed starts.
 
-    Where a decomposition is small, the eigenvalues below the largest that was found are counted too (:mod:`_inertia`),
-    and the search starts again elsewhere if some are missing.
+    If a decomposition is small, the eigenvalues below the largest one found are also counted (:mod:`_inertia`), and
+    the search is repeated with another start if some are missing.
 
     Raises:
-        TooLong: by an estimate it takes more than so many seconds on one core.
-        NotConverged: a residual |L v - lambda v| above 1e-6; or what would converge takes too much memory; or
-            eigenvalues are missing, again and again.
+        TooLong: by an estimate it takes more than ``seconds`` on one core.
+        NotConverged: a residual |L v - lambda v| is above 1e-6; or iterations that converge would take too much
+            memory; or eigenvalues are missing after several searches.
     """
     elimination = Elimination.of(matrix)
     if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
@@ -132,7 +132,7 @@ def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> t
 
 
 def _estimate(matrix: csr_array, count: int) -> float:
-    """About how many seconds iterations take on one core."""
+    """An estimate of the seconds that iterations take on one core."""
     seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(4 * count, _BASIS)
     return _PASSES * seconds
 
@@ -140,11 +140,11 @@ def _estimate(matrix: csr_array, count: int) -> float:
 def _search_all(matrix: csr_array, elimination: Elimination, count: int, attempt: int) -> Floats:
     """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
     vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, attempt)
-    if vectors is None:  # eigenvalues too near one another, as those of long paths and rings; their inverses are not
+    if vectors is None:  # eigenvalues of long paths and rings are too close to each other; their inverses are not
         if elimination.entries > _MOST_ENTRIES:
             raise NotConverged(
-                f"the lowest eigenvalues are too near one another for iterations with the Laplacian, and its inverse "
-                f"would take some {elimination.entries / 2**27:.0f} GiB"
+                f"the lowest eigenvalues are too close to each other for iterations with the Laplacian, and its "
+                f"inverse would take about {elimination.entries / 2**27:.0f} GiB"
             )
         vectors = _dominant(_inverse(matrix, elimination), count, _BASIS_INVERSE, attempt)
     if vectors is None:
@@ -162,12 +162,12 @@ def _checked(matrix: csr_array, vectors: Floats) -> tuple[Floats, Floats, float]
 
 
 def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residual: float) -> bool:
-    """Whether the matrix has eigenvalues below those of the last eigenspace found that were not; False if unknown."""
+    """Whether eigenvalues below those of the last eigenspace are missing; False if unknown."""
     if elimination.entries > _COUNTED:
         return False
-    for margin in _MARGINS:  # the nearer to an eigenvalue, the larger rounding errors are
+    for margin in _MARGINS:  # rounding errors grow near an eigenvalue
         steps = np.flatnonzero(np.diff(values) > 2 * margin)
-        first = int(steps[-1]) + 1 if len(steps) else 0  # of the last eigenspace: any of its vectors will do
+        first = int(steps[-1]) + 1 if len(steps) else 0  # of the last eigenspace; any of its vectors suffices
         bound = values[first] - margin
         if residual < margin / 4 and bound > 0:
             counted = below(matrix, elimination, bound, margin / 2)
@@ -177,15 +177,15 @@ def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residu
 
 
 def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
-    """(b, c, m) eigenvectors with a sign that is a matter of their entries, not of the solver.
+    """(b, c, m) eigenvectors with a sign that depends on their entries, not on the solver.
 
-    Entries are sorted down, those of v and those of -v; where the two lists first differ, the larger wins: so the
-    entry of largest magnitude is positive, and of two that are equally large the next ones decide. If v and -v have
-    the same entries (an automorphism may exchange them, and then no rule can tell them apart without looking at
-    labels), the first node by ``rank`` (b, c) with an entry other than 0 is positive.
+    The entries of v and those of -v are sorted in descending order. At the first difference, the vector with the
+    larger entry is chosen: so the entry of largest magnitude is positive, and the next ones break ties. If v and -v
+    have the same entries (an automorphism may exchange them, and then only labels could distinguish them), the first
+    node by ``rank`` (b, c) with a nonzero entry is positive.
     """
     ascending = np.sort(vectors, axis=1)
-    difference = ascending[:, ::-1] + ascending  # sorted down, entries of v minus entries of -v
+    difference = ascending[:, ::-1] + ascending  # descending entries of v minus those of -v
     telling = _first(np.abs(difference) > _SAME, difference)
     place = np.where(np.abs(vectors) > _SAME, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)
     leading = np.take_along_axis(vectors, place[:, None], axis=1)[:, 0]
@@ -193,7 +193,7 @@ def canonical_signs(vectors: Floats, rank: Ids) -> Floats:
 
 
 def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
-    """(b, m) the first value along axis 1 at which ``where`` holds, 0 if there is none."""
+    """(b, m) the first value along axis 1 for which ``where`` is true, 0 without any."""
     place = where.argmax(axis=1)[:, None]
     return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
 
@@ -201,9 +201,9 @@ def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
 def _dominant(operator: LinearOperator, count: int, basis: int, attempt: int) -> Floats | None:
     """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
 
-    A Krylov space holds one vector of each eigenspace, the part of its start there: copies of a repeated eigenvalue are
-    found by luck of rounding, or missed. So what was found is taken out and the rest searched again, each time from
-    another start, since nothing is left of the part of the last one; until nothing larger is left.
+    A Krylov space has one vector of each eigenspace, the projection of its start. Copies of a repeated eigenvalue are
+    found only by rounding errors, or missed. So the vectors found are projected out and the search is repeated from
+    another start, until no larger eigenvalue is left.
     """
     starts = np.random.default_rng(attempt)
     try:
@@ -238,15 +238,15 @@ def _operator(size: int, apply: Callable[[Floats], Floats]) -> LinearOperator:
 
 
 def _mirrored(matrix: csr_array) -> LinearOperator:
-    """2 - L: the lowest eigenvalues become the largest."""
+    """2 - L, whose largest eigenvalues are the lowest of L."""
     return _operator(matrix.shape[0], lambda x: 2 * x - matrix @ x)
 
 
 def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
-    """(L + shift)^-1: the lowest become the largest and move far apart.
+    """(L + shift)^-1: the lowest eigenvalues become the largest, and well separated.
 
-    The shift keeps L regular. The lowest eigenvalues of a path of c nodes are of the size of 1 / c^2, and a shift much
-    above them would leave them together; one much below would cost digits.
+    The shift makes L regular. The lowest eigenvalues of a path of c nodes are about 1 / c^2. A much larger shift would
+    not separate them, a much smaller one would lose digits.
     """
     shift = max(min(_SHIFT, 1e3 / matrix.shape[0] ** 2), 1e-9)
     factors = elimination.factors(csr_array(matrix + shift * eye_array(matrix.shape[0])))
@@ -254,7 +254,7 @@ def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
 
 
 def _without(operator: LinearOperator, vectors: Floats) -> LinearOperator:
-    """The operator on what is orthogonal to its eigenvectors; on these, zero."""
+    """The operator on the orthogonal complement of some of its eigenvectors, and zero on these."""
 
     def outside(x: Floats) -> Floats:
         remaining: Floats = x - vectors @ (vectors.T @ x)

@@ -1,4 +1,4 @@
-"""Nodes and edges as tokens: which two nodes a token stands for."""
+"""Nodes and edges as tokens: the two nodes of each token."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["endpoints"]
 
 
 def endpoints(encoding: Encoding, structure: Structure) -> tuple[Ids, Ids, Ids]:
-    """The graph whose nodes and edges the nodes of a structure are: see :func:`structpe.transforms.edge_tokens`.
+    """The graph whose nodes and edges are the tokens of a structure, see :func:`structpe.transforms.edge_tokens`.
 
-    Without the feature ``is_edge`` all of them are nodes, and the edges are as they are.
+    Without the feature ``is_edge``, all tokens are nodes, and the edges are unchanged.
 
     Returns:
-        (m,) the nodes that are nodes, in reading order; (n, 2) places among these of source and target of each token,
-        the same twice for a node; (e, 2) the edges among these.
+        (m,) the tokens that are nodes, in reading order; (n, 2) index of source and target of each token among these,
+        twice the same for a node; (e, 2) the edges between these.
 
     Raises:
-        EncodingError: a token for an edge has not one source and one target.
+        EncodingError: a token of an edge does not have one source and one target.
     """
     tokens = flags(encoding, structure, "is_edge")
     nodes = np.flatnonzero(~tokens)
@@ -36,8 +36,8 @@ def endpoints(encoding: Encoding, structure: Structure) -> tuple[Ids, Ids, Ids]:
         if sorted(rows[:, token].tolist()) != np.flatnonzero(tokens).tolist() or (place[rows[:, far]] < 0).any():
             raise encoding.error(
                 structure,
-                "a node with the feature 'is_edge' is an edge between two nodes, so that it needs one edge from a node "
-                "and one to a node; make them with structpe.transforms.edge_tokens",
+                "a node with the feature 'is_edge' is an edge between two nodes, so it needs one edge from a node and "
+                "one to a node; make them with structpe.transforms.edge_tokens",
             )
         ends[rows[:, token], column] = place[rows[:, far]]
     return nodes, ends, ends[tokens]

@@ -1,6 +1,6 @@
-"""Rooted trees laid one after the other, so that one numpy call serves all of them.
+"""Concatenated rooted trees, so that one numpy call processes all of them.
 
-Nodes are numbered through: the nodes of tree i are start[i] .. start[i+1]-1. Shapes: T nodes in all.
+The nodes of tree i are start[i] .. start[i+1]-1. Shapes: T nodes of all trees.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Forest", "branches", "depths", "starts"]
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Trees one after the other.
+    """Concatenated trees.
 
     Attributes:
         parent: (T,) parent of each node, -1 for a root.
-        start: (trees + 1,) where each tree begins.
+        start: (trees + 1,) the first node of each tree, and T.
     """
 
     parent: Ids
@@ -32,10 +32,10 @@ class Forest:
 
     @classmethod
     def of(cls, encoding: Encoding, structures: Sequence[Structure]) -> Forest:
-        """The trees that the structures are.
+        """Concatenate the structures.
 
         Raises:
-            EncodingError: a structure is no tree whose edges lead away from its root.
+            EncodingError: a structure is not a tree whose edges lead away from its root.
         """
         start = starts(structures)
         parents = [_parents(encoding, s) for s in structures]
@@ -43,7 +43,7 @@ class Forest:
         return cls(np.concatenate([*shifted, np.zeros(0, dtype=np.int64)]), start)
 
     def ancestors(self, depth: Ids) -> NDArray[np.bool_]:
-        """(T, nodes of the largest tree) whether the w-th node of its tree is a node itself or one of its ancestors."""
+        """(T, nodes of the largest tree) whether the w-th node of the same tree is the node or one of its ancestors."""
         sizes = np.diff(self.start)
         place = np.arange(len(self.parent)) - np.repeat(self.start[:-1], sizes)
         result = np.zeros((len(self.parent), int(sizes.max(initial=0))), dtype=np.bool_)
@@ -55,7 +55,7 @@ class Forest:
 
 
 def branches(parent: Ids, order: Ids) -> Ids:
-    """(T,) which child of its parent each node is, from 0, children sorted by a rank (T,); 0 for a root."""
+    """(T,) index of each node among the children of its parent, sorted by a rank (T,); 0 for a root."""
     by_parent = np.lexsort((order, parent))
     sorted_parent = parent[by_parent]
     first = np.searchsorted(sorted_parent, sorted_parent, side="left")
@@ -65,7 +65,7 @@ def branches(parent: Ids, order: Ids) -> Ids:
 
 
 def depths(parent: Ids) -> Ids:
-    """(T,) number of edges up to the root (parent -1); in log2(depth) rounds, each doubling the step."""
+    """(T,) number of edges to the root (parent -1), in log2(depth) rounds, each of which doubles the step."""
     jump, depth = parent, (parent >= 0).astype(np.int64)
     while (below := np.flatnonzero(jump >= 0)).size:
         depth = depth.copy()
@@ -75,7 +75,7 @@ def depths(parent: Ids) -> Ids:
 
 
 def starts(structures: Sequence[Structure]) -> Ids:
-    """(structures + 1,) where the nodes of each begin when they are numbered through."""
+    """(structures + 1,) the first node of each structure when all nodes are numbered consecutively."""
     return np.cumsum([0, *(s.size for s in structures)])
 
 
@@ -92,8 +92,8 @@ def _parents(encoding: Encoding, structure: Structure) -> Ids:
         top = int(np.flatnonzero(parents < 0)[0])
         raise encoding.error(
             structure,
-            f"it needs a tree; the root is said to be node {structure.root} "
+            f"it needs a tree; the root is node {structure.root} "
             f"({structure.nodes[structure.root]!r}), but the edges lead away from node {top} "
-            f"({structure.nodes[top]!r}); give Structure(root={top}), or turn the edges round",
+            f"({structure.nodes[top]!r}); give Structure(root={top}), or reverse the edges",
         )
     return parents

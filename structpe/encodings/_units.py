@@ -1,4 +1,4 @@
-"""From values of nodes to values of the units that they own."""
+"""From values of nodes to values of their units."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["of_units", "pairs_inside", "pairs_of_units", "places_by", "within"]
 
 
 def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
-    """From values per node to values per unit: each unit has its node's."""
+    """From values per node to values per unit: each unit has the value of its node."""
     return nodes if structure.owner is None else nodes[structure.owner]
 
 
@@ -30,7 +30,7 @@ def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def pairs_of_units(structure: Structure, pairs: Ids) -> tuple[Ids, Ids]:
-    """From (e, 2) pairs of nodes to (e', 2) all pairs of their units, and (e',) which pair of nodes each is of."""
+    """From (e, 2) pairs of nodes to all (e', 2) pairs of their units, and (e',) the index of the pair of nodes."""
     numbers = np.arange(len(pairs))
     if structure.owner is None:
         return pairs, numbers
@@ -45,7 +45,7 @@ def pairs_of_units(structure: Structure, pairs: Ids) -> tuple[Ids, Ids]:
 
 
 def pairs_inside(structure: Structure) -> Ids:
-    """(e, 2) the pairs of different units that one node owns."""
+    """(e, 2) the pairs of different units of the same node."""
     nodes = np.repeat(np.arange(structure.size)[:, None], 2, axis=1)
     pairs, _ = pairs_of_units(structure, nodes)
     different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -53,6 +53,6 @@ def pairs_inside(structure: Structure) -> Ids:
 
 
 def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:
-    """(u,) the place of each unit when nodes are read by a rank (n,), units of one node in their own order."""
+    """(u,) the place of each unit if nodes are read in the order of a rank (n,), and units of a node in their order."""
     places = np.argsort(np.argsort(of_units(structure, rank), kind="stable"), kind="stable")
     return places.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Adjacency: whether an edge joins two units' nodes, and which way it leads."""
+"""Adjacency: whether an edge joins the nodes of two units, and in which direction."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SELF = 4
 
 @dataclass(frozen=True)
 class Adjacency(Encoding, name="adjacency"):
-    """a_ts: the edges between the nodes of query t and key s.
+    """a_ts: which edges join the nodes of query t and key s.
 
     ::
 
         a_ts = WITHIN + k    t and s belong to one node, s being its k-th unit after t, k != 0
-               4             t is s, whether or not its node has a self-loop
-               3             edges lead both ways, or one undirected edge joins the two
+               4             t is s, with or without a self-loop
+               3             edges in both directions, or an undirected edge
                2             an edge leads s -> t
                1             an edge leads t -> s
-               0             none
+               0             no edge
 
     Parallel edges count as one. A mask of neighbours, as in message passing or in Dwivedi & Bresson 2020, is a != 0.
     """

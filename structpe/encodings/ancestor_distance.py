@@ -1,4 +1,4 @@
-"""How far above or below another a node of a tree is."""
+"""How far a node of a tree is above or below another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["AncestorDistance"]
 
 @dataclass(frozen=True)
 class AncestorDistance(Encoding, name="ancestor-distance"):
-    """a: how many generations the key's node is below the query's, negative if it is above (Zuegner et al. 2021).
+    """a: number of generations of the key's node below the query's, negative if it is above (Zuegner et al. 2021).
 
     ::
 
@@ -25,13 +25,13 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
                WITHIN + k             if they are units of one node, s the k-th after t, k != 0
                UNREACHABLE            otherwise
 
-    In the authors' code, which numbers nodes depth first, pairs without a way are 10,000 and -10,000.
+    The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs farther apart are UNREACHABLE too; None keeps them all.
+        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root.
+        EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
     arity = 2

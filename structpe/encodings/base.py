@@ -1,11 +1,11 @@
-"""An encoding says where things are: one definition, no parameter, the same for every user of it.
+"""An encoding describes where units are. It has one definition and no parameters.
 
-An encoding of arity 1 gives each unit an integer or a vector of numbers. An encoding of arity 2 gives each pair of
-units one of r distinct *values* and says which pair has which: r is small (distances, tree relations, distinct label
-paths), the n x n index is narrow, and whatever is learned later is learned per value and not per pair.
+An encoding of arity 1 has an integer or a vector of numbers per unit. An encoding of arity 2 has r distinct *values*
+and an index of them per pair of units. r is small (distances, tree relations, distinct label paths), the n x n index
+has a narrow dtype, and position models learn parameters per value, not per pair.
 
-Values that are offsets are signed integers. What an offset cannot say has code points of its own, far outside:
-:data:`UNREACHABLE`, and :data:`WITHIN` + k for a unit k places further on in the same node (survey, eq. 31).
+Offsets are signed integers. Two special values are outside their range: :data:`UNREACHABLE`, and :data:`WITHIN` + k
+for a unit k places later in the same node (survey, eq. 31).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from structpe.structure import Structure
 __all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
 
 UNREACHABLE = 1 << 20
-"""The value of a pair between which there is no way."""
+"""The value of a pair without a path."""
 
 WITHIN = 1 << 22
 """WITHIN + k is the value of two units of one node, the second k places after the first (k may be negative)."""
 
 MOST = 1 << 16
-"""The most steps, eigenvectors, ... that an encoding computes: more is a slip, and would fill the memory."""
+"""The largest number of steps, eigenvectors, ... of an encoding. More would fill the memory, and is a mistake."""
 
 MOST_NODES = 20_000
-"""The most nodes of which matrices with a number for each pair are made: one of doubles takes 3 GiB then."""
+"""The largest number of nodes for a matrix with a number per pair, which takes 3 GiB of doubles."""
 
 ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding", EncodingError)
 """Every encoding by its name."""
@@ -47,11 +47,11 @@ class Encoded:
     """An encoding of one structure of u units.
 
     Attributes:
-        values: arity 1: (u, ...) what each unit has; arity 2: (r, ...) the distinct values, in no particular order.
-        index: arity 2: (u, u) which value the pair (query, key) has, in the narrowest unsigned dtype; otherwise None.
-            Of a sparse encoding: (e,) which value each listed pair has.
-        listed: of a sparse encoding: (e, 2) the pairs (query, key) of units that it speaks of, each once.
-        units: of a sparse encoding: u, which its pairs do not say.
+        values: arity 1: (u, ...) the value of each unit; arity 2: (r, ...) the distinct values, in no particular order.
+        index: arity 2: (u, u) index of the value of each pair (query, key), in the narrowest unsigned dtype; (e,) of
+            each listed pair if the encoding is sparse. None for arity 1.
+        listed: (e, 2) the listed pairs (query, key) of units, each once; None unless the encoding is sparse.
+        units: u, the number of units; None unless the encoding is sparse.
     """
 
     values: NDArray[Any]
@@ -68,66 +68,66 @@ class Encoded:
 
     @classmethod
     def of_list(cls, listed: NDArray[Any], values: NDArray[Any], units: int) -> Self:
-        """From (e, 2) pairs of units, in any order but each once, and the integer (e,) that each has."""
+        """From (e, 2) distinct pairs of units, in any order, and the integer (e,) of each."""
         distinct, index = np.unique(values, return_inverse=True)
         return cls(distinct, narrow(index), listed, units)
 
     @classmethod
     def of_pairs(cls, pairs: NDArray[Any]) -> Self:
-        """From the (u, u) matrix of integer values itself: keep each distinct value once.
+        """From the (u, u) matrix of integer values.
 
         Raises:
-            EncodingError: it is no such matrix.
+            EncodingError: it is not such a matrix.
         """
         given: Any = pairs
         if not isinstance(given, np.ndarray) or given.ndim != 2 or given.dtype.kind not in "biu":
-            told = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
+            kind = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
             raise EncodingError(
-                f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {told}; for real numbers give "
-                f"Encoded(values, index) yourself"
+                f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {kind}; for real numbers create "
+                f"Encoded(values, index)"
             )
         low, span = int(pairs.min()), int(np.ptp(pairs))
-        if span > 4 * pairs.size:  # code points lie far from offsets
+        if span > 4 * pairs.size:  # special values are far from offsets
             values, index = np.unique(pairs, return_inverse=True)
             return cls(values, narrow(index.reshape(pairs.shape)))
-        seen = np.zeros(span + 1, dtype=np.bool_)  # counting beats sorting
+        seen = np.zeros(span + 1, dtype=np.bool_)  # counting is faster than sorting
         seen[pairs - low] = True
         values = (np.flatnonzero(seen) + low).astype(pairs.dtype)
         return cls(values, narrow(np.cumsum(seen) - 1)[pairs - low])
 
     def pairs(self) -> NDArray[Any]:
-        """The (u, u, ...) matrix of values itself; the inverse of :meth:`of_pairs`. For looking and for tests."""
+        """The (u, u, ...) matrix of values, the inverse of :meth:`of_pairs`; for inspection and tests."""
         if self.index is None:
             raise EncodingError("this encoding has one value per unit, not per pair; use .values")
         if self.listed is not None:
-            raise EncodingError("this encoding speaks of listed pairs only; use .listed and .values[.index]")
+            raise EncodingError("this encoding lists some pairs only; use .listed and .values[.index]")
         result: NDArray[Any] = self.values[self.index]
         return result
 
 
 @dataclass(frozen=True, init=False)
 class Encoding(ABC):
-    """One definition of "where", hashable: it is its own cache key, whole.
+    """The base of all encodings; hashable, so that an encoding can be a key of a cache.
 
-    A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`; :meth:`many` may be
-    given too where a list of structures can be encoded faster at once. Both must agree.
+    A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`. It may also define
+    :meth:`many` if it can encode a list of structures faster; both must agree.
     """
 
     name: ClassVar[str]
     arity: ClassVar[Literal[1, 2]]
     causal: ClassVar[bool] = False
-    """Whether nothing changes for the first units of a path when more are added, so that a decoder may use it."""
+    """Whether values of the first units of a path stay the same when units are appended, as a decoder needs."""
     sparse: ClassVar[bool] = False
-    """Whether, of arity 2, it speaks of listed pairs only, such as the edges: linear in their number."""
+    """Whether it lists some pairs only, such as the edges, in memory linear in their number (arity 2)."""
     real: ClassVar[bool] = False
-    """Whether its values are real numbers, floats, of which no table has a row for each."""
+    """Whether its values are real numbers, so that a table cannot have a row for each."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
-    """Which code points beside plain offsets its values may hold."""
+    """Which special values may occur besides offsets."""
     version: ClassVar[int] = 1
-    """Raised when its numbers change: what was stored by another version is not used any more."""
+    """Increased when its values change; values stored by another version are not used."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
-        """Of a class that is no dataclass of its own, which has no options."""
+        """The constructor of a subclass that is not decorated as a dataclass; it takes no options."""
         if given or named:
             raise EncodingError(no_dataclass(self.name, next(iter(named), repr(given[0]) if given else "")))
 
@@ -141,18 +141,18 @@ class Encoding(ABC):
 
     @abstractmethod
     def one(self, structure: Structure) -> Encoded:
-        """This encoding of one structure, per unit.
+        """Encode one structure, per unit.
 
         Raises:
             EncodingError: the structure lacks what the encoding needs (an order, a root, a tree).
         """
 
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        """This encoding of each of the structures; equal to ``[self.one(s) for s in structures]``."""
+        """Encode each of the structures; equal to ``[self.one(s) for s in structures]``."""
         return [within(self, structure, self.one(structure)) for structure in structures]
 
     def fit(self, structures: Sequence[Structure]) -> Encoding:
-        """The same encoding with what it must learn of a data set, its labels say; itself where there is nothing."""
+        """The same encoding with a vocabulary of the structures, such as their labels; itself if it needs none."""
         del structures
         return self
 
@@ -160,7 +160,7 @@ class Encoding(ABC):
         """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again.
 
         Raises:
-            EncodingError: the constructor takes what is no field.
+            EncodingError: an argument of the constructor is not a field.
         """
         check_fields(self)
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -178,12 +178,12 @@ class Encoding(ABC):
 
 
 def narrow(index: NDArray[Any]) -> NDArray[Any]:
-    """Non-negative integers in the narrowest unsigned dtype that holds them."""
+    """Convert non-negative integers to the narrowest unsigned dtype."""
     return index.astype(np.min_scalar_type(int(index.max(initial=0))))
 
 
 def same_shape(values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Values whose rows have the same shape: shorter ones, such as shorter label paths, are padded with -1."""
+    """Pad values, such as label paths, with -1 so that all rows have the same shape."""
     shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
     return [v if v.shape[1:] == shape else _padded(v, shape) for v in values]
 
@@ -195,24 +195,24 @@ def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:
-    """Check that a limit, of lengths say, is none, or 1 or more.
+    """Check that a limit, such as that of a length, is None, or 1 or more.
 
     Raises:
-        EncodingError: it is less.
+        EncodingError: it is less than 1.
     """
     if limit is not None and limit < 1:
         raise EncodingError(f"encoding {encoding.name!r}: {what} is {limit}; give 1 or more, or None for no limit")
 
 
 def check_sizes(encoding: Encoding, **sizes: int) -> None:
-    """Check that sizes of what is computed are 1 or more, and not so many that memory or patience would end.
+    """Check that sizes are between 1 and ``MOST``.
 
     Args:
-        encoding: whose they are.
+        encoding: the encoding, for errors.
         sizes: options by name.
 
     Raises:
-        EncodingError: one is less or more.
+        EncodingError: a size is out of range.
     """
     for name, size in sizes.items():
         if size < 1:
@@ -222,15 +222,15 @@ def check_sizes(encoding: Encoding, **sizes: int) -> None:
 
 
 def check_matrices(encoding: Encoding, nodes: int, numbers: int = 1) -> None:
-    """Check that matrices with one or more numbers for each pair of nodes do not fill the memory.
+    """Check that a matrix with some numbers per pair of nodes fits into memory.
 
     Args:
-        encoding: who makes them.
-        nodes: how many there are.
-        numbers: how many numbers each pair has.
+        encoding: the encoding, for errors.
+        nodes: the number of nodes.
+        numbers: how many numbers a pair has.
 
     Raises:
-        EncodingError: more nodes than 20,000 / sqrt(numbers), of which the numbers take 3 GiB.
+        EncodingError: more nodes than 20,000 / sqrt(numbers), for which the numbers take 3 GiB.
     """
     most = math.isqrt(MOST_NODES**2 // numbers)
     if nodes > most:
@@ -243,7 +243,7 @@ def check_matrices(encoding: Encoding, nodes: int, numbers: int = 1) -> None:
 
 
 def check_all_pairs(encoding: Encoding, structures: Sequence[Structure], numbers: int = 1) -> None:
-    """The same for an encoding that has one or more numbers for each pair of nodes and for each pair of units.
+    """The same for an encoding with matrices both per pair of nodes and per pair of units.
 
     Raises:
         EncodingError: a structure has too many nodes or units.
@@ -252,10 +252,10 @@ def check_all_pairs(encoding: Encoding, structures: Sequence[Structure], numbers
 
 
 def check_key(encoding: Encoding, key: str) -> None:
-    """Check that a feature is one of nodes.
+    """Check that a feature belongs to nodes.
 
     Raises:
-        EncodingError: its name says that it is of edges.
+        EncodingError: its name is that of a feature of edges.
     """
     if key.startswith("edge_"):
         raise EncodingError(
@@ -265,10 +265,10 @@ def check_key(encoding: Encoding, key: str) -> None:
 
 
 def flags(encoding: Encoding, structure: Structure, key: str) -> NDArray[np.bool_]:
-    """(n,) which nodes a feature marks; none where the structure does not have it.
+    """(n,) which nodes a feature marks; no node if the structure lacks the feature.
 
     Raises:
-        EncodingError: it has several numbers per node.
+        EncodingError: the feature has several numbers per node.
     """
     given = np.asarray(structure.features.get(key, np.zeros(structure.size)))
     if given.ndim != 1:

@@ -1,4 +1,4 @@
-"""Distances in bins: exact near zero, coarse far away, few for each structure."""
+"""Distances in a few bins per structure, exact near zero and coarse far away."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from structpe.structure import Structure
 __all__ = ["Binned"]
 
 _FAR = 1000
-"""Offsets this far, and farther, count as unreachable, as in the authors' code."""
+"""Offsets of this size or more count as unreachable, as in the authors' code."""
 
 
 @dataclass(frozen=True)
 class Binned(Encoding, name="binned"):
-    """The bin of each pair's distance, float32: of the bin's edges the one that is farther from zero.
+    """The bin of each pair's distance, float32: the edge of the bin that is farther from zero.
 
-    Each structure has bins of its own, as many as ``bins`` with that of UNREACHABLE, made of all its pairs (Zuegner et
-    al. 2021, appendix, and their code). Integers that are fewer than the bins stay as they are. Otherwise ``fixed`` of
-    them have a bin each: of 9, -4 to 4, or 0 to 8 if none is negative. The bins that are left go to lower and higher
-    distances in proportion to their pairs; lower ones that are too few to get one are UNREACHABLE. Their areas are
-    equal, the area between neighbouring distances x < y being sqrt(y - x); if some distance is negative, they grow by
-    ``growth`` away from zero. Units of one node, k places apart, count as k. Real numbers, such as
-    ``personalized-pagerank``, have bins of equal area only.
+    Each structure has its own bins, computed from all its pairs: ``bins`` of them, including that of UNREACHABLE
+    (Zuegner et al. 2021, appendix, and their code). If there are fewer distinct integers than bins, they stay
+    unchanged. Otherwise ``fixed`` integers have a bin each: for 9 those from -4 to 4, or from 0 to 8 if none is
+    negative. The remaining bins are shared between lower and higher distances in proportion to their pairs; lower ones
+    that are too few for a bin are UNREACHABLE. Bins have equal areas, where the area between neighbouring distances
+    x < y is sqrt(y - x); if a distance is negative, areas grow by ``growth`` away from zero. Units of one node at
+    offset k count as k. Real numbers, such as ``personalized-pagerank``, have bins of equal area only.
 
     Args:
         of: an encoding of one number per pair.
-        bins: number of bins; fewer only where a structure has fewer distances.
-        fixed: how many integers around zero have a bin of their own.
+        bins: number of bins; fewer only if a structure has fewer distances.
+        fixed: how many integers around zero have a separate bin.
         growth: how much larger each area is than the one before; None for equal areas.
 
     Raises:
-        EncodingError: fewer than 3 bins, a negative number of fixed ones, a growth of 1 or less, or an encoding that
-            does not give one number per pair.
+        EncodingError: fewer than 3 bins, a negative number of fixed ones, a growth of 1 or less, or an encoding
+            without one number per pair.
     """
 
     arity = 2
@@ -53,7 +53,7 @@ class Binned(Encoding, name="binned"):
     growth: float | None = 1.3
 
     def __post_init__(self) -> None:
-        if isinstance(self.of, Mapping):  # plain data, as options() gives it
+        if isinstance(self.of, Mapping):  # plain data, as from options()
             object.__setattr__(self, "of", _described(self.of))
         if self.bins < 3 or self.fixed < 0 or (self.growth is not None and not 1 < self.growth < np.inf):
             raise EncodingError(
@@ -61,14 +61,14 @@ class Binned(Encoding, name="binned"):
                 f"given are {self.bins} bins, {self.fixed} fixed and growth {self.growth}"
             )
         if self.of.arity != 2 or self.of.sparse:
-            raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} gives none")
+            raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} has none")
 
     def one(self, structure: Structure) -> Encoded:
         check_all_pairs(self, [structure])
         encoded = self.of.one(structure)
         values, index = _steps(encoded.values), encoded.index
         if index is None or values.ndim != 1:
-            raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} gives several")
+            raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} has several")
         values, where = np.unique(values, return_inverse=True)
         index = where.reshape(-1)[index]
         pairs = np.bincount(index.reshape(-1), minlength=len(values))
@@ -101,13 +101,13 @@ class Binned(Encoding, name="binned"):
 
 
 def _steps(values: NDArray[Any]) -> NDArray[Any]:
-    """Units of one node, k places apart, as k: real numbers may get half precision, in which no code survives."""
+    """Replace WITHIN + k by k: real numbers may be converted to half precision, which cannot store special values."""
     return np.where(values > UNREACHABLE + UNREACHABLE // 2, values - WITHIN, values)
 
 
 def _upper(values: Numbers, edges: Numbers) -> Numbers:
-    """The smallest edge that is not below each value; UNREACHABLE if all are."""
-    # Both in float32, as in the authors' code: an edge that is a value but for rounding is that value.
+    """The smallest edge that is at least each value; UNREACHABLE if there is none."""
+    # Both in float32, as in the authors' code: an edge that equals a value up to rounding is that value.
     edges = np.append(edges, UNREACHABLE).astype(np.float32)
     upper: Numbers = edges[np.searchsorted(edges, values.astype(np.float32), side="left")].astype(np.float64)
     return upper
@@ -119,5 +119,5 @@ def _described(given: Mapping[str, Any]) -> Encoding:
         return ENCODINGS[options.pop("name")](**options)
     except (KeyError, TypeError) as error:
         raise EncodingError(
-            f"encoding 'binned' is given {given!r}; the encoding that it bins is a mapping with its 'name' and options"
+            f"encoding 'binned' is given {given!r}; give the encoding to be binned as a mapping with 'name' and options"
         ) from error

@@ -1,4 +1,4 @@
-"""The branches taken on the way from the root of a tree, as one-hot vectors: tree position encodings."""
+"""Tree position encodings: the branches on the path from the root of a tree, as one-hot vectors."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ __all__ = ["BranchPath", "left_child_right_sibling"]
 class BranchPath(Encoding, name="branch-path"):
     """x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
 
-    (Shiv & Quirk 2019; survey, section 4.3.1.) b(v) in 0..width-1 says which child of its parent v is: counted in
-    reading order where the structure has one, else by node number. The deepest step stands first, as in the authors'
+    (Shiv & Quirk 2019; survey, section 4.3.1.) b(v) in 0..width-1 is the index of v among the children of its parent,
+    in reading order if the structure has one, else by node number. The deepest step comes first, as in the authors'
     code (the survey leaves this open): x[j width + b] = 1 if the node j edges above u is the b-th child of its parent.
-    The root is all zero; shorter ways end in zeros, of longer ones the steps next to the root are dropped. All units
+    The root is all zero. Shorter paths end in zeros; of longer ones the steps next to the root are dropped. All units
     of a node have its vector.
 
-    The authors' code makes a one-hot as wide as its parent has children, which is the same where the tree is complete.
+    In the authors' code, the width of a one-hot is the number of children of the parent, which is the same in a
+    complete tree.
 
     Args:
         depth: number of steps kept; the authors use 256.
-        width: k, most children that a node may have.
-        binary: first turn the tree into a binary one by :func:`left_child_right_sibling`, for trees of any width; the
+        width: k, the largest number of children of a node.
+        binary: first convert the tree to a binary one by :func:`left_child_right_sibling`, for trees of any width; the
             width must be 2.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root, or a node has too many children.
+        EncodingError: the structure is not a tree whose edges lead away from its root, or a node has too many children.
     """
 
     arity = 1
@@ -93,7 +94,7 @@ class BranchPath(Encoding, name="branch-path"):
         raise self.error(
             structure,
             f"node {node} ({structure.nodes[node]!r}) has {children} children, the width is {self.width}; "
-            f"give a width of {children} or more, or binary=True, which fits any tree into width 2",
+            f"give a width of {children} or more, or binary=True, which converts any tree to width 2",
         )
 
 
@@ -101,14 +102,14 @@ def left_child_right_sibling(parent: Ids, order: Ids) -> tuple[Ids, Ids]:
     """The binary tree in which a node's left child is its first child, and its right child its next sibling.
 
     Args:
-        parent: (T,) parent of each node, -1 for a root; several trees may stand together.
+        parent: (T,) parent of each node, -1 for a root; several trees may be concatenated.
         order: (T,) rank by which the children of a node are sorted.
 
     Returns:
-        (T,) parent of each node in the binary tree, and which child it is there: 0 left, 1 right; 0 for a root.
+        (T,) parent of each node in the binary tree, and (T,) its side: 0 left, 1 right; 0 for a root.
     """
     branch = branches(parent, order)
     by_parent = np.lexsort((branch, parent))
     before = np.empty_like(parent)
-    before[by_parent] = np.roll(by_parent, 1)  # the sibling before, wherever there is one
+    before[by_parent] = np.roll(by_parent, 1)  # the previous sibling, if there is one
     return np.where(branch > 0, before, parent), (branch > 0).astype(np.int64)

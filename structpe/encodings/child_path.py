@@ -1,4 +1,4 @@
-"""Which child of how many each node on the way from the root is: positions of two dimensions."""
+"""Two-dimensional positions in trees: for each node on the path from the root, its index and number of siblings."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["ChildPath", "ParentChild"]
 
 @dataclass(frozen=True)
 class ChildPath(Encoding, name="child-path"):
-    """[id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the way from the root to a unit's node.
+    """[id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the path from the root to a unit's node.
 
-    A node that is the i-th of n siblings, i from 1, has id(u) = i + n(n - 1)/2, which no other pair (i, n) has; the
-    root is the first of one. i and n are at most ``width``. (Peng et al. 2022, section 3.2.) Children are counted in
-    reading order where the structure has one, else by node number. Longer ways keep the steps next to the root, as in
-    the authors' code. All units of a node have its way.
+    The i-th of n siblings, i from 1, has id(u) = i + n(n - 1)/2, which is unique for each pair (i, n); the root is the
+    first of one. i and n are at most ``width``. (Peng et al. 2022, section 3.2.) Children are counted in reading order
+    if the structure has one, else by node number. Longer paths keep the steps next to the root, as in the authors'
+    code. All units of a node have its path.
 
     Args:
         depth: number of steps kept.
-        width: most siblings that are told apart.
+        width: largest number of siblings that are distinguished.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root; depth or width is below 1.
+        EncodingError: the structure is not a tree whose edges lead away from its root; depth or width is below 1.
     """
 
     arity = 1
@@ -50,7 +50,7 @@ class ChildPath(Encoding, name="child-path"):
         paths = np.zeros((len(ids), self.depth), dtype=np.int64)
         nodes = np.arange(len(ids))
         at = np.where(level >= self.depth, forest.parent, nodes)
-        while (level[at] >= self.depth).any():  # steps twice as long each time: long ways end soon
+        while (level[at] >= self.depth).any():  # each round doubles the step
             at = at[at]
         while len(nodes):
             paths[nodes, level[at]] = ids[at]
@@ -62,15 +62,15 @@ class ChildPath(Encoding, name="child-path"):
 
 @dataclass(frozen=True)
 class ParentChild(Encoding, name="parent-child"):
-    """id(s) where the key's node is a child of the query's, -id(t) where it is its parent, and else 0.
+    """id(s) if the key's node is a child of the query's, -id(t) if it is its parent, else 0.
 
     id is that of :class:`ChildPath`. (Peng et al. 2022, section 3.3.) Units of one node have 0.
 
     Args:
-        width: most siblings that are told apart.
+        width: largest number of siblings that are distinguished.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root; the width is below 1.
+        EncodingError: the structure is not a tree whose edges lead away from its root; the width is below 1.
     """
 
     arity = 2

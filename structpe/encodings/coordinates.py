@@ -1,4 +1,4 @@
-"""Where a unit stands in a grid or in space, and the offset between two units along each axis."""
+"""The place of a unit in a grid or in space, and the offset between two units along each axis."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ __all__ = ["OUTSIDE", "Coordinates", "GridOffset", "GridRank", "Points"]
 _AXES = 64  # more than any grid has
 
 OUTSIDE = 1 << 24
-"""What an offset is on every axis where a unit has no place in the grid: OUTSIDE + 1 if only the query has none,
-OUTSIDE + 2 if only the key, OUTSIDE + 3 if both."""
+"""The offset on every axis if a unit has no place in the grid: OUTSIDE + 1 if only the query has none, OUTSIDE + 2 if
+only the key, OUTSIDE + 3 if both."""
 
 
 @dataclass(frozen=True)
 class Coordinates(Encoding, name="coordinates"):
     """(y, x), or any other number of axes: the place of a unit in a grid, int64 (axes), each from 0.
 
-    It is what ``structure.features["coordinates"]`` says of the unit's node, as :func:`structpe.transforms.grid` and
-    :func:`structpe.transforms.product` leave it. A structure without this feature is a grid of one line: the place in
-    reading order (:class:`structpe.encodings.Order`) is the last coordinate, and those before are 0. So are those that
-    a grid of fewer axes lacks. A node that has no place in the grid, such as a class token, has -1 on every axis.
+    The values are the row of the unit's node in ``structure.features["coordinates"]``, which
+    :func:`structpe.transforms.grid` and :func:`structpe.transforms.product` create. A structure without this feature is
+    a grid of one line: the place in reading order (:class:`structpe.encodings.Order`) is the last coordinate, and the
+    others are 0. If a grid has fewer axes, the first coordinates are 0. A node without a place in the grid, such as a
+    class token, has -1 on every axis.
 
     Args:
         axes: number of coordinates.
 
     Raises:
-        EncodingError: the structure has neither coordinates nor an order, has coordinates on more axes, or some that
-            are no whole numbers from 0.
+        EncodingError: the structure has neither coordinates nor an order, has coordinates on more axes, or coordinates
+            that are not whole numbers from 0.
     """
 
     arity = 1
@@ -55,8 +56,8 @@ class Coordinates(Encoding, name="coordinates"):
 class GridOffset(Encoding, name="grid-offset"):
     """(y_s - y_t, x_s - x_t), key minus query on each axis: values (r, axes), int64.
 
-    The coordinates are those of :class:`Coordinates`; on a sequence the last offset is s - t and those before are 0.
-    Units of one node of a grid have one place. Pairs with a unit that has none have a code, see :data:`OUTSIDE`.
+    The coordinates are those of :class:`Coordinates`; on a sequence the last offset is s - t and the others are 0.
+    Units of one node of a grid have the same place. For pairs with a unit without a place see :data:`OUTSIDE`.
 
     Args:
         axes: number of coordinates.
@@ -84,7 +85,7 @@ class GridOffset(Encoding, name="grid-offset"):
                 f"the grid reaches to {reach.tolist()}, which has more offsets than int64 has numbers; number the "
                 f"places of each axis from 0 on, or choose the encoding 'points'",
             )
-        # One number per offset, its digits the axes: sorting numbers is faster than sorting rows.
+        # One number per offset, with a digit per axis: sorting numbers is faster than sorting rows.
         number = np.zeros((len(places), len(places)), dtype=np.int64)
         for axis, most in zip(places.T, reach, strict=True):
             number = number * (2 * most + 1) + (axis[None, :] - axis[:, None] + most)
@@ -96,15 +97,15 @@ class GridOffset(Encoding, name="grid-offset"):
 
 @dataclass(frozen=True)
 class GridRank(Encoding, name="grid-rank"):
-    """(how many, of how many) on each axis, int64 (axes, 2): both count places on the line through a unit, from 1.
+    """(rank, length) on each axis, int64 (axes, 2): the rank from 1 of a unit on the line through it, and the length.
 
-    With m_c = 1 where the place c of a grid is there and valid, and the line through the unit's place u on axis a::
+    With m_c = 1 if the place c of a grid exists and is valid, and the line through the unit's place u on axis a::
 
         value[a] = (sum of m_c over the places c of the line up to u, sum of m_c over the whole line)
 
-    So (y + 1, height) and (x + 1, width) in a whole image. What the feature ``valid`` (n) of a structure says to be 0,
-    such as what pads an image, is not counted; without that feature all places are valid. A unit that has no place in
-    the grid has (0, 0) throughout. Places are those of :class:`Coordinates`.
+    So (y + 1, height) and (x + 1, width) in a whole image. Nodes with 0 in the feature ``valid`` (n), such as padding
+    of an image, are not counted; without this feature all places are valid. A unit without a place in the grid has (0,
+    0) on every axis. Places are those of :class:`Coordinates`.
 
     Args:
         axes: number of coordinates.
@@ -136,17 +137,17 @@ class GridRank(Encoding, name="grid-rank"):
 class Points(Encoding, name="points"):
     """The place of a unit in space, float32 (axes): metres, degrees, seconds.
 
-    It is what a feature of the structure says of the unit's node. A structure without it and without coordinates is a
-    line: the place in reading order is the last coordinate, and those before are 0. So are those that a space of fewer
-    axes lacks.
+    The values are the row of the unit's node in a feature of the structure. A structure without it and without
+    coordinates is a line: the place in reading order is the last coordinate, and the others are 0. If a space has fewer
+    axes, the first coordinates are 0.
 
     Args:
         axes: number of coordinates.
         key: name of the feature.
 
     Raises:
-        EncodingError: the structure has neither the feature nor an order, or has it on more axes, or is a grid
-            without the feature.
+        EncodingError: the structure has neither the feature nor an order, the feature has more axes, or the structure
+            is a grid without the feature.
     """
 
     arity = 1
@@ -164,13 +165,13 @@ class Points(Encoding, name="points"):
         places = places_in_space(self, structure, self.key, self.axes)
         if (farthest := np.abs(places.astype(np.float64)).max(initial=0)) > np.finfo(np.float32).max:
             raise self.error(
-                structure, f"feature {self.key!r} reaches to {farthest:g}, float32 does not; give it in larger units"
+                structure, f"feature {self.key!r} reaches to {farthest:g}, too far for float32; give it in larger units"
             )
         return Encoded(places.astype(np.float32))
 
 
 def _ranks(places: Ids, valid: Ids, axis: int) -> Ids:
-    """(places, 2) how many valid places stand before each, or there, on its line, and how many in all."""
+    """(places, 2) number of valid places on the line up to each place, and on the whole line."""
     others = np.delete(places, axis, axis=1)
     line = np.unique(others, axis=0, return_inverse=True)[1].reshape(-1) if others.shape[1] else np.zeros_like(valid)
     order = np.lexsort((places[:, axis], line))
@@ -182,7 +183,7 @@ def _ranks(places: Ids, valid: Ids, axis: int) -> Ids:
 
 
 def _offsets(numbers: Ids, reach: Ids) -> Ids:
-    """(r, axes) offsets from their numbers, negative ones being codes."""
+    """(r, axes) offsets from their numbers; negative numbers are special values."""
     values = np.empty((len(numbers), len(reach)), dtype=np.int64)
     rest = numbers
     for axis in reversed(range(len(reach))):
@@ -193,5 +194,5 @@ def _offsets(numbers: Ids, reach: Ids) -> Ids:
 
 def _check_axes(encoding: Encoding, axes: int) -> None:
     if not 1 <= axes <= _AXES:
-        asked = "1 or more" if axes < 1 else f"{_AXES} at most"
-        raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give {asked}")
+        needed = "1 or more" if axes < 1 else f"{_AXES} at most"
+        raise EncodingError(f"encoding {encoding.name!r}: the number of axes is {axes}; give {needed}")

@@ -17,13 +17,13 @@ __all__ = ["Degree"]
 
 @dataclass(frozen=True)
 class Degree(Encoding, name="degree"):
-    """deg(u): how many nodes the edges of the unit's node lead to (``out``), come from (``in``), or either (``both``).
+    """deg(u): number of nodes to which edges of the unit's node lead (``out``), from which they come (``in``), or both.
 
-    Parallel edges count as one and a self-loop as one, as in a matrix of zeros and ones (Ying et al. 2021). In an
-    undirected structure all three are the same. All units of a node have its degree.
+    Parallel edges count once, and so does a self-loop, as in a matrix of zeros and ones (Ying et al. 2021). In an
+    undirected structure all three are equal. All units of a node have its degree.
 
     Args:
-        direction: which edges count.
+        direction: which edges count: ``out``, ``in`` or ``both``.
     """
 
     arity = 1

@@ -1,4 +1,4 @@
-"""Depth: how many edges lie between a unit's node and the root."""
+"""Depth: the number of edges between a unit's node and the root."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Depth"]
 
 @dataclass(frozen=True)
 class Depth(Encoding, name="depth"):
-    """abs(u) = d(u, root): edges on the shortest way from the root, each walked in either direction.
+    """abs(u) = d(u, root): number of edges on the shortest path from the root, ignoring directions.
 
-    In a tree this is the depth: the absolute structural position of Wang X. et al. 2019 (survey, section 4.3.1). In any
-    other graph it is what Cai & Lam 2020 add to AMR: a breadth-first search from the root, edges walked both ways. All
+    In a tree this is the depth, the absolute structural position of Wang X. et al. 2019 (survey, section 4.3.1). In any
+    other graph it is the position of Cai & Lam 2020 in AMR: the level in a breadth-first search from the root. All
     units of a node have its depth.
 
     Raises:
-        EncodingError: the structure has no root, or a node that the root does not reach.
+        EncodingError: the structure has no root, or a node that cannot be reached from the root.
     """
 
     arity = 1
@@ -42,7 +42,7 @@ class Depth(Encoding, name="depth"):
 
 
 def _search(encoding: Depth, structures: Sequence[Structure]) -> tuple[Ids, Ids]:
-    """Parent of each node in one breadth-first search of all structures, from a node above all their roots."""
+    """Parent of each node in one breadth-first search of all structures, from a virtual node above all roots."""
     start = starts(structures)
     top = int(start[-1])
     rooted = [int(a) + _root(encoding, s) for s, a in zip(structures, start, strict=False)]
@@ -68,6 +68,6 @@ def _check_reached(encoding: Depth, structures: Sequence[Structure], parent: Ids
     structure, node = structures[which], int(missed[0] - start[which])
     raise encoding.error(
         structure,
-        f"no way leads from the root {structure.root} ({structure.nodes[structure.root or 0]!r}) to node "
-        f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows for this: 'distance', say",
+        f"no path leads from the root {structure.root} ({structure.nodes[structure.root or 0]!r}) to node "
+        f"{node} ({structure.nodes[node]!r}); connect it, or choose an encoding that allows this, such as 'distance'",
     )

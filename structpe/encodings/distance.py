@@ -19,7 +19,7 @@ __all__ = ["Distance", "UndirectedDistance"]
 class Distance(Encoding, name="distance"):
     """r: signed length of the shortest path between the nodes of query t and key s (survey, eq. 31; Schmitt 2021).
 
-    With d the length of the shortest path along the edges, infinite where there is none::
+    With d the length of the shortest path along the edges, infinite without a path::
 
         r_ts = UNREACHABLE    if neither d(t, s) nor d(s, t) is finite
                WITHIN + k     if t and s belong to one node, s being its k-th unit after t, k != 0
@@ -29,7 +29,7 @@ class Distance(Encoding, name="distance"):
     On a path graph this is the sequential offset s - t. Undirected structures have no negative distances.
 
     Args:
-        limit: D_max; longer distances count as this long. None keeps them all.
+        limit: D_max, the largest distance; longer ones are clipped to it. None for no limit.
     """
 
     arity = 2
@@ -54,12 +54,12 @@ class Distance(Encoding, name="distance"):
 
 @dataclass(frozen=True)
 class UndirectedDistance(Encoding, name="undirected-distance"):
-    """d: length of the shortest path between the nodes of two units, edges walked both ways.
+    """d: length of the shortest path between the nodes of two units, ignoring directions.
 
     Units of one node have ``WITHIN + k`` and pairs without a path ``UNREACHABLE``, as in :class:`Distance`.
 
     Args:
-        limit: longer distances count as this long. None keeps them all.
+        limit: the largest distance; longer ones are clipped to it. None for no limit.
     """
 
     arity = 2

@@ -1,4 +1,4 @@
-"""Eigenvectors and eigenvalues of the graph together, and which of them belong to one eigenspace."""
+"""Eigenvectors and eigenvalues of the graph together, with the number of the eigenspace of each."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = ["Eigenpairs"]
 
 Floats = NDArray[np.float64]
 
-_SAME = 1e-7  # eigenvalues nearer than this are one: above what the solvers leave, below what long paths have
+_SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers' errors, less than gaps of long paths
 
 
 @dataclass(frozen=True)
 class Eigenpairs(Encoding, name="eigenpairs"):
     """(v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
 
-    v_uj is the unit's entry of the j-th eigenvector of L, lambda_j its eigenvalue, and e_j = 0, 1, ... numbers the
-    eigenspace: vectors with one eigenvalue have one number, and any orthonormal basis of them would do as well. Where
-    there is no j-th vector, the three are 0, -1, -1. The graph is taken as a whole, its lowest vectors are kept: what
-    SAN (Kreuzer et al. 2021), GraphGPS (Rampasek et al. 2022), SignNet and BasisNet (Lim et al. 2023) and SPE (Huang et
-    al. 2024) are made of. Both halves come from one decomposition; signs are fixed as for the encoding ``laplacian``.
+    v_uj is the unit's entry of the j-th eigenvector of L, lambda_j its eigenvalue, and e_j = 0, 1, ... the number of
+    the eigenspace: vectors with the same eigenvalue have the same number, and any orthonormal basis of them is
+    equivalent. If there is no j-th vector, the three are 0, -1, -1. The graph is decomposed as a whole, and its lowest
+    vectors are kept, as in SAN (Kreuzer et al. 2021), GraphGPS (Rampasek et al. 2022), SignNet and BasisNet (Lim et al.
+    2023) and SPE (Huang et al. 2024). Signs are fixed as in the encoding ``laplacian``.
 
     Eigenvalues of L = I - D^-1/2 A D^-1/2 are 0 to 2, an isolated node has 1. Those of L = D - A are 0 to 2 max D.
 
@@ -40,12 +40,12 @@ class Eigenpairs(Encoding, name="eigenpairs"):
         skip: how many of the lowest are dropped.
         normalised: L = I - D^-1/2 A D^-1/2, else L = D - A.
         norm: how the vectors are scaled; see :data:`Norm`.
-        whole: leave out the last eigenspace where k cuts it off. What remains of it would be the solver's choice, so
-            that no function of it is free of the basis.
-        minutes: the longest that one graph may take, roughly; it changes no value.
+        whole: leave out the last eigenspace if k cuts it. Its remaining vectors would be the solver's choice, so that
+            every function of them would depend on the basis.
+        minutes: time limit for one graph, by an estimate; does not change values.
 
     Raises:
-        EncodingError: k or skip is too small; the iterations of a large graph do not converge, or would take too long
+        EncodingError: k or skip is too small; the iterations for a large graph do not converge, or would take too long
             by an estimate.
     """
 
@@ -75,11 +75,11 @@ class Eigenpairs(Encoding, name="eigenpairs"):
         rank, count = ranks_of_all(structures), self.skip + self.k
         found = eigenpairs(self, structures, count + self.whole, self.minutes, False, self.normalised)
         for nodes, values, vectors in found:
-            values = np.maximum(values, 0.0)  # rounding may leave the range
+            values = np.maximum(values, 0.0)  # rounding may exceed the range
             numbers = _numbers(values)
             there = slice(self.skip, min(count, values.shape[1]))
             kept = NORMS[self.norm](canonical_signs(vectors[..., there], rank[nodes]), values[:, there])
-            first = numbers[:, self.skip : self.skip + 1]  # numbers begin at 0, whatever was skipped
+            first = numbers[:, self.skip : self.skip + 1]  # numbers begin at 0 after skipping
             of_all = values[:, None, there], (numbers[:, there] - first)[:, None]
             pairs = np.stack([kept, *(np.broadcast_to(each, kept.shape) for each in of_all)], axis=-1)
             if values.shape[1] > count:

@@ -1,4 +1,4 @@
-"""Potentials that charges at the other nodes make at a node, and the other way round."""
+"""Electrostatic potentials between a node and all nodes, in both directions."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Electrostatic(Encoding, name="electrostatic"):
         of row u:     min_j E_uj,  max_i E_iu,  mean_j E_uj,  std_j E_uj
         of edges:     sum_i (P o E)_iu,  sum_j (P o E)_uj        P = D^-1 A
 
-    (ElstaticSE of GraphGPS, Rampasek et al. 2022; after Kreuzer et al. 2021.) The sixth is the second once more: the
-    code means the row and takes the column. Deviations are those of a sample, divided by n - 1. Edges are walked both
-    ways, parallel ones count once and self-loops do not count. The graph is taken as a whole. No sign and no basis
-    matters.
+    (ElstaticSE of GraphGPS, Rampasek et al. 2022; after Kreuzer et al. 2021.) The sixth repeats the second: the code
+    uses the column where it means the row. Standard deviations are those of a sample, divided by n - 1. Directions of
+    edges are ignored, parallel edges count once and self-loops do not count. The graph is decomposed as a whole. Signs
+    and bases of eigenvectors do not matter.
 
-    Where the code gives NaN there is 0 here: the rows of P of isolated nodes, and the deviations of a single node. The
-    code also inverts, in float32 and down to 1e-15 of the largest, what rounding leaves of the eigenvalue 0, so that a
-    constant of some 1e7 enters G; it cancels in E, but the digits are lost with it. Here that eigenvalue is left out.
-    Takes a full decomposition: cubic in the number of nodes.
+    The values are 0 where the code has NaN: the rows of P of isolated nodes, and the deviations of a single node. The
+    code computes in float32 and also inverts the rounding error of the eigenvalue 0 (down to 1e-15 of the largest
+    eigenvalue), which adds a constant of about 1e7 to G; it cancels in E, but digits are lost. Here that eigenvalue is
+    left out. A full decomposition takes cubic time in the number of nodes.
     """
 
     arity = 1

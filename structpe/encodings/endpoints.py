@@ -1,4 +1,4 @@
-"""The two nodes that a token stands for, of nodes and edges as tokens."""
+"""The two nodes of a token, for nodes and edges as tokens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Endpoints"]
 
 @dataclass(frozen=True)
 class Endpoints(Encoding, name="endpoints"):
-    """(source, target): int64 (2), places of nodes in reading order; of a token that is a node, its own twice.
+    """(source, target): int64 (2), places of nodes in reading order; twice its own place for a token that is a node.
 
-    Which tokens are edges, and between which nodes, says :func:`structpe.transforms.edge_tokens.edge_tokens`; without
-    it every node is a token of its own. Where there is no order, places are numbers. (Kim et al. 2022, TokenGT.)
+    :func:`structpe.transforms.edge_tokens.edge_tokens` makes edges into tokens; without it every token is a node.
+    Without an order, places are node numbers. (Kim et al. 2022, TokenGT.)
 
     Raises:
-        EncodingError: a token for an edge has not one source and one target.
+        EncodingError: a token of an edge does not have one source and one target.
     """
 
     arity = 1

@@ -1,4 +1,4 @@
-"""Distances in space between units, beside the labels of their nodes."""
+"""Distances in space between units, with the labels of their nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _FAR = 1e30  # models read distances in float32, squared
 class Euclidean(Encoding, name="euclidean"):
     """(|x_t - x_s|, label of t, label of s) of the nodes of query t and key s: values (r, 3), float64.
 
-    x is what a feature of the structure says of a node, any number of coordinates; a structure without it is a line, x
-    the place of a node in reading order. Labels are numbers: 0 is one that is not in ``labels``, 1 + i is
-    ``labels[i]``. All units of a node are where it is.
-    Distances have 11 significant digits, so that those alike are one value. (For Graphormer-3D, Shi et al. 2022.)
+    x is the row of a node in a feature of the structure, with any number of coordinates; a structure without it is a
+    line, and x the place of a node in reading order. Labels are numbers: 1 + i is ``labels[i]``, 0 an unknown label.
+    All units of a node are at its place.
+    Distances have 11 significant digits, so that equal ones are one value. (For Graphormer-3D, Shi et al. 2022.)
 
     Args:
-        labels: the known labels of nodes, the elements of atoms say; :meth:`fit` finds them.
+        labels: the known labels of nodes, such as the elements of atoms; :meth:`fit` finds them.
         key: name of the feature.
 
     Raises:
@@ -50,7 +50,7 @@ class Euclidean(Encoding, name="euclidean"):
         return replace(self, labels=tuple(sorted({label for s in structures for label in s.nodes})))
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])  # before coordinates are counted, which may be none
+        check_all_pairs(self, [structure])  # before the coordinates are read, which may be missing
         places = self._places(structure)
         check_all_pairs(self, [structure], max(3, places.shape[1]))
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
@@ -59,7 +59,7 @@ class Euclidean(Encoding, name="euclidean"):
             raise self.error(structure, f"feature {self.key!r} reaches to {farthest:g}; give it in larger units")
         apart = significant(np.sqrt(((places[:, None] - places[None, :]) ** 2).sum(axis=-1)))
         distances, which = np.unique(apart, return_inverse=True)
-        # One number per triple, its digits the three: sorting numbers is faster than sorting rows.
+        # One number per triple, with three digits: sorting numbers is faster than sorting rows.
         known = len(self.labels) + 1
         number = (which.reshape(apart.shape) * known + labels[:, None]) * known + labels[None, :]
         distinct, index = np.unique(number, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Few pairs instead of all: the edges, a random expander, and a virtual node."""
+"""Sparse pairs: the edges, a random expander, and a virtual node."""
 
 from __future__ import annotations
 
@@ -23,37 +23,38 @@ _RANDOM, _TO_VIRTUAL, _FROM_VIRTUAL, _ITSELF, _WITHIN, _FIRST = range(6)
 
 @dataclass(frozen=True)
 class Expander(Encoding, name="expander"):
-    """The pairs of the graph's edges, of a random regular graph over its nodes, and of its virtual node, with types.
+    """The types of the pairs of the graph's edges, of a random regular graph over its nodes, and of its virtual node.
 
     ::
 
         0                a random edge
-        1, 2             the query, the key is the virtual node
+        1                the query is the virtual node
+        2                the key is the virtual node
         3                a unit and itself
         4                two units of one node
         5, 6             an edge with an unknown label, from the query to the key, from the key to the query
-        7 + 2i, 8 + 2i   likewise an edge with label i; edges of an undirected structure have the first of both types
+        7 + 2i, 8 + 2i   an edge with label i, from the query to the key, from the key to the query
 
-    Each pair is listed once, with the first type that it has of: virtual, label (the smallest), random. (Shirzad et al.
-    2023, section 3.) In the authors' code a pair with an edge of two kinds, or with parallel ones, is listed as often,
-    and its value enters the softmax as often, each time with the weight of that type.
+    Edges of an undirected structure have the first type of each two. Each pair is listed once; a pair with several
+    types has the first of: virtual, label (the smallest), random. (Shirzad et al. 2023, section 3.) The authors' code
+    lists a pair with several types or parallel edges several times, and each of them enters the softmax.
 
-    The random graph is the union of ``degree`` permutations, or rings, so that nodes have twice as many neighbours. It
-    is drawn up to ``attempts`` times until its spectral gap is nearly as large as can be; up to 10 nodes it is the
-    complete graph. The authors' code means to take its loops out but keeps them; here they are out. Numpy's default
-    generator draws it, started anew from ``seed`` for each structure, over nodes in reading order; where there is no
-    order over nodes by number, so that other numbers give another sample.
+    The random graph is the union of ``degree`` permutations, or rings, so nodes have twice that number of neighbours.
+    It is drawn up to ``attempts`` times until its spectral gap is nearly the largest possible; up to 10 nodes it is the
+    complete graph. The authors' code tries to remove its loops but keeps them; here they are removed. Numpy's default
+    generator starts from ``seed`` for each structure and draws over nodes in reading order; without an order, over
+    nodes by number, so that another numbering gives another sample.
 
-    Virtual nodes (:func:`structpe.transforms.virtual.with_virtual_node`) have no part in the random graph.
+    Virtual nodes (:func:`structpe.transforms.virtual.with_virtual_node`) are not part of the random graph.
 
     Args:
         labels: the known labels of edges; :meth:`fit` finds them.
         degree: number of permutations or rings.
         algorithm: ``permutations``, as by default in the code ("Random-d"); ``permutation``, one of ``degree`` copies
             of the nodes ("Random-d-2"); ``cycles`` ("Hamiltonian").
-        itself: whether units attend to themselves; in the code they do so only if loops are added to the data.
-        seed: of the generator.
-        attempts: most graphs that are drawn.
+        itself: whether units attend to themselves; in the code only if loops are added to the data.
+        seed: seed of the generator.
+        attempts: largest number of graphs that are drawn.
     """
 
     arity = 2
@@ -133,7 +134,7 @@ class Expander(Encoding, name="expander"):
 
 
 def _first_of_each_pair(typed: Ids, nodes: int, types: int) -> Ids:
-    """The rows (e, 3) of query, key and type, each pair once, with its smallest type; 0, a random edge, comes last."""
+    """Rows (e, 3) of query, key and type with each pair once, with its smallest type; type 0, random, comes last."""
     # Sorting one number per row is several times faster than sorting rows.
     numbers = (typed[:, 0] * nodes + typed[:, 1]) * types + (typed[:, 2] - 1) % types
     numbers.sort()

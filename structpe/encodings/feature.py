@@ -1,4 +1,4 @@
-"""A feature of the nodes as it is: languages, coordinates, marks that a reader or transform has left."""
+"""A feature of the nodes, such as languages, coordinates or marks from a reader or transform."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Feature"]
 
 @dataclass(frozen=True)
 class Feature(Encoding, name="feature"):
-    """f_u: what ``structure.features`` says, under some name, of the node of each unit.
+    """f_u: the row of the node of each unit in ``structure.features[key]``.
 
     Args:
-        key: name of the feature, an array whose first axis is that of the nodes.
-        missing: the number that every unit of a structure without this feature has; None means that it must be there.
+        key: name of the feature, an array with a row per node.
+        missing: the value of every unit of a structure without this feature; None if the feature is required.
 
     Raises:
         EncodingError: the structure does not have the feature.
@@ -38,13 +38,13 @@ class Feature(Encoding, name="feature"):
     def one(self, structure: Structure) -> Encoded:
         if self.key in structure.features:
             given = np.asarray(structure.features[self.key])
-            # Marks and small integers may number the rows of a table, which only int64 does in PyTorch.
+            # Marks and small integers may index a table, which needs int64 in PyTorch.
             return Encoded(of_units(structure, given if given.dtype.kind == "f" else given.astype(np.int64)))
         if self.missing is None:
             known = listed(sorted(structure.features))
             raise self.error(
                 structure,
                 f"the structure has no feature {self.key!r}, it has: {known}; give it one with "
-                f"Structure(features={{{self.key!r}: ...}}), or say what stands for it with missing=",
+                f"Structure(features={{{self.key!r}: ...}}), or give a value with missing=",
             )
         return Encoded(np.full(structure.unit_count, self.missing))

@@ -1,4 +1,4 @@
-"""Diffusion of heat: how much of it is still at its node after some time."""
+"""Diffusion of heat: how much remains at its node after some time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ZERO = 1e-8
 class HeatKernel(Encoding, name="heat-kernel"):
     """h_u(t) = sum over j with lambda_j >= 1e-8 of exp(-t lambda_j) v_uj^2, for each time t: float32 (times).
 
-    lambda and v are the eigenvalues and eigenvectors of L = D - A, edges walked both ways, parallel ones counting once.
-    (HKdiagSE of GraphGPS, Rampasek et al. 2022.) That is the diagonal of exp(-tL) less its limit, 1 / size of the part,
-    as the code leaves out the eigenvalue 0. An isolated node gets zeros. No sign and no basis matters. Takes a full
-    decomposition: cubic in the number of nodes of a part.
+    lambda and v are the eigenvalues and eigenvectors of L = D - A; directions of edges are ignored, and parallel ones
+    count once. (HKdiagSE of GraphGPS, Rampasek et al. 2022.) This is the diagonal of exp(-tL) minus its limit, 1 / size
+    of the connected part, because the code leaves out the eigenvalue 0. An isolated node has zeros. Signs and bases of
+    eigenvectors do not matter. A full decomposition takes cubic time in the number of nodes of a part.
 
     Args:
         times: t, each above 0.

@@ -1,4 +1,4 @@
-"""Intimacy: how near a unit's node is to the root by personalised PageRank, as a rank."""
+"""Intimacy: the rank of a unit's node by its personalised PageRank from the root."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["Intimacy"]
 
-_SAME = 1e-9  # scores that differ by less, relatively, are equal but for rounding
+_SAME = 1e-9  # scores with a smaller relative difference are equal up to rounding
 
 
 @dataclass(frozen=True)
 class Intimacy(Encoding, name="intimacy"):
-    """rank(u): how many nodes other than the root are nearer to it by intimacy, plus 1; the root has 0.
+    """rank(u): 1 + the number of nodes, except the root, with a higher intimacy to the root; 0 for the root.
 
-    Intimacy is row ``root`` of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1, with A_ij = 1 where an edge joins i and j in
-    either direction, and D its row sum (Zhang et al. 2020, section 3.1, whose text normalises by columns, and whose
-    code by rows and columns, as here). Nodes with the same intimacy have the same rank, so that it does not depend on
-    their numbers; in the code they have different ones, as sorting has it. All units of a node have its rank.
+    Intimacy is row ``root`` of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1, with A_ij = 1 if an edge joins i and j in either
+    direction, and D its row sum (Zhang et al. 2020, section 3.1; their text normalises by columns, their code by rows
+    and columns, as here). Nodes with the same intimacy have the same rank, so that it does not depend on the numbering
+    of nodes; in the code they have different ranks, by the order of sorting. All units of a node have its rank.
 
     The code ranks the k nodes of a context by their intimacy in the whole graph:
     :func:`structpe.transforms.contexts.contexts`.

@@ -22,27 +22,27 @@ __all__ = ["LabelPath", "PathToken"]
 class LabelPath(Encoding, name="label-path"):
     """The sequence of edge labels on a shortest path from the node of query t to that of key s, with directions.
 
-    The graph is walked both ways; each step is the label of its edge and whether it was walked along (down) or against
-    (up). Edges of an undirected structure are all walked down. Values are sequences of these symbols, padded with -1::
+    Paths ignore directions; each step is the label of its edge, and whether it follows the direction of the edge (down)
+    or not (up). All steps in an undirected structure are down. Values are sequences of these symbols, padded with -1::
 
-        0               a step whose label is not in ``labels``
-        1               the whole path from a node to itself; also that between units of one node
-        2               the whole path between nodes that no path joins
-        3               the whole path where it is longer than the limit and ``longer="symbol"``
+        0               a step with a label that is not in ``labels``
+        1               the whole path from a node to itself, or between units of one node
+        2               no path
+        3               a whole path that is longer than the limit, with ``longer="symbol"``
         4 + 2i, 5 + 2i  a step down, up an edge with label i
 
-    Of several shortest paths those with the smallest sequences of symbols are kept, in that order: the choice follows
-    from the graph and not from the numbering of its nodes. Two paths over different nodes (or parallel edges) count as
-    two, even if their labels agree. (Zhu et al. 2019, section 3.2; Cai and Lam 2020.)
+    Of several shortest paths those with the smallest sequences of symbols are kept, in that order, so that the choice
+    does not depend on the numbering of nodes. Paths through different nodes or parallel edges count separately, even
+    if their labels are the same. (Zhu et al. 2019, section 3.2; Cai and Lam 2020.)
 
     Args:
         labels: the known labels; :meth:`fit` finds them.
-        limit: number of steps up to which a path is kept whole; None keeps all whole.
-        longer: what becomes of longer paths: their first ``limit`` steps (``cut``), or symbol 3 (``symbol``).
-        paths: k, most shortest paths of a pair. The values have shape (r, L) for one, (r, k, L) for more.
+        limit: number of steps up to which a path is kept whole; None for no limit.
+        longer: how longer paths are represented: by their first ``limit`` steps (``cut``) or symbol 3 (``symbol``).
+        paths: k, the largest number of shortest paths of a pair. Values have shape (r, L) for k = 1, else (r, k, L).
 
     Raises:
-        EncodingError: the structure joins nodes by edges, but no label is known.
+        EncodingError: the structure has edges, but no label is known.
     """
 
     arity = 2
@@ -63,7 +63,7 @@ class LabelPath(Encoding, name="label-path"):
 
     @property
     def size(self) -> int:
-        """Number of symbols: a learned table has as many rows."""
+        """Number of symbols, and of the rows of a learned table."""
         return FIRST_STEP + 2 * len(self.labels)
 
     def fit(self, structures: Sequence[Structure]) -> LabelPath:
@@ -94,10 +94,10 @@ class LabelPath(Encoding, name="label-path"):
 class PathToken(Encoding, name="path-token"):
     """One number per whole path of labels: the path of :class:`LabelPath` as a word of a vocabulary.
 
-    A step is written ``-:label`` down and ``+:label`` up an edge, steps are joined by blanks. Values::
+    A step is written ``-:label`` down and ``+:label`` up an edge; steps are joined by spaces. Values::
 
         0      a path that is not in ``tokens``
-        1      the path from a node to itself; also that between units of one node
+        1      the path from a node to itself, or between units of one node
         2      no path
         3 + i  the path tokens[i]
 
@@ -105,11 +105,11 @@ class PathToken(Encoding, name="path-token"):
 
     Args:
         tokens: the known paths; :meth:`fit` finds them.
-        limit: number of steps after which a path is cut off; None keeps all.
+        limit: number of steps after which a path is cut; None for no limit.
         most: how many paths :meth:`fit` keeps, the most frequent ones; the authors' vocabulary has 5,000. None for all.
 
     Raises:
-        EncodingError: the structure joins nodes by edges, but no path is known.
+        EncodingError: the structure has edges, but no path is known.
     """
 
     arity = 2
@@ -126,7 +126,7 @@ class PathToken(Encoding, name="path-token"):
 
     @property
     def size(self) -> int:
-        """Number of values: a learned table has as many rows."""
+        """Number of values, and of the rows of a learned table."""
         return 3 + len(self.tokens)
 
     def fit(self, structures: Sequence[Structure]) -> PathToken:
@@ -155,11 +155,11 @@ class PathToken(Encoding, name="path-token"):
         return {word: i for i, word in enumerate((_SELF, _UNREACHED, *self.tokens), start=1)}
 
 
-_SELF, _UNREACHED = "self", "unreachable"  # no step reads like these: steps begin with - or +
+_SELF, _UNREACHED = "self", "unreachable"  # not steps, which begin with - or +
 
 
 def _in_words(structures: Sequence[Structure], limit: int | None) -> tuple[list[Ids], list[str]]:
-    """Per structure the (n, n) rows of the distinct paths, and these paths as words."""
+    """Per structure (n, n) indices of the distinct paths; and these paths as words."""
     labels = labels_of(structures)
     walks = walk(structures, {label: i for i, label in enumerate(labels)}, limit, True, 1)
     steps = ["", "", "", ""] + [sign + label for label in labels for sign in ("-:", "+:")]
@@ -175,7 +175,7 @@ def _to_units(structure: Structure, nodes: Ids) -> Ids:
 
 
 def _distinct_sets(rows: Ids) -> tuple[Ids, Ids]:
-    """The distinct rows of (u, u, k), and which of them each pair has."""
+    """The distinct rows of (u, u, k), and the index of each pair."""
     used = int((rows >= 0).any((0, 1)).sum())
     flat = rows[:, :, :used].reshape(-1, used)
     number = flat[:, 0]
@@ -191,6 +191,5 @@ def _check_fitted(encoding: Encoding, known: tuple[str, ...], structures: Sequen
     if (found := next((s for s in structures if (s.edges[:, 0] != s.edges[:, 1]).any()), None)) is not None:
         raise encoding.error(
             found,
-            "it knows no label yet; give it those of the training structures first: "
-            "encoding = encoding.fit(structures)",
+            "it knows no label yet; fit it to the training structures first: encoding = encoding.fit(structures)",
         )

@@ -1,4 +1,4 @@
-"""Laplacian eigenvectors of the graph, and the eigenvalues that belong to them."""
+"""Laplacian eigenvectors of the graph, and their eigenvalues."""
 
 from __future__ import annotations
 
@@ -21,34 +21,33 @@ __all__ = ["Eigenvalues", "Laplacian"]
 class Laplacian(Encoding, name="laplacian"):
     """V_u: the unit's entries of the k lowest non-trivial eigenvectors of L = I - D^-1/2 A D^-1/2: float32 (k).
 
-    (Dwivedi & Bresson 2020; survey, section 4.3.2.) A_ij = 1 where an edge leads from i to j or from j to i, parallel
-    edges and self-loops counting once; D its row sum, at least 1. Eigenvalues ascend, vectors have length 1. Columns
-    that a graph of few nodes does not have are zero, which adds nothing to a linear map of the columns; the encoding
-    :class:`Eigenvalues` with the same options says which columns are there. All units of a node have its entries.
+    (Dwivedi & Bresson 2020; survey, section 4.3.2.) A_ij = 1 if an edge leads from i to j or from j to i, where
+    parallel edges and self-loops count once; D is its row sum, at least 1. Eigenvalues ascend, vectors have length 1.
+    Missing columns of a small graph are zero, which adds nothing to a linear map of the columns; the encoding
+    :class:`Eigenvalues` with the same options marks them. All units of a node have its entries.
 
-    Parts: eigenvectors are those of each connected part for itself, its trivial one (eigenvalue 0) dropped, so column j
-    holds the j-th vector of every part. Dwivedi & Bresson's code takes the graph as a whole and drops the first vector
-    only, so that in a graph of several parts an arbitrary basis of their other trivial ones stays in:
-    ``components=False``.
+    Parts: each connected part is decomposed separately and its trivial eigenvector (eigenvalue 0) is dropped, so column
+    j has the j-th vector of every part. Dwivedi & Bresson's code decomposes the whole graph and drops the first vector
+    only (``components=False``), so that with several parts an arbitrary basis of the other trivial vectors remains.
 
-    Sign: the entry of largest magnitude is positive; if two are as large, the next ones decide. What no rule can settle
-    stays open: where v and -v have the same entries (every second vector of a path), the first node in reading order,
-    or by number, with an entry other than 0 is positive; and of a repeated eigenvalue only the space is determined,
-    its basis is the solver's. Models that must not depend on either use an invariant (SignNet, SPE).
+    Sign: the entry of largest magnitude is positive, and the next ones break ties. If v and -v have the same entries
+    (every second vector of a path), the first node in reading order, or by number, with a nonzero entry is positive.
+    For a repeated eigenvalue only the space is determined, and the solver chooses its basis. Models that must not
+    depend on signs or bases use an invariant (SignNet, SPE).
 
-    Computed in float64; above 500 nodes by Lanczos iterations from fixed starts: residuals are checked, and where it is
-    cheap eigenvalues are counted too, so that no copy of a repeated one is missed. What would take longer than
-    ``minutes``, by an estimate for one core, is refused before it is begun: from some 500,000 nodes on, but for trees,
-    paths and what is nearly one.
+    Computed in float64; above 500 nodes by Lanczos iterations from fixed starts. Residuals are checked and, if it is
+    cheap, eigenvalues are counted, so that no copy of a repeated one is missed. If the computation would take longer
+    than ``minutes``, by an estimate for one core, an error is raised before it begins: from about 500,000 nodes on,
+    except for trees, paths and graphs that are nearly one.
 
     Args:
         k: number of eigenvectors.
-        components: each connected part for itself.
+        components: decompose each connected part separately.
         skip: how many of the lowest are dropped; 0 keeps the trivial one, as SAN and GraphGPS do.
-        minutes: the longest that one part of a graph may take, roughly; it changes no value.
+        minutes: time limit for one part of a graph, by an estimate; does not change values.
 
     Raises:
-        EncodingError: the iterations of a large graph do not converge, or would take too long by an estimate.
+        EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
 
     arity = 1
@@ -77,11 +76,10 @@ class Laplacian(Encoding, name="laplacian"):
 
 @dataclass(frozen=True)
 class Eigenvalues(Encoding, name="eigenvalues"):
-    """lambda_u: eigenvalues of the vectors that :class:`Laplacian` has for the unit's part: float32 (k).
+    """lambda_u: eigenvalues of the vectors of :class:`Laplacian` for the unit's part: float32 (k).
 
-    From 0 to 2, ascending; -1 where there is no vector, so ``values >= 0`` is the mask of the columns. (An isolated
-    node has D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code; as the only one of its part, it is dropped
-    by ``skip`` 1.)
+    From 0 to 2, ascending; -1 without a vector, so ``values >= 0`` is the mask of the columns. (An isolated node has
+    D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code; ``skip=1`` drops it, as the only one of its part.)
 
     Args:
         k, components, skip, minutes: as for :class:`Laplacian`.
@@ -108,7 +106,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     def many(self, structures: Sequence[Structure]) -> list[Encoded]:
         result = np.full((sum(s.size for s in structures), self.k), -1.0)
         for nodes, values, _ in eigenpairs(self, structures, self.skip + self.k, self.minutes, self.components):
-            kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may leave the range
+            kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may exceed the range
             result[nodes, : kept.shape[-1]] = kept[:, None]
         return per_unit(structures, result)
 

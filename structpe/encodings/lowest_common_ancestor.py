@@ -1,4 +1,4 @@
-"""The way between two nodes of a tree: so many steps up to where their ways from the root part, so many down."""
+"""The path between two nodes of a tree: the numbers of steps up to their lowest common ancestor, and down."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["LowestCommonAncestor"]
 class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     """(up, down) = (depth(t) - depth(c), depth(s) - depth(c)), c the lowest common ancestor of t and s: values (r, 2).
 
-    (Kim et al. 2021 write the path between two nodes as moves up and down; Villmow et al. 2021 give it these two
-    numbers.) up + down is the distance in the tree, (0, down) an ancestor and its descendant. Units have the values of
-    their nodes, those of one node (0, 0).
+    (Kim et al. 2021 write the path between two nodes as moves up and down; Villmow et al. 2021 represent it by these
+    two numbers.) up + down is the distance in the tree; (0, down) is a pair of an ancestor and its descendant. Units
+    have the values of their nodes, units of the same node (0, 0).
 
     Args:
-        limit: more steps, up or down, count as this many. None keeps them all.
+        limit: largest number of steps, up or down; more are clipped to it. None for no limit.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root.
+        EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
     arity = 2
@@ -49,7 +49,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         for structure, start in zip(structures, forest.start, strict=False):
             rows, owner = slice(start, start + structure.size), structure.unit_owner
             mine = above[rows, : structure.size].astype(np.float32)
-            # Common ancestors are all those from the root to the lowest, the node itself counted: depth + 1.
+            # Common ancestors are the nodes from the root to the lowest one: its depth + 1.
             lowest = (mine @ mine.T).astype(np.int64)[owner[:, None], owner[None, :]] - 1
             level = depth[rows][owner]
             up, down = level[:, None] - lowest, level[None, :] - lowest

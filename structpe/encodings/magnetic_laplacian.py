@@ -22,29 +22,29 @@ __all__ = ["MagneticLaplacian"]
 Floats = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
-_SAME = 1e-6  # entries nearer than this are equal: well above rounding
+_SAME = 1e-6  # entries that differ by less are equal: well above rounding
 
 
 @dataclass(frozen=True)
 class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     """(Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
 
-    B_uw = exp(2 pi i q' (A_uw - A_wu)) where an edge joins u and w either way, else 0; A_uw = 1 where an edge leads
+    B_uw = exp(2 pi i q' (A_uw - A_wu)) if an edge joins u and w in any direction, else 0; A_uw = 1 if an edge leads
     from u to w; D is the row sum of |B|, at least 1. (Geisler et al. 2023, section 3; Furutani et al. 2020.) L is
-    Hermitian: eigenvalues are real, eigenvectors complex, and along an edge of a graph without cycles the phase falls
-    by 2 pi q', or by half a turn more where the vector changes sign. The charge is q' = q / max(min(m, n), 1), with m
-    edges that lead one way only and n nodes, so that phases do not run around more than q times. Without such edges L
-    is the ordinary Laplacian and the imaginary parts are 0. Where there is no j-th vector, the three are 0, 0, -1.
+    Hermitian: eigenvalues are real, eigenvectors complex. Along an edge of a graph without cycles the phase decreases
+    by 2 pi q', and by another half turn if the vector changes sign. The charge is q' = q / max(min(m, n), 1), for m
+    edges with one direction only and n nodes, so that phases make at most q turns. Without such edges L is the ordinary
+    Laplacian and the imaginary parts are 0. If there is no j-th vector, the three are 0, 0, -1.
 
-    Phase: an eigenvector times any complex number of length 1 is one too. Each is first turned so that its entry of
-    largest magnitude is positive; then one node is chosen, that with the largest imaginary part in the first vector,
-    and all vectors that have an entry there are turned so that it is positive. (The authors' convention, but for the
-    first step, which takes the solver's own phase out.) Of equals the first in reading order counts. The basis of a
-    repeated eigenvalue stays the solver's choice.
+    Phase: a multiple of an eigenvector by a complex number of length 1 is also an eigenvector. Each vector is first
+    rotated so that its entry of largest magnitude is positive. Then the node with the largest imaginary part in the
+    first vector is chosen, and all vectors with an entry there are rotated so that it is positive. (The authors'
+    convention, except for the first step, which removes the phase from the solver.) The first in reading order breaks
+    ties. The solver chooses the basis for a repeated eigenvalue.
 
     Args:
         k: number of eigenvectors.
-        q: how far phases run; 0 for the ordinary Laplacian. The authors use 0.1 and 0.25.
+        q: range of the phases; 0 for the ordinary Laplacian. The authors use 0.1 and 0.25.
         normalised: L as above, else L = D - B.
 
     Raises:
@@ -72,7 +72,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
             check_matrices(self, structures[members[0]].size)
             leads = np.stack([structures[i].adjacency() > 0 for i in members])
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
-            # A real matrix by the real solver: the complex one may leave a phase that no rule takes out again.
+            # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
             for some in (charged, ~charged):
                 these = [i for i, wanted in zip(members, some, strict=True) if wanted]
                 if these:
@@ -81,7 +81,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         return [result[i] for i in range(len(structures))]
 
     def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacencies, all of them with one-way edges, or none; (b c) ranks."""
+        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b c) ranks."""
         b, c, _ = leads.shape
         joined = leads | leads.swapaxes(1, 2)
         matrices = (laplacians if self.normalised else plain_laplacians)(joined)
@@ -104,20 +104,20 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
 
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:
-    """(b, c, m) eigenvectors turned so that one node of each graph, by the rank of (b, c) nodes, is real in all."""
+    """(b, c, m) eigenvectors rotated so that one node of each graph is real in all; the rank (b, c) breaks ties."""
     vectors = vectors * _back(vectors, _first_largest(np.abs(vectors), rank))
     return vectors * _back(vectors, _first_largest(vectors[..., :1].imag, rank))
 
 
 def _first_largest(values: Floats, rank: Ids) -> Ids:
-    """(b, 1, m) the node with the largest of (b, c, m) values, of equals the first by rank."""
+    """(b, 1, m) the node with the largest of (b, c, m) values; the rank breaks ties."""
     candidates = values > values.max(axis=1, keepdims=True) - _SAME
     first: Ids = np.where(candidates, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)[:, None]
     return first
 
 
 def _back(vectors: Complex, nodes: Ids) -> Complex:
-    """(b, 1, m) what turns the entries of some nodes to the positive real axis; 1 where there is no entry."""
+    """(b, 1, m) factors that rotate the entries of some nodes to the positive real axis; 1 for an entry of 0."""
     entries = np.take_along_axis(vectors, np.broadcast_to(nodes, (*nodes.shape[:2], vectors.shape[2])), axis=1)
     sizes = np.abs(entries)
     return np.where(sizes > _SAME, entries.conj() / np.maximum(sizes, _SAME), 1.0)

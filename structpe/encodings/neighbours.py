@@ -1,4 +1,4 @@
-"""Neighbours: the pairs of units whose nodes an edge joins, and no others."""
+"""Neighbours: the pairs of units whose nodes are joined by an edge."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _AHEAD, _BACK, _ITSELF = 1, 2, 4
 
 @dataclass(frozen=True)
 class Neighbours(Encoding, name="neighbours"):
-    """a_ts for the pairs that an edge joins, edges walked both ways; linear in the number of edges.
+    """a_ts for the pairs that an edge joins in any direction; linear in the number of edges.
 
     With query t and key s, as in :class:`Adjacency`::
 
         WITHIN + k    t and s belong to one node, s being its k-th unit after t, k != 0
         4             t is s: all units with ``itself``, otherwise those whose node has a self-loop
-        3             edges lead both ways, or one undirected edge joins the two
+        3             edges in both directions, or an undirected edge
         2             an edge leads s -> t
         1             an edge leads t -> s
 
@@ -56,7 +56,7 @@ class Neighbours(Encoding, name="neighbours"):
 
 
 def _joined(structure: Structure) -> tuple[Ids, Ids]:
-    """(e, 2) the pairs of different nodes that an edge joins, and (e,) which way edges lead."""
+    """(e, 2) the pairs of different nodes that an edge joins, and (e,) the direction of the edges."""
     edges = structure.edges[structure.edges[:, 0] != structure.edges[:, 1]]
     back = _BACK if structure.directed else _AHEAD | _BACK
     ahead = _AHEAD if structure.directed else _AHEAD | _BACK

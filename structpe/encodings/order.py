@@ -1,4 +1,4 @@
-"""Sequence order: the place of each unit, from the start, the end or the middle, and the signed offset between two."""
+"""Sequence order: the place of each unit, from the start, the end or the middle, and the signed offset of pairs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["Centred", "Offset", "Order", "Remaining", "Window"]
 
-_MOST_PAIRS = 1 << 27  # listed: they take 64 bytes each while they are made
+_MOST_PAIRS = 1 << 27  # listed pairs, each of which takes 64 bytes during the computation
 
 
 @dataclass(frozen=True)
 class Order(Encoding, name="order"):
     """t: the place of a unit in reading order, counted from 0 (survey, section 3.1, "absolute").
 
-    Units of one node stand in their own order, nodes in the structure's.
+    Nodes are in the order of the structure, units of a node in their order within the node.
 
     Raises:
         EncodingError: the structure has no order.
@@ -35,7 +35,7 @@ class Order(Encoding, name="order"):
 
 @dataclass(frozen=True)
 class Remaining(Encoding, name="remaining"):
-    """u - 1 - t: how many of the u units come after the unit at place t in reading order; the last has 0.
+    """u - 1 - t: number of units after the unit at place t in reading order, of u units; 0 for the last one.
 
     Raises:
         EncodingError: the structure has no order.
@@ -49,7 +49,7 @@ class Remaining(Encoding, name="remaining"):
 
 @dataclass(frozen=True)
 class Centred(Encoding, name="centred"):
-    """t - (u - 1)/2, float32: how far the unit at place t in reading order stands from the middle of all u.
+    """t - (u - 1)/2, float32: signed distance of the unit at place t in reading order from the middle of u units.
 
     Raises:
         EncodingError: the structure has no order.
@@ -64,7 +64,7 @@ class Centred(Encoding, name="centred"):
 
 @dataclass(frozen=True)
 class Offset(Encoding, name="offset"):
-    """s - t: how far the key s stands after the query t (survey, section 3.1, "relative").
+    """s - t: how many places the key s is after the query t (survey, section 3.1, "relative").
 
     Raises:
         EncodingError: the structure has no order.
@@ -82,10 +82,10 @@ class Offset(Encoding, name="offset"):
 
 @dataclass(frozen=True)
 class Window(Encoding, name="window"):
-    """s - t, as of :class:`Offset`, for the pairs with |s - t| <= reach alone; linear in the number of units.
+    """s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= reach; linear in the number of units.
 
     Args:
-        reach: how far from its query a key may stand, to either side.
+        reach: largest offset, to either side.
 
     Raises:
         EncodingError: the structure has no order, or the reach is below 1, or there are more than 2^27 pairs.

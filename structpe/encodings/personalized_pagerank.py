@@ -1,4 +1,4 @@
-"""Personalised PageRank: how often a walk that starts anew at one node is at another."""
+"""Personalised PageRank: how often a walk that restarts at one node is at another."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _LEAST = 1e-9  # below, the matrix is as good as singular
 
 @dataclass(frozen=True)
 class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
-    """-log(P_ts + 10^-9), float64, of P = c (I - (1 - c) A D^-1)^-1: how rarely a walk from the key is at the query.
+    """-log(P_ts + 10^-9), float64, with P = c (I - (1 - c) A D^-1)^-1: how rarely a walk from the key is at the query.
 
-    The walk goes along edges either way, A_ij = 1 where one joins i and j and D its column sum, and at each step starts
-    anew with probability c; P_ts is the part of the time that it is at t, having started at s. A node without an edge
-    is left by starting anew alone, and has P_ss = c. (Page et al. 1999; as Zuegner et al. 2021 code it.) Units have the
-    values of their nodes. P is rounded to some 12 decimals, fewer where c is small, so that nodes alike have the same
-    value.
+    The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. At each step it
+    restarts with probability c; P_ts is the share of time that a walk from s is at t. A walk leaves a node without
+    edges only by a restart, so P_ss = c there. (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have
+    the values of their nodes. P is rounded to about 12 decimals, fewer if c is small, so that equivalent nodes have the
+    same value.
 
     Args:
         restart: c.
-        threshold: pairs with a smaller P are UNREACHABLE; the authors' is e^-5. None keeps them all.
+        threshold: pairs with a smaller P are UNREACHABLE; the authors use e^-5. None for no threshold.
 
     Raises:
-        EncodingError: c is not between 0 and 1, or a threshold that is negative; more than 20,000 nodes.
+        EncodingError: c is not between 0 and 1, the threshold is negative, or there are more than 20,000 nodes.
     """
 
     arity = 2

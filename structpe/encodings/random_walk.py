@@ -1,4 +1,4 @@
-"""Random walks: how likely one comes back to its node after 1, 2, ... steps."""
+"""Random walks: the probability of a return after 1, 2, ... steps."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from structpe.structure import Structure
 
 __all__ = ["RandomWalk"]
 
-_DENSE = 500  # up to this many nodes powers of a dense matrix are faster than walks from blocks of nodes
+_DENSE = 500  # up to this number of nodes, powers of a dense matrix are faster than walks from blocks of nodes
 _BLOCK = 256
 _CELLS = 1 << 22
 _SECONDS = 1e-9
-"""For each start, place or edge, and step on a large graph: 0.5 to 1.0 on random graphs of 5,000 to 20,000 nodes."""
+"""Per start, edge (or node) and step on a large graph: 0.5 to 1.0 on random graphs of 5,000 to 20,000 nodes."""
 
 
 @dataclass(frozen=True)
 class RandomWalk(Encoding, name="random-walk"):
     """p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
 
-    (Dwivedi et al. 2022, LSPE; Rampasek et al. 2022, GraphGPS.) A counts edges, parallel ones each and a self-loop
-    once; D is its row sum, in a directed graph the out-degree. Rows of nodes without an outgoing edge are zero, and so
-    is what isolated nodes get. LSPE writes A D^-1, whose powers have the same diagonals where A is symmetric. All units
-    of a node have its vector.
+    (Dwivedi et al. 2022, LSPE; Rampasek et al. 2022, GraphGPS.) A counts edges, each of several parallel ones and each
+    self-loop once; D is its row sum, the out-degree in a directed graph. Rows of nodes without an outgoing edge are
+    zero, and so are the values of isolated nodes. LSPE writes A D^-1, whose powers have the same diagonals if A is
+    symmetric. All units of a node have its vector.
 
-    Walks begin at each node and follow all edges, so a large graph takes time nodes x edges x steps. What would take
-    longer than ``minutes``, by an estimate for one core, is refused before it is begun.
+    Walks begin at each node and follow all edges, so a large graph takes time nodes x edges x steps. If this would take
+    longer than ``minutes``, by an estimate for one core, an error is raised before it begins.
 
-    A directed graph without cycles gives zeros alone, unless edges are walked both ways. Nodes that an automorphism
+    All values of a directed graph without cycles are zero, unless directions are ignored. Nodes that an automorphism
     exchanges have the same vector.
 
     Args:
         steps: number of steps; computed in float64.
-        undirected: walk edges both ways, whatever the structure says: max(A, A^T) in place of A.
-        minutes: the longest that one graph may take, roughly; it changes no value.
+        undirected: ignore directions: max(A, A^T) instead of A.
+        minutes: time limit for one graph, by an estimate; does not change values.
     """
 
     arity = 1
@@ -83,12 +83,12 @@ class RandomWalk(Encoding, name="random-walk"):
                 structure,
                 f"{self.steps} steps from each of {structure.size} nodes along {edges} edges take about "
                 f"{math.ceil(minutes)} minutes, and {self.minutes} are allowed; take fewer steps, encode parts of the "
-                f"graph (structpe.transforms.subgraph), or give minutes: {math.ceil(minutes)} to go ahead",
+                f"graph (structpe.transforms.subgraph), or give minutes: {math.ceil(minutes)} to allow it",
             )
 
 
 def _both_ways(structure: Structure) -> Structure:
-    """The structure with as many edges from each node to each other as there are in the direction that has more."""
+    """The structure with max(A, A^T) instead of the adjacency matrix A."""
     if not structure.directed or not len(structure.edges):
         return structure
     edges, counts = np.unique(structure.edges, axis=0, return_counts=True)
@@ -107,9 +107,9 @@ def _walk(structure: Structure) -> NDArray[np.float64]:
 
 
 def _returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
-    """(b, n, steps) diagonals of the powers of (b, n, n): half of the powers, met in the middle.
+    """(b, n, steps) diagonals of the powers of (b, n, n), from half of the powers.
 
-    diag(P^(a+b)) is the row sum of P^a times the transpose of P^b, entry by entry.
+    diag(P^(a+b)) is the row sum of the elementwise product of P^a and the transpose of P^b.
     """
     half = -(-steps // 2)
     powers = [walk]

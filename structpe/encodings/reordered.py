@@ -1,4 +1,4 @@
-"""Another reading order: that of a translation, say, or one that was predicted."""
+"""Another reading order, such as that of a translation or a predicted one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Reordered"]
 
 @dataclass(frozen=True)
 class Reordered(Encoding, name="reordered"):
-    """t': the place of a unit, counted from 0, when nodes are read in the order that a feature gives them.
+    """t': the place of a unit, from 0, if nodes are read in the order of a feature.
 
-    The feature ranks the nodes by numbers, of which no two are the same; units of one node stand in their own order. A
-    structure without it is read in its own order: t' is then that of :class:`structpe.encodings.Order`.
+    The feature has a different number for each node, by which nodes are sorted; units of a node are in their order
+    within the node. For a structure without the feature, t' is that of :class:`structpe.encodings.Order`.
 
     Args:
         key: name of the feature.
@@ -46,6 +46,6 @@ class Reordered(Encoding, name="reordered"):
         if ranks.ndim != 1 or len(np.unique(ranks)) != len(ranks):
             raise self.error(
                 structure,
-                f"feature {self.key!r} must rank the nodes, each by a number of its own; it is {ranks.tolist()}",
+                f"feature {self.key!r} must rank the nodes, each by a different number; it is {ranks.tolist()}",
             )
         return Encoded(places_by(structure, ranks))

@@ -1,4 +1,4 @@
-"""Resistance between two nodes, each edge being a wire."""
+"""Resistance between two nodes, with edges as wires."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Resistance(Encoding, name="resistance"):
     """R_ts = G_tt + G_ss - 2 G_ts, float64, with G the pseudo-inverse of L = D - A; UNREACHABLE between parts.
 
     (Klein and Randic 1993; as a position in attention, Zhang et al. 2023.) The effective resistance between the nodes
-    of two units if every edge, walked both ways, is a wire of resistance 1, parallel ones counting once: at most the
-    length of a shortest path, and less the more ways there are. Units of one node have 0. Values that differ by less
-    than the errors of the decomposition are one value, so that pairs alike have the same: they are rounded to 10
-    decimals in small graphs, to fewer in long ones, whose errors are larger. Takes a full decomposition: cubic in the
-    number of nodes.
+    of two units if every undirected edge is a wire of resistance 1, where parallel ones count once. It is at most the
+    length of a shortest path, and decreases with the number of paths. Units of one node have 0. Values that differ by
+    less than the errors of the decomposition are made equal, so that equivalent pairs have the same: they are rounded
+    to 10 decimals in small graphs, and to fewer in long ones, whose errors are larger. A full decomposition takes cubic
+    time in the number of nodes.
 
     Raises:
         EncodingError: more than 20,000 nodes.
@@ -55,7 +55,7 @@ class Resistance(Encoding, name="resistance"):
             values, vectors = lowest_dense(plain_laplacians(linked), linked.shape[1])
             zero = values < _ZERO
             green = vectors * np.where(zero, 0.0, 1 / np.where(zero, 1.0, values))[:, None] @ vectors.swapaxes(1, 2)
-            apart = vectors * zero[:, None] @ vectors.swapaxes(1, 2) < _ZERO  # between parts: no common constant
+            apart = vectors * zero[:, None] @ vectors.swapaxes(1, 2) < _ZERO  # nodes of different parts
             own = np.diagonal(green, axis1=1, axis2=2)
             ohms = own[:, :, None] + own[:, None] - 2 * green
             for each, i in enumerate(members):
@@ -65,7 +65,7 @@ class Resistance(Encoding, name="resistance"):
 
 def _of_pairs(structure: Structure, ohms: Floats, apart: NDArray[np.bool_], eigenvalues: Floats) -> Encoded:
     ohms = np.where(apart, 0.0, ohms)
-    # An eigenvalue is off by some eps times the largest, and its inverse by as much over its square.
+    # The error of an eigenvalue is about eps times the largest one, that of its inverse this over its square.
     spread = eigenvalues[-1] / eigenvalues[eigenvalues >= _ZERO].min(initial=1.0)
     distinct_ohms, index = distinct(ohms, max(_LEAST, _ERRORS * np.finfo(np.float64).eps * spread * ohms.max()))
     index[apart] = len(distinct_ohms)

@@ -1,4 +1,4 @@
-"""How many edges lie between a unit's node and the root, with a number for nodes that the root does not reach."""
+"""The number of edges between a unit's node and the root, with a special value for nodes without a path."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["RootDistance"]
 
 @dataclass(frozen=True)
 class RootDistance(Encoding, name="root-distance"):
-    """h_u: edges on the shortest way from the root, each walked in either direction (Zhang et al. 2020, section 3.1).
+    """h_u: edges on the shortest path from the root, ignoring directions (Zhang et al. 2020, section 3.1).
 
-    As :class:`Depth`, but a node that the root does not reach has a number of its own, 99 in the code of Graph-BERT.
-    There the root is the node that a context was sampled for.
+    As :class:`Depth`, but with a special value for nodes without a path from the root, 99 in the code of Graph-BERT.
+    There the root is the node for which a context was sampled.
 
     Args:
-        unreachable: that number.
+        unreachable: the special value.
 
     Raises:
         EncodingError: the structure has no root.

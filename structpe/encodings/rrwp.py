@@ -1,4 +1,4 @@
-"""Relative random walks: how likely one comes from one node to another in 0, 1, 2, ... steps."""
+"""Relative random walks: the probability to get from one node to another in 0, 1, 2, ... steps."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["RRWP"]
 class RRWP(Encoding, name="rrwp"):
     """P_ts = [I, M, M^2, ..., M^(steps - 1)]_ts with M = D^-1 A: values (r, steps), float64.
 
-    (Ma et al. 2023, GRIT.) M_ts is the probability of the step from the node of query t to that of key s; A counts
-    edges, parallel ones each and a self-loop once, D is its row sum, and rows of nodes that no edge leaves are zero
-    (as in :class:`RandomWalk`, which has the diagonals). In a directed structure walks go along the edges. The units
-    of one node have what the node has with itself. Probabilities have 11 significant digits, so that pairs alike have
-    the same.
+    (Ma et al. 2023, GRIT.) M_ts is the probability of a step from the node of query t to that of key s. A counts edges,
+    each of several parallel ones and each self-loop once; D is its row sum; rows of nodes without an outgoing edge are
+    zero (as in :class:`RandomWalk`, which has the diagonals). In a directed structure walks follow directions. Units of
+    one node have the value of the node with itself. Probabilities have 11 significant digits, so that equivalent pairs
+    have the same value.
 
-    The authors' code lists pairs the other way round: its pair of source j and target i, over which i attends to j,
-    carries (M^k)_ij, the same as here.
+    The authors' code lists pairs in the other order: its pair of source j and target i, over which i attends to j, has
+    (M^k)_ij, as here.
 
     Args:
-        steps: K, number of powers, the identity among them: 8 in the code, 17 to 24 in its configurations.
+        steps: K, number of powers, including the identity: 8 in the code, 17 to 24 in its configurations.
 
     Raises:
         EncodingError: more than 20,000 / sqrt(steps) nodes: 7,071 with 8 steps.
@@ -48,7 +48,7 @@ class RRWP(Encoding, name="rrwp"):
         powers = self._powers(structure)
         n, owner = structure.size, structure.unit_owner
         rows = np.ascontiguousarray(powers.reshape(n * n, self.steps))
-        # Rows of numbers compare several times faster as single items of bytes.
+        # Comparing rows as bytes is several times faster.
         items = rows.view(np.dtype((np.void, rows.itemsize * self.steps))).reshape(-1)
         _, first, index = np.unique(items, return_index=True, return_inverse=True)
         return Encoded(rows[first], narrow(index.reshape(n, n)[owner[:, None], owner[None, :]]))

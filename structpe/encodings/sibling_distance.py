@@ -1,4 +1,4 @@
-"""How many siblings a node of a tree stands after another."""
+"""The offset between two siblings of a tree."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ __all__ = ["SiblingDistance"]
 
 @dataclass(frozen=True)
 class SiblingDistance(Encoding, name="sibling-distance"):
-    """b: how many places the key's node stands after the query's among the children of their parent.
+    """b: how many places the key's node is after the query's among the children of their parent; negative if before.
 
-    Negative if it stands before. (Zuegner et al. 2021.) Children are counted in reading order where the structure has
-    one, else by node number::
+    (Zuegner et al. 2021.) Children are counted in reading order if the structure has one, else by node number::
 
         b_ts = place(s) - place(t)    if t and s have the same parent, or are one node
                WITHIN + k             if they are units of one node, s the k-th after t, k != 0
                UNREACHABLE            otherwise
 
-    In the authors' code, which numbers nodes depth first, pairs without a way are 10,000 and -10,000.
+    The authors' code numbers nodes depth first, and has 10,000 and -10,000 for pairs that are UNREACHABLE here.
 
     Args:
-        limit: pairs farther apart are UNREACHABLE too; None keeps them all.
+        limit: pairs at a larger distance are UNREACHABLE too; None for no limit.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root.
+        EncodingError: the structure is not a tree whose edges lead away from its root.
     """
 
     arity = 2

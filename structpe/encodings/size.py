@@ -14,10 +14,10 @@ __all__ = ["Size"]
 
 @dataclass(frozen=True)
 class Size(Encoding, name="size"):
-    """L: the number of units of the structure, said at each of them.
+    """L: the number of units of the structure, for each of its units.
 
-    What depends on the length of a text takes it from here and not from a batch, whose rows are padded, or shared by
-    several structures. A text that is being written has no length yet, so that no decoder may use it.
+    Models that depend on the length of a text use this encoding, because rows of a batch are padded. A text that is
+    being generated has no length yet, so a decoder cannot use it.
     """
 
     arity = 1

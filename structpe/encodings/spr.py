@@ -19,17 +19,17 @@ __all__ = ["SPRRelative"]
 class SPRRelative(Encoding, name="spr-relative"):
     """rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
 
-    With abs(u) the tree distance of u from the root, and t, s also standing for the places in reading order::
+    With abs(u) the tree distance of u from the root, and t, s also the places in reading order::
 
         rel(t, s) = abs(t) - abs(s)                      if t is on the path from s to the root, or s on that of t
                     sgn(t - s) (abs(t) + abs(s))         otherwise
 
-    All units of a word have the word's place (survey, footnote 1). On a path graph rel(t, s) = t - s, minus the offset.
-    Two words on different branches have the sum of their depths, wherever their branches meet: two children of the root
-    are 2 apart, and so is a word and its grandchild.
+    All units of a word have the word's place (survey, footnote 1). On a path graph rel(t, s) = t - s, the negative
+    offset. For two words on different branches, the sum of depths does not depend on where their branches meet: two
+    children of the root have distance 2, and so do a word and its grandchild.
 
     Raises:
-        EncodingError: the structure is no tree whose edges lead away from its root, or has no reading order.
+        EncodingError: the structure is not a tree whose edges lead away from its root, or has no reading order.
     """
 
     arity = 2

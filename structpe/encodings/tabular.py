@@ -1,4 +1,4 @@
-"""Lowest and highest eigenvectors of a weighted graph of columns, each brought to mean 0 and deviation 1."""
+"""Lowest and highest eigenvectors of a weighted graph of columns, standardised to mean 0 and deviation 1."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ Floats = NDArray[np.float64]
 
 _LOW = 0.75
 _GAP = 0.5
-_FLAT = 1e-7  # a deviation below this is one of rounding
+_FLAT = 1e-7  # a smaller deviation is a rounding error
 
 
 @dataclass(frozen=True)
 class Tabular(Encoding, name="tabular"):
     """z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 most).
 
-    A_uw = max(|w_uw|, |w_wu|) with the edge feature ``edge_weight`` as w, 1 where there is none, the largest of
-    parallel edges; D its row sum, 1 for isolated nodes. The vectors stand in ascending order of eigenvalues, the first
-    k, then the last k; columns beyond are 0. In a graph of few nodes the two overlap. z = (v - mean) / deviation, the
-    latter that of a sample, 1 where it is 0. (Tab-PET: the nodes are the columns of a table.)
+    A_uw = max(|w_uw|, |w_wu|) with the edge feature ``edge_weight`` as w (1 without the feature), and the largest of
+    parallel edges; D is its row sum, 1 for isolated nodes. The vectors are in ascending order of eigenvalues, the first
+    k, then the last k; the other columns are 0. In a small graph the two overlap. z = (v - mean) / deviation, with the
+    deviation of a sample, or 1 if it is 0. (Tab-PET: the nodes are the columns of a table.)
 
-    k is found per graph: the number of eigenvalues up to 0.75, the first not counted; if there are more than 3 of them
-    and some gap between neighbours is above 0.5 and above ten times the median gap, those before the first such gap; at
-    least 2, at most ``most``. The authors' code looks for such a gap at the upper end too, and does not use it.
+    k is computed per graph: the number of eigenvalues up to 0.75, without the first. If there are more than 3 of them
+    and some gap between neighbours is above 0.5 and above ten times the median gap, only those before the first such
+    gap count. k is at least 2 and at most ``most``. The authors' code also looks for such a gap at the upper end, but
+    does not use it.
 
-    Signs are those of the encoding ``laplacian``; the graph is taken as a whole, as the code does. Takes a full
-    decomposition: cubic in the number of nodes.
+    Signs are those of the encoding ``laplacian``; the graph is decomposed as a whole, as in the code. A full
+    decomposition takes cubic time in the number of nodes.
 
     Args:
         most: largest k, 2 or more; 10 in the code.

@@ -1,4 +1,4 @@
-"""Laplacian eigenvectors at both ends of each token, of nodes and edges as tokens."""
+"""Laplacian eigenvectors at both ends of each token, for nodes and edges as tokens."""
 
 from __future__ import annotations
 
@@ -20,18 +20,17 @@ __all__ = ["TokenLaplacian"]
 class TokenLaplacian(Encoding, name="token-laplacian"):
     """[P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
 
-    A token that is a node has u = v, one that is an edge has its source and its target: see
-    :func:`structpe.transforms.edge_tokens.edge_tokens`; without it every node is a token of its own. Of the original
-    graph A_ij = 1 where an edge joins i and j, in either direction; D is its row sum, at least 1. As in the code of
-    TokenGT (Kim et al. 2022) the graph is taken as a whole, the trivial eigenvector is the first, and columns that a
-    graph of few nodes does not have are zero. Signs are those of :class:`Laplacian`. A full decomposition: for graphs
-    of some thousand nodes.
+    u = v for a token of a node; u is the source and v the target for a token of an edge, see
+    :func:`structpe.transforms.edge_tokens.edge_tokens`; without it every token is a node. In the original graph A_ij =
+    1 if an edge joins i and j, in either direction; D is its row sum, at least 1. As in the code of TokenGT (Kim et al.
+    2022) the graph is decomposed as a whole, the trivial eigenvector is the first, and missing columns of a small graph
+    are zero. Signs are those of :class:`Laplacian`. It uses a full decomposition, for graphs of a few thousand nodes.
 
     Args:
         k: number of eigenvectors.
 
     Raises:
-        EncodingError: a token for an edge has not one source and one target.
+        EncodingError: a token of an edge does not have one source and one target.
     """
 
     arity = 1
@@ -46,7 +45,7 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
         nodes, ends, edges = endpoints(self, structure)
         m = len(nodes)
         check_matrices(self, m)
-        # Nodes stand in reading order here, which is what settles a sign that entries leave open.
+        # Nodes are in reading order here, which breaks ties of signs.
         with_part = np.column_stack([np.zeros(len(edges), dtype=np.int64), edges])
         _, vectors = lowest_dense(laplacians(adjacencies(with_part, 1, m)), self.k)
         rows = np.zeros((m, self.k), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Offsets inside triples: a graph read as many short texts at once."""
+"""Offsets inside triples: a graph as many short texts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["TripleOffset"]
 
-_FAR = 1 << 17  # beyond every table, and an offset all the same
+_FAR = 1 << 17  # an offset beyond every table
 
 
 @dataclass(frozen=True)
 class TripleOffset(Encoding, name="triple-offset"):
-    """r_ts: how far unit s stands after unit t in the text "head relation tail" of a triple that has both of them.
+    """r_ts: how many places unit s is after unit t in the text "head relation tail" of a triple that contains both.
 
     ::
 
@@ -25,13 +25,14 @@ class TripleOffset(Encoding, name="triple-offset"):
                UNREACHABLE                if no triple has both
 
     The graph is that of :func:`structpe.transforms.levi`, split into units: relations are nodes, each with the units
-    of its label, one for each triple, marked by the feature ``is_relation``. An edge between two nodes that are no
-    relations is a triple whose relation has no unit. (Plenz and Frank 2024, section 4.) Where two triples have the same
-    head and tail, the units of these are apart as in the last of them, as in the authors' code. A node that is head and
-    tail of one triple keeps its own offsets, which the code overwrites by those between its two places in the text.
+    of its label, one for each triple, marked by the feature ``is_relation``. An edge between two nodes that are not
+    relations is a triple whose relation has no unit. (Plenz and Frank 2024, section 4.) If two triples have the same
+    head and tail, the offsets between these are those in the last triple, as in the authors' code. A node that is head
+    and tail of one triple keeps the offsets within the node, which the code overwrites by those between its two
+    occurrences in the text.
 
-    A virtual node (feature ``virtual``) is an end mark, as ``</s>`` in the code: 131072 behind every unit, which all of
-    T5's tables take for infinite.
+    A virtual node (feature ``virtual``) is an end mark, as ``</s>`` in the code: 131072 places after every unit, which
+    is infinite for all tables of T5.
     """
 
     arity = 2
@@ -46,7 +47,7 @@ class TripleOffset(Encoding, name="triple-offset"):
             units = np.concatenate([first[node] + np.arange(count[node]) for node in members])
             places = np.arange(len(units))
             offsets[units[:, None], units[None, :]] = places[None, :] - places[:, None]
-        for node in range(structure.size):  # a head that is also the tail stands twice in its text
+        for node in range(structure.size):  # a head that is also the tail occurs twice in its text
             places = np.arange(count[node])
             own = slice(first[node], first[node] + count[node])
             offsets[own, own] = places[None, :] - places[:, None]
@@ -69,6 +70,6 @@ class TripleOffset(Encoding, name="triple-offset"):
 
 
 def _marked(its: NDArray[np.bool_], offsets: Ids) -> Ids:
-    """With every unit far before those of the virtual node, marked by (u,)."""
+    """Move the units of the virtual node, marked by (u,), far after every other unit."""
     here, there = its[:, None], its[None, :]
     return np.where(here & ~there, -_FAR, np.where(there & ~here, _FAR, offsets))

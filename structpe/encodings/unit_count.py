@@ -17,8 +17,8 @@ __all__ = ["UnitCount"]
 class UnitCount(Encoding, name="unit-count"):
     """c_u: the number of units of the node of unit u, itself included.
 
-    A sum over units, each divided by its number, is a sum over nodes: what is defined on the nodes of a graph, such as
-    a network over its eigenvectors, does not change when a label is split into subwords.
+    A sum over units, each divided by c_u, is a sum over nodes: so a function of the nodes of a graph, such as a network
+    over its eigenvectors, does not change when a label is split into subwords.
     """
 
     arity = 1

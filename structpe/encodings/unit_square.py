@@ -1,4 +1,4 @@
-"""The place in a grid on one scale, whatever the size of the grid."""
+"""The place in a grid, scaled to the same range for every size of grid."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["UnitSquare"]
 
 @dataclass(frozen=True)
 class UnitSquare(Encoding, name="unit-square"):
-    """-1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: where a unit is, and how far the next.
+    """-1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: the place of a unit, and the step.
 
-    float32 (2, 2) per unit: for each axis the place, from -1 to 1, and the step from a place to the next. c is that of
-    :class:`structpe.encodings.Coordinates`, n one more than the largest c of the structure. Along an axis on which all
-    have c = 0, the place is -1 and the step 0. A unit that has no place in the grid has place 0 and step -1.
+    float32 (2, 2) per unit: for each axis the place, from -1 to 1, and the step from one place to the next. c is that
+    of :class:`structpe.encodings.Coordinates`, n one more than the largest c of the structure. Along an axis on which
+    all units have c = 0, the place is -1 and the step 0. A unit without a place in the grid has place 0 and step -1.
 
     Raises:
         EncodingError: the structure has neither coordinates nor an order, or it has more than two coordinates.

@@ -1,4 +1,4 @@
-"""How much two nodes see the same: the kernel of the random walks from each."""
+"""The similarity of the random walks from two nodes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ __all__ = ["WalkKernel", "kernel_of"]
 class WalkKernel(Encoding, name="walk-kernel"):
     """K_ts = <F_t, F_s> / (|F_t| |F_s|), F_tv how often random walks from the node of unit t visit node v: float64.
 
-    Each of ``walks`` walks visits ``length`` nodes, its start among them; each step goes to a neighbour, edges walked
-    both ways and each neighbour as likely. A node without any stays where it is. K is between 0 and 1, and 1 for a
-    unit and itself, and has 11 significant digits. (Choromanski et al. 2022, GKAT; 50 walks of 4 nodes are those of the
-    authors' notebook.)
+    Each of ``walks`` walks visits ``length`` nodes, including its start. Each step goes to a neighbour, ignoring
+    directions, with equal probabilities; without neighbours a walk stays at its node. K is between 0 and 1, and 1 for a
+    unit with itself, and has 11 significant digits. (Choromanski et al. 2022, GKAT; the authors' notebook uses 50 walks
+    of 4 nodes.)
 
-    The walks are drawn by numpy's default generator, started anew from ``seed`` for each structure, nodes in reading
-    order. Where there is no order they are drawn by number, so that other numbers give another sample of the same
-    distribution.
+    Numpy's default generator starts from ``seed`` for each structure and draws the walks of nodes in reading order;
+    without an order, of nodes by number, so that another numbering gives another sample of the same distribution.
 
     Args:
         walks: number of walks from each node.
-        length: number of nodes that each visits.
-        seed: of the generator.
+        length: number of nodes of each walk.
+        seed: seed of the generator.
     """
 
     arity = 2
@@ -88,7 +87,7 @@ def kernel_of(walks: Ids) -> NDArray[np.float64]:
     n = len(walks)
     visits = np.zeros((n, n))
     np.add.at(visits, (np.repeat(np.arange(n), walks[0].size), walks.reshape(-1)), 1.0)
-    products = visits @ visits.T  # of whole numbers, hence exact, whatever the order of the sum
+    products = visits @ visits.T  # of whole numbers, so exact for any order of the sum
     own = np.sqrt(np.diagonal(products))
     kernel: NDArray[np.float64] = products / (own[:, None] * own[None, :])
     return kernel

@@ -1,4 +1,4 @@
-"""Weisfeiler-Lehman roles: nodes whose surroundings look alike have the same number."""
+"""Weisfeiler-Lehman roles: nodes with similar surroundings have the same number."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ __all__ = ["WeisfeilerLehman"]
 class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
     """role(u): the number of the unit's colour after some rounds of Weisfeiler-Lehman refinement.
 
-    All nodes begin with the colour "1"; in each round a node's new colour is the MD5 sum of the text
-    ``own_neighbour_neighbour_...``, the colours of its neighbours sorted, edges walked both ways, parallel ones once.
-    MD5 gives the same colour on every machine, and the same colour to nodes of different structures that look alike.
-    Values: 0 is a colour that is not in ``roles``, 1 + i is ``roles[i]``. (Zhang et al. 2020, section 3.1.)
+    All nodes begin with the colour "1". In each round a node's new colour is the MD5 sum of the text
+    ``own_neighbour_neighbour_...``, with the sorted colours of its distinct neighbours in any direction. MD5 gives the
+    same colour on every machine, and to equivalent nodes of different structures. Values: 1 + i is ``roles[i]``, 0 an
+    unknown colour. (Zhang et al. 2020, section 3.1.)
 
-    The authors' code, and Dwivedi & Bresson's after it, stops before it keeps its second round, so that a role is a
-    function of the node's degree alone: ``iterations=1``, with which the numbers are those of the code if :meth:`fit`
-    has seen what the code sees at once: one graph. (In later rounds the code refines numbers of colours, which depend
-    on the other graphs of the data set; here the colours themselves are refined.)
+    The authors' code, and that of Dwivedi & Bresson, discards its second round, so that a role depends only on the
+    degree of a node: ``iterations=1``. Then the numbers are those of the code if :meth:`fit` has seen one graph, as the
+    code does. (In later rounds the code refines numbers of colours, which depend on the other graphs of the data set;
+    here the colours themselves are refined.)
 
     Args:
         roles: the known colours, sorted; :meth:`fit` finds them.
-        iterations: number of rounds; with None :meth:`fit` takes as many as still tell some nodes of a structure apart.
+        iterations: number of rounds; None for the number after which no round distinguishes more nodes of a structure.
         most: how many colours :meth:`fit` keeps, the most frequent ones; None for all.
 
     Raises:
@@ -56,7 +56,7 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
 
     @property
     def size(self) -> int:
-        """Number of values: a learned table has as many rows."""
+        """Number of values, and of the rows of a learned table."""
         return 1 + len(self.roles)
 
     def fit(self, structures: Sequence[Structure]) -> WeisfeilerLehman:
@@ -70,8 +70,7 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
         if not self.roles or self.iterations is None:
             raise self.error(
                 structure,
-                "it knows no role yet; give it those of the training structures first: "
-                "encoding = encoding.fit(structures)",
+                "it knows no role yet; fit it to the training structures first: encoding = encoding.fit(structures)",
             )
         colours = _colours(neighbours(structure), self.iterations)
         numbers = np.array([self._numbers.get(colour, 0) for colour in colours])
@@ -91,12 +90,12 @@ def _colours(near: Sequence[Ids], rounds: int) -> list[str]:
 
 def _refined(near: Sequence[Ids], colours: Sequence[str]) -> list[str]:
     texts = ["_".join([own, *sorted(colours[i] for i in each)]) for own, each in zip(colours, near, strict=True)]
-    # Half of the sum is enough to tell colours apart, and sorts as the whole does.
+    # Half of the sum is enough to distinguish colours, and sorts as the whole does.
     return [hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts]
 
 
 def _rounds(near: Sequence[Ids]) -> int:
-    """How many rounds there are until one tells no more nodes apart than the one before."""
+    """Number of rounds until one does not distinguish more nodes than the one before."""
     colours = _refined(near, ["1"] * len(near))
     for rounds in range(1, len(near) + 1):
         finer = _refined(near, colours)

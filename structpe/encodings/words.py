@@ -1,4 +1,4 @@
-"""Which unit stands at a place: the number of its text in a vocabulary."""
+"""The number of the text of each unit in a vocabulary."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Words"]
 
 @dataclass(frozen=True)
 class Words(Encoding, name="words"):
-    """w_u: 1 + i where the text of the unit is ``texts[i]``, 0 where it is none of them.
+    """w_u: 1 + i if the text of the unit is ``texts[i]``, else 0.
 
-    For position models in which each word has parameters of its own (Wang B. et al. 2020).
+    For position models with separate parameters for each word (Wang B. et al. 2020).
 
     Args:
         texts: the known texts; :meth:`fit` finds them, in alphabetical order.
@@ -40,7 +40,7 @@ class Words(Encoding, name="words"):
 
     @property
     def size(self) -> int:
-        """Number of values: a learned table has as many rows."""
+        """Number of values, and of the rows of a learned table."""
         return 1 + len(self.texts)
 
     def fit(self, structures: Sequence[Structure]) -> Words:
@@ -49,7 +49,7 @@ class Words(Encoding, name="words"):
     def one(self, structure: Structure) -> Encoded:
         if not self.texts:
             raise self.error(
-                structure, "no text is known, so that all words would look alike; fit the encoding to a data set first"
+                structure, "no text is known, so all words would be equal; fit the encoding to a data set first"
             )
         return Encoded(np.array([self._numbers.get(text, 0) for text in structure.unit_texts], dtype=np.int64))
 

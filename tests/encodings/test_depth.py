@@ -22,7 +22,7 @@ def test_it_is_the_distance_from_the_root_walked_both_ways(structure: Structure)
     if len(lengths) == structure.size:
         assert Depth().one(structure).values.tolist() == [lengths[i] for i in range(structure.size)]
     else:
-        with pytest.raises(EncodingError, match="no way leads from the root"):
+        with pytest.raises(EncodingError, match="no path leads from the root"):
             Depth().one(structure)
 
 
@@ -39,7 +39,7 @@ def test_without_a_root_it_says_what_to_do() -> None:
 
 def test_the_node_that_is_not_reached_is_named() -> None:
     lost = Structure(("a", "b", "c"), [[0, 1]], root=0, name="g:2")
-    expected = r"^g:2: encoding 'depth': no way leads from the root 0 \('a'\) to node 2 \('c'\); connect it, or choose"
+    expected = r"^g:2: encoding 'depth': no path leads from the root 0 \('a'\) to node 2 \('c'\); connect it, or choose"
     with pytest.raises(EncodingError, match=expected):
         Depth().many([path("abcd"), lost, path("ab")])
 

@@ -169,7 +169,7 @@ def test_what_has_no_edge_needs_no_label() -> None:
 
 @pytest.mark.parametrize("encoding", [LabelPath(), PathToken()])
 def test_an_encoding_that_was_not_fitted_says_so(encoding: LabelPath | PathToken) -> None:
-    with pytest.raises(EncodingError, match=r"knows no label yet; give it those .* first: encoding = encoding\.fit\("):
+    with pytest.raises(EncodingError, match=r"knows no label yet; fit it .* first: encoding = encoding\.fit\("):
         encoding.one(path("ab"))
 
 

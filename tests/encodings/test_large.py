@@ -189,12 +189,12 @@ def test_virtual_nodes_are_joined_with_all() -> None:
 
 
 def test_eigenvectors_whose_search_would_fill_the_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eigenvalues of a long ring lie so near one another that only its inverse tells them apart."""
+    """Eigenvalues of a long ring are so close to each other that only its inverse separates them."""
     n = 3000
     ring = Structure(("",) * n, np.column_stack([np.arange(n), (np.arange(n) + 1) % n]), name="ring")
     assert np.isfinite(Laplacian(k=2).one(ring).values).all()
     monkeypatch.setattr(_spectra, "_MOST_ENTRIES", n)
-    with pytest.raises(EncodingError, match=r"ring: encoding 'laplacian': the lowest eigenvalues are too near.*GiB"):
+    with pytest.raises(EncodingError, match=r"ring: encoding 'laplacian': the lowest eigenvalues are too close.*GiB"):
         Laplacian(k=2).one(ring)
 
 

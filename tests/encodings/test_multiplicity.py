@@ -157,7 +157,7 @@ def test_more_minutes_can_be_allowed(
     message = (
         rf"graph:1: encoding '{kind.name}': [34] eigenvectors of a part of 600 nodes and 1800 edges take about 2 "
         r"minutes, and 1 is allowed; encode parts of the graph .structpe.transforms.subgraph., choose an encoding that "
-        r"is linear in its size, such as 'degree', or give minutes: 2 to go ahead"
+        r"is linear in its size, such as 'degree', or give minutes: 2 to allow it"
     )
     with pytest.raises(EncodingError, match=message):
         kind(3).one(graph)

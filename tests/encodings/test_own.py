@@ -48,21 +48,21 @@ SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
     "array": (
         2,
         square,
-        r"encoding 'Own': one must give an Encoded, Encoded.of_pairs\(matrix\), and gives an array of shape \(3, 3\)",
+        r"encoding 'Own': one must return an Encoded, Encoded.of_pairs\(matrix\), and returns an array of shape \(3, 3\)",
     ),
     "array of units": (
         1,
         np.arange,
-        r"one must give an Encoded, Encoded\(values\), and gives an array of shape \(3,\); wrap it",
+        r"one must return an Encoded, Encoded\(values\), and returns an array of shape \(3,\); wrap it",
     ),
-    "none": (1, lambda u: None, r"and gives None; is there a return missing\?"),
-    "list": (1, lambda u: [1] * u, "and gives list; wrap it"),
-    "no index": (2, lambda u: Encoded(np.arange(u)), "it is of arity 2, of pairs, and has no index; make it by"),
-    "an index": (1, lambda u: Encoded.of_pairs(square(u)), "it is of arity 1, a value for each unit, and has an index"),
+    "none": (1, lambda u: None, r"and returns None; is there a return missing\?"),
+    "list": (1, lambda u: [1] * u, "and returns list; wrap it"),
+    "no index": (2, lambda u: Encoded(np.arange(u)), "it has arity 2, a value per pair, but no index; use"),
+    "an index": (1, lambda u: Encoded.of_pairs(square(u)), "it has arity 1, a value per unit, but also an index"),
     "nodes": (
         1,
         lambda u: Encoded(np.arange(2)),
-        r"it gives 2 values for 3 units; give one for each unit, in their order \(unit_owner\)",
+        r"it has 2 values for 3 units; give one for each unit, in their order \(unit_owner\)",
     ),
     "scalar": (1, lambda u: Encoded(3), "a NumPy array of numbers with a row for each; they are int"),  # type: ignore[arg-type]
     "list of values": (1, lambda u: Encoded([1] * u), "they are list"),  # type: ignore[arg-type]
@@ -112,7 +112,7 @@ def test_what_one_gives(arity: Any, made: Callable[[int], Any], message: str) ->
 
 def test_a_sparse_one_lists_pairs() -> None:
     with pytest.raises(
-        EncodingError, match=r"it is sparse and lists no pairs; make it by Encoded.of_list, or leave sparse"
+        EncodingError, match=r"it is sparse but lists no pairs; use Encoded.of_list, or leave out sparse"
     ):
         structpe.encode([GRAPH], [own(2, lambda u: Encoded.of_pairs(square(u)), sparse=True)])
 
@@ -123,14 +123,14 @@ def test_an_error_of_their_own_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "told"),
+    ("found", "problem"),
     [
-        (lambda each: each[:1], "it gives 1 of them"),
-        (iter, "it gives list_iterator"),
-        (lambda each: None, "it gives NoneType"),
+        (lambda each: each[:1], "it returns 1 of them"),
+        (iter, "it returns list_iterator"),
+        (lambda each: None, "it returns NoneType"),
     ],
 )
-def test_many_gives_a_list_of_all(found: Callable[[Any], Any], told: str) -> None:
+def test_many_gives_a_list_of_all(found: Callable[[Any], Any], problem: str) -> None:
     class Many(Encoding):
         arity = 1
 
@@ -141,7 +141,7 @@ def test_many_gives_a_list_of_all(found: Callable[[Any], Any], told: str) -> Non
             return found([self.one(each) for each in structures])
 
     with pytest.raises(
-        EncodingError, match=f"many must give a list with an Encoded for each of the 2 structures; {told}"
+        EncodingError, match=f"many must return a list with an Encoded for each of the 2 structures; {problem}"
     ):
         structpe.encode([GRAPH, GRAPH], [Many()])
 
@@ -177,7 +177,7 @@ def test_a_class_that_is_no_dataclass_has_no_options() -> None:
     class Undecorated(Base, name="undecorated-of-a-test"):
         limit: int = 3
 
-    message = r"limit is no field of the dataclass, .*; write @dataclass\(frozen=True\) above the class"
+    message = r"limit is not a field of the dataclass, .*; write @dataclass\(frozen=True\) above the class"
     with pytest.raises(EncodingError, match=message):
         Undecorated(limit=4)  # type: ignore[call-arg]
     with pytest.raises(EncodingError, match=message):
@@ -194,7 +194,7 @@ def test_a_constructor_of_ones_own_hides_its_options() -> None:
             object.__setattr__(self, "limit", limit)
 
     assert Hand(3) == Hand(4), "which is why it is refused: one would be taken for the other"
-    with pytest.raises(EncodingError, match="limit is no field of the dataclass, by which encodings are compared"):
+    with pytest.raises(EncodingError, match="limit is not a field of the dataclass, and encodings are compared"):
         structpe.encode([GRAPH], [Hand(4)])
 
 

@@ -46,7 +46,7 @@ def test_units_follow_the_ranks_of_their_nodes() -> None:
 
 @pytest.mark.parametrize("ranks", [np.array([0, 0, 1]), np.zeros((3, 2))])
 def test_ranks_must_tell_the_nodes_apart(ranks: np.ndarray) -> None:
-    with pytest.raises(EncodingError, match="must rank the nodes, each by a number of its own"):
+    with pytest.raises(EncodingError, match="must rank the nodes, each by a different number"):
         Reordered().one(replace(path("abc"), features={"reordered": ranks}))
 
 

@@ -74,5 +74,5 @@ def test_a_window_needs_a_reach_and_an_order() -> None:
 
 
 def test_pairs_of_all_are_not_to_be_had() -> None:
-    with pytest.raises(EncodingError, match=r"this encoding speaks of listed pairs only; use .listed and .values\[.in"):
+    with pytest.raises(EncodingError, match=r"this encoding lists some pairs only; use .listed and .values\[.in"):
         Neighbours().one(path("ab")).pairs()

@@ -261,7 +261,7 @@ def test_bins_that_are_none_are_refused(wrong: dict[str, float]) -> None:
 
 
 def test_only_one_number_per_pair_can_be_binned() -> None:
-    with pytest.raises(EncodingError, match="needs one number for each pair; 'coordinates' gives none"):
+    with pytest.raises(EncodingError, match="needs one number for each pair; 'coordinates' has none"):
         Binned(Coordinates())
-    with pytest.raises(EncodingError, match="it needs one number for each pair; 'grid-offset' gives several"):
+    with pytest.raises(EncodingError, match="it needs one number for each pair; 'grid-offset' has several"):
         Binned(GridOffset()).one(path("ab"))
