@@ -78,7 +78,7 @@ def test_what_changed_is_found(mutag: Path) -> None:
 def test_get_says_what_is_missing(tmp_path: Path) -> None:
     message = complaint_of("data", "get", "ldc2020t02", "--to", tmp_path)
     assert message.startswith(
-        "structpe: ldc2020t02 cannot be fetched: data/amrs/split/training/*.txt, data/amrs/split/dev/*.txt, data"
+        "structpe: ldc2020t02 cannot be fetched, as these files are not public: data/amrs/split/training/*.txt, data/"
     )
     assert f"structpe data get ldc2020t02 --to {tmp_path} --from FOLDER" in message
     mine = SAMPLES / "kg_sample"

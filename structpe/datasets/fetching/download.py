@@ -187,8 +187,8 @@ def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
 def _check_size(wanted: Download, total: int | None) -> None:
     if total is not None and wanted.bytes is not None and total != wanted.bytes:
         raise CorpusError(
-            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; give the right one with "
-            "--from, or tell the authors of structpe"
+            f"{wanted.url} has {total} bytes, and the card says {wanted.bytes}: it was changed; give the right one "
+            "with --from, or tell the authors of structpe"
         )
     if total is not None and total > LARGEST:
         raise CorpusError(f"{wanted.url} has {total} bytes, more than any data set has; this is refused")

@@ -281,7 +281,7 @@ class _Work:
                     path.replace(place)
 
     def _wanted(self, file: File, name: str, given: Path) -> bool:
-        """Whether to keep a file of an archive: one that the card names, or any if the archive has its own folder.
+        """Whether to keep a file of an archive: one that the card names, or any in a folder of the archive.
 
         Raises:
             CorpusError: it would replace another file of the set.
@@ -299,7 +299,7 @@ class _Work:
     def _check(self, file: File, place: Path) -> None:
         if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:
             raise CorpusError(
-                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: this version of Python makes other files"
+                f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: another Python wrote it"
             ).at(str(place))
 
 
@@ -328,7 +328,7 @@ def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, fold
     names = listed((file.name for file in lacking), 5)
     if source is not None:
         return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
-    why = f"{card.name} cannot be fetched: {names} not public"
+    why = f"{card.name} cannot be fetched, as these files are not public: {names}"
     return f"{why}. {_by_hand(card, lacking[0], folder)}. {' '.join(card.notes.split())}".rstrip()
 
 

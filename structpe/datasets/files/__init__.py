@@ -1,1 +1,1 @@
-"""Files of data sets, read without running anything in them: arrays, lists of numbers, pickles."""
+"""Readers of untrusted files that run nothing in them: arrays, lists of numbers, pickles."""

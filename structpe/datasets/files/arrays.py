@@ -1,4 +1,4 @@
-"""Files of benchmarks, read without unpickling anything."""
+"""Arrays, lines and indices from files of benchmarks, read without unpickling."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from structpe.structure import Ids
 __all__ = ["array", "arrays", "indices", "lines", "lists_of_indices", "needed"]
 
 DIGITS = 20
-"""A number with as many is none of the things in a file."""
+"""Digits that no index in a file has."""
 
 
 def needed(file: Path) -> Path:
-    """The file itself.
+    """Return the file if it exists.
 
     Raises:
-        ReadError: it is not there.
+        ReadError: it does not exist.
     """
     if not file.is_file():
         raise ReadError(f"there is no file {file.name} in {file.parent}; give the folder that holds it")
@@ -34,7 +34,7 @@ def needed(file: Path) -> Path:
 
 
 def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
-    """Arrays of an ``.npz`` file.
+    """Read arrays of an ``.npz`` file.
 
     Raises:
         ReadError: the file is missing or damaged, lacks an array, or holds pickled objects.
@@ -51,7 +51,7 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
 
 
 def array(file: Path) -> NDArray[Any]:
-    """The array of an ``.npy`` file.
+    """Read the array of an ``.npy`` file.
 
     Raises:
         ReadError: the file is missing or damaged, or holds pickled objects.
@@ -68,7 +68,7 @@ def array(file: Path) -> NDArray[Any]:
 
 
 def _member(content: Any, name: str) -> NDArray[Any]:
-    """An array of several, after its header was compared with how much there is."""
+    """Read one array, after checking its header against its size."""
     place = name if name in content.zip.namelist() else f"{name}.npy"
     with content.zip.open(place) as stream:
         _check_header(stream, content.zip.getinfo(place).file_size)
@@ -77,10 +77,10 @@ def _member(content: Any, name: str) -> NDArray[Any]:
 
 
 def _check_header(stream: IO[bytes], size: int) -> None:
-    """Check that a file holds as much as its array claims: NumPy makes room for it before it reads the first number.
+    """Check that a file is as large as its array claims: NumPy allocates memory before it reads the first number.
 
     Raises:
-        ValueError: it is not an array, or claims to be larger.
+        ValueError: it is not an array, or is smaller than it claims.
     """
     version = np.lib.format.read_magic(stream)
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -92,27 +92,26 @@ def _check_header(stream: IO[bytes], size: int) -> None:
 
 @contextmanager
 def _loaded(file: Path) -> Iterator[Any]:
-    """What NumPy reads."""
-    # Opened here: NumPy leaves a damaged file open.
+    """Open a file with NumPy."""
+    # Opened here, since NumPy leaves a damaged file open.
     with needed(file).open("rb") as opened, _named(file):
         yield np.load(opened, allow_pickle=False)
 
 
 @contextmanager
 def _named(file: Path) -> Iterator[None]:
-    """Whatever is wrong with a file of arrays is one error; NumPy and what it reads headers by raise many."""
+    """Convert all errors of NumPy while reading a file into a ReadError."""
     try:
         yield
     except StructPEError:
         raise
     except Exception as error:
-        raise ReadError(
-            f"no file of arrays ({' '.join(str(error).split())[:200] or type(error).__name__}); bring back the original"
-        ).at(str(file)) from None
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise ReadError(f"not a file of arrays ({reason}); bring back the original").at(str(file)) from None
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text, numbered from 1.
+    """Iterate over the lines of a text file, numbered from 1.
 
     Raises:
         ReadError: the file is missing, or a line is not UTF-8.
@@ -124,15 +123,15 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def indices(file: Path, below: int, what: str) -> Ids:
-    """Indices, of a part of a split say.
+    """Read indices, such as those of one part of a split.
 
     Args:
-        file: a text of whole numbers 0..below - 1, each at most once, apart by blanks and ends of lines.
-        below: how many things they number.
-        what: these are, for errors.
+        file: a text file of whole numbers 0..below - 1, each at most once, separated by spaces and line breaks.
+        below: number of items.
+        what: name of the items, for errors.
 
     Raises:
-        ReadError: the file is missing or empty, or has something else than such numbers.
+        ReadError: the file is missing or empty, or contains anything else.
     """
     seen: set[int] = set()
     found = [number for place, line in lines(file) for number in _indices(file, place, line.split(), below, what, seen)]
@@ -142,7 +141,7 @@ def indices(file: Path, below: int, what: str) -> Ids:
 
 
 def lists_of_indices(file: Path, below: int, what: str) -> list[Ids]:
-    """The same where each line is a list of its own, its numbers apart by commas."""
+    """Read one list of indices per line, separated by commas; see :func:`indices`."""
     return [
         np.array(list(_indices(file, place, line.split(","), below, what, set())), dtype=np.int64)
         for place, line in lines(file)

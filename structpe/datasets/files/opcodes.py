@@ -1,8 +1,8 @@
-"""A look at a pickle before it is loaded: what a few bytes of it can make is bounded by how many bytes there are.
+"""A check of a pickle before it is loaded: what it builds must be in proportion to its size.
 
-A pickle is a program. Seven bytes of it make a memo of gigabytes, or promise a text of them; a few hundred nest tuples
-whose hash takes years. Here every operation is followed without doing it, by what Python's ``pickletools`` say of it:
-how much it takes from the stack, and how much it puts there.
+A pickle is a program. Seven bytes can make a memo of gigabytes, or claim a string of gigabytes; a few hundred bytes can
+nest tuples whose hash takes years. Here every operation is traced without being executed, by the stack effects that
+Python's ``pickletools`` documents.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from structpe.datasets.files.unpickling import Refused
 __all__ = ["look_through"]
 
 DEEPEST = 100
-"""Tuples, lists and mappings within one another."""
+"""Depth of nested tuples, lists and mappings."""
 EACH, SLACK = 100, 10**6
-"""So many values for each byte, and as many more in any case, may be gone through by all operations together."""
+"""All operations together may visit EACH values per byte of the file, plus SLACK."""
 
 NEWLINE, PAIR = -1, -10
 COUNTS = {-2: (1, False), -3: (4, True), -4: (4, False), -5: (8, False)}
-"""The negative numbers of ``pickletools`` for arguments that begin with their length: its bytes, whether signed."""
+"""Codes of ``pickletools`` for arguments with a length prefix -> bytes of the prefix, whether it is signed."""
 INSIDE = {"APPEND": 1, "SETITEM": 2, "BUILD": 1, "APPENDS": None, "SETITEMS": None, "ADDITEMS": None}
-"""What changes the value below it by so many, or by all after the mark."""
+"""Operations that add values to a container -> number of values, or None for all after the mark."""
 
 
 class _Operation(NamedTuple):
@@ -36,7 +36,7 @@ class _Operation(NamedTuple):
 
 
 class _Value:
-    """A container: how many values it holds, how deep they are, and whether it is a part of another."""
+    """A container: its number of values, its depth, and whether it is part of another container."""
 
     __slots__ = ("depth", "size", "used")
 
@@ -48,20 +48,20 @@ MARK = _Value(0, 0)
 
 
 class _End(Exception):
-    """Whoever loads the pickle will not come further than this."""
+    """Loading the pickle would fail here."""
 
 
 def look_through(pickled: bytes, cycles: bool = False) -> None:
-    """Nothing in a pickle is out of proportion to its size. Whether it is a pickle at all is not checked here.
+    """Check that nothing in a pickle is out of proportion to its size. Its validity is not checked.
 
     Args:
-        pickled: the whole of it.
-        cycles: whether an object may be given its state after it was put into another one, as those of PyTorch
-            Geometric are, which know one another.
+        pickled: content of the file.
+        cycles: whether an object may get its state after it was put into another one, as in files of PyTorch
+            Geometric, whose objects refer to one another.
 
     Raises:
-        Refused: something is.
-        EOFError: it promises more than there is; Python would make room for it first.
+        Refused: something is out of proportion.
+        EOFError: the pickle claims more bytes than it has; Python would allocate memory for them.
     """
     following = _Following(pickled, cycles)
     try:
@@ -73,7 +73,7 @@ def look_through(pickled: bytes, cycles: bool = False) -> None:
 
 
 def _operations() -> list[_Operation | None]:
-    """By their bytes."""
+    """All operations, by opcode."""
     found: list[_Operation | None] = [None] * 256
     for each in pickletools.opcodes:
         before, after = each.stack_before, each.stack_after
@@ -90,11 +90,11 @@ OPERATIONS = _operations()
 
 
 class _Following:
-    """The state of a pickle that is gone through.
+    """The state while a pickle is traced.
 
     Args:
-        pickled: the whole of it.
-        cycles: as :func:`look_through` has it.
+        pickled: content of the file.
+        cycles: see :func:`look_through`.
     """
 
     def __init__(self, pickled: bytes, cycles: bool = False) -> None:
@@ -103,7 +103,7 @@ class _Following:
         self.memo: dict[int, _Value | int] = {}
 
     def over_numbers(self) -> None:
-        """Over operations that put a number on the stack, or the top of it into the memo and back: most are."""
+        """Skip the most frequent operations: those that push a number, a mark or a memo entry, or fill the memo."""
         pickled, at, stack, memo = self.pickled, self.at, self.stack, self.memo
         while quick := QUICK.get(pickled[at]):
             width, kind = quick
@@ -116,14 +116,14 @@ class _Following:
                 if kind == "get":
                     stack.append(memo[index])
                 elif index > at:
-                    raise Refused(f"the file has {at} bytes up to here, and numbers a value {index}")
+                    raise Refused(f"the file has {at} bytes up to here, and refers to value number {index}")
                 else:
                     memo[index] = stack[-1]
             at += width
         self.at = at
 
     def step(self) -> bool:
-        """One operation; whether there are more."""
+        """Trace one operation; return whether there are more."""
         operation = OPERATIONS[self.pickled[self.at]]
         if operation is None or operation.name == "STOP":
             return False
@@ -144,7 +144,7 @@ class _Following:
         return True
 
     def _argument(self, length: int) -> tuple[int, int]:
-        """Where the argument of an operation begins, and its size; goes on behind it."""
+        """Start and size of the argument of an operation; move behind it."""
         begin = self.at
         if length >= 0:
             size = length
@@ -153,7 +153,7 @@ class _Following:
             size = int.from_bytes(self.pickled[begin : begin + width], "little", signed=signed)
             begin += width
             if size > len(self.pickled) - begin:
-                raise EOFError(f"it promises {size} bytes at byte {begin}, and has {max(0, len(self.pickled) - begin)}")
+                raise EOFError(f"it claims {size} bytes at byte {begin}, and has {max(0, len(self.pickled) - begin)}")
             if size < 0:
                 raise _End
         else:
@@ -181,7 +181,7 @@ class _Following:
         return taken
 
     def _made(self, parts: Iterable[_Value | int]) -> _Value:
-        """A container of these."""
+        """A new container with these parts."""
         made = _Value(1, 0)
         self._fill(made, parts)
         return made
@@ -210,7 +210,7 @@ class _Following:
 
 def _put(state: _Following, argument: tuple[int, int], begin: int) -> None:
     if (index := int(state.pickled[argument[0] : sum(argument)])) > begin:
-        raise Refused(f"the file has {begin} bytes up to here, and numbers a value {index}")
+        raise Refused(f"the file has {begin} bytes up to here, and refers to value number {index}")
     state.memo[index] = state.stack[-1]
 
 
@@ -221,7 +221,7 @@ def _get(state: _Following, argument: tuple[int, int], begin: int) -> None:
 def _framed(state: _Following, argument: tuple[int, int], begin: int) -> None:
     size = int.from_bytes(state.pickled[argument[0] : sum(argument)], "little")
     if size > len(state.pickled) - state.at:
-        raise EOFError(f"it promises {size} bytes at byte {state.at}, and has {len(state.pickled) - state.at}")
+        raise EOFError(f"it claims {size} bytes at byte {state.at}, and has {len(state.pickled) - state.at}")
 
 
 SPECIAL: dict[str, Callable[[_Following, tuple[int, int], int], object]] = {
@@ -232,7 +232,7 @@ SPECIAL: dict[str, Callable[[_Following, tuple[int, int], int], object]] = {
     "PUT": _put,
     "GET": _get,
 }
-"""What does something else than take from the stack and put there."""
+"""Operations that do more than pop and push."""
 
 
 QUICK = {
@@ -241,4 +241,4 @@ QUICK = {
     **{ord("("): (1, "mark"), 0x94: (1, "next"), ord("q"): (2, "put"), ord("r"): (5, "put")},
     **{ord("h"): (2, "get"), ord("j"): (5, "get")},
 }
-"""By their bytes: the lengths of most operations, and what they do."""
+"""The most frequent opcodes -> their length and effect."""

@@ -1,6 +1,6 @@
-"""Graphs packed into arrays one behind another: whether the arrays fit together.
+"""Checks of graphs that are packed into arrays one after another.
 
-A wrong count would cut all graphs behind it at wrong places.
+A wrong count would split all later graphs at wrong positions.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from structpe.errors import ReadError
 __all__ = ["check_counts", "check_ends", "check_list", "check_range"]
 
 LARGEST = 1 << 16
-"""Nodes or edges of a graph: none of such a set has nearly as many."""
+"""Nodes or edges of a graph; far more than any graph of these sets has."""
 Packed = Mapping[str, NDArray[Any]]
 
 
 def check_counts(packed: Packed, things: str) -> tuple[int, int]:
-    """Check that there are ``n_nodes`` and ``n_edges`` for each ``y``; all nodes and all edges together.
+    """Check that there are ``n_nodes`` and ``n_edges`` for each ``y``; return the total of nodes and of edges.
 
     Raises:
-        ReadError: there are not.
+        ReadError: an array has another length, or a count is out of range.
     """
     count = len(packed["y"]) if packed["y"].ndim else 0
     for name, least in (("n_nodes", 1), ("n_edges", 0)):
@@ -34,15 +34,15 @@ def check_counts(packed: Packed, things: str) -> tuple[int, int]:
 
 
 def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
-    """Check that edges lead from node to node of their graph, and are listed both ways, with the same ``edge_attr``.
+    """Check that edges join nodes of one graph and are listed in both directions, with the same ``edge_attr``.
 
     Args:
         packed: the arrays.
-        count: how many edges there are.
-        words: what an edge, a graph and a node are called, for errors.
+        count: number of edges.
+        words: words for an edge, a graph and a node, for errors.
 
     Raises:
-        ReadError: an edge does not.
+        ReadError: an edge is wrong.
     """
     index, (edge, graph, node) = packed["edge_index"], words
     if index.dtype.kind not in "iu" or index.shape != (2, count):
@@ -66,10 +66,10 @@ def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
 
 
 def check_list(packed: Packed, name: str, kinds: str, count: int, needed: str) -> None:
-    """Check that an array is a list of numbers of these kinds and this length.
+    """Check the kind and the length of a one-dimensional array.
 
     Raises:
-        ReadError: it is not.
+        ReadError: either is wrong.
     """
     values = packed[name]
     if values.shape != (count,) or values.dtype.kind not in kinds:
@@ -81,7 +81,7 @@ def check_range(packed: Packed, name: str, least: float, below: float) -> None:
     """Check that values are finite, ``least`` or more, and less than ``below``.
 
     Raises:
-        ReadError: one is not.
+        ReadError: a value is out of range.
     """
     values = packed[name]
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= least) & (values < below)))

@@ -1,6 +1,6 @@
-"""Arrays that NumPy and SciPy pickled, under Python 2 too, read without running anything that a file names.
+"""Arrays pickled by NumPy and SciPy, also by Python 2, read without running anything that a file names.
 
-The few names that such files need are in :data:`STANDS_FOR`, with what stands for each; any other is refused.
+:data:`STANDS_FOR` maps the few names that such files need to safe classes; all other names are refused.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from structpe.errors import ReadError
 __all__ = ["pickled_array", "pickled_lists", "pickled_matrix", "pickled_numbers"]
 
 MOST = 1 << 28
-"""Values of a sparse matrix, those counted that are 0: benchmarks make it dense."""
+"""Values of a sparse matrix, zeros included, since benchmarks make it dense."""
 
 
 def pickled_array(file: Path) -> NDArray[Any]:
-    """An array.
+    """Read an array.
 
     Raises:
-        ReadError: the file is missing or damaged, or holds another thing.
+        ReadError: the file is missing or damaged, or contains something else.
     """
     record = _loaded(file)
     if not isinstance(record, Array):
@@ -40,10 +40,10 @@ def pickled_array(file: Path) -> NDArray[Any]:
 
 
 def pickled_matrix(file: Path) -> sparse.csr_matrix:
-    """A sparse matrix, whose indices have been checked.
+    """Read a sparse matrix, and check its indices.
 
     Raises:
-        ReadError: the file is missing or damaged, or holds another thing.
+        ReadError: the file is missing or damaged, or contains something else.
     """
     record = _loaded(file)
     if not isinstance(record, _Matrix):
@@ -55,10 +55,10 @@ def pickled_matrix(file: Path) -> sparse.csr_matrix:
 
 
 def pickled_lists(file: Path) -> dict[int, list[int]]:
-    """Lists of whole numbers, by whole numbers.
+    """Read a dictionary of whole numbers to lists of whole numbers.
 
     Raises:
-        ReadError: the file is missing or damaged, or holds another thing.
+        ReadError: the file is missing or damaged, or contains something else.
     """
     record = _loaded(file)
     if not isinstance(record, dict) or not all(
@@ -70,10 +70,10 @@ def pickled_lists(file: Path) -> dict[int, list[int]]:
 
 
 def pickled_numbers(file: Path) -> dict[str, NDArray[np.int64]]:
-    """Arrays or lists of whole numbers, by name.
+    """Read a dictionary of names to arrays or lists of whole numbers.
 
     Raises:
-        ReadError: the file is missing or damaged, or holds another thing.
+        ReadError: the file is missing or damaged, or contains something else.
     """
     record = _loaded(file)
     named = record if isinstance(record, dict) else {}
@@ -92,7 +92,7 @@ def _whole(value: Any, file: Path) -> NDArray[np.int64]:
 
 
 class _Matrix:
-    """A sparse matrix by rows: its state is a shape and three arrays."""
+    """Stand-in for a CSR matrix: its state is a shape and three arrays."""
 
     state: dict[str, Any]
 
@@ -102,7 +102,7 @@ class _Matrix:
     def value(self) -> sparse.csr_matrix:
         data, indices, starts = (self.state[name].view(np.ndarray) for name in ("data", "indices", "indptr"))
         matrix = sparse.csr_matrix((data, indices, starts), shape=self.state["_shape"])
-        # Indices out of range would be read from memory that is not the matrix's.
+        # Indices out of range would read memory outside the matrix.
         matrix.check_format(full_check=True)
         if matrix.shape[0] * matrix.shape[1] > MOST:
             raise ValueError(f"a matrix of shape {matrix.shape} has more than {MOST} values")

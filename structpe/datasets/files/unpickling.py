@@ -1,8 +1,8 @@
-"""Unpickling that runs nothing which a file names.
+"""Unpickling that runs nothing that a file names.
 
-A pickle may name any function and have it called. Here a reader lists the few names that its files need, with what
-stands for each; any other is refused. Behind the names of NumPy are not its functions but stand-ins that make arrays of
-booleans, integers and floats only, because NumPy's own trust the description of a dtype that a file gives them.
+A pickle may name any function and call it. Here each reader maps the few names that its files need to safe classes; all
+other names are refused. The names of NumPy are mapped to stand-ins that make arrays of booleans, integers and floats
+only, because NumPy's own functions trust the dtype that a file describes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ __all__ = ["Array", "Empty", "Function", "Refused", "Type", "Unpickler"]
 
 
 class Refused(Exception):
-    """What a file asks for and does not get; the reader adds the file, and what to do."""
+    """A file needs something that is not allowed; the reader adds the file and a remedy."""
 
 
 class Unpickler(pickle.Unpickler):
-    """Knows the names of a list, and no other.
+    """An unpickler that knows a fixed set of names.
 
     Args:
         stream: the file.
-        stands_for: what stands for each name, given as module and name.
-        files: what is read, for errors.
-        encoding: of texts that Python 2 wrote.
+        stands_for: (module, name) -> the class to use.
+        files: kind of the files, for errors.
+        encoding: encoding of strings written by Python 2.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Unpickler(pickle.Unpickler):
         self._stands_for, self._files = stands_for, files
 
     def find_class(self, module: str, name: str) -> type:
-        """What stands for a name.
+        """Look up the class for a name.
 
         Raises:
-            Refused: it is not on the list.
+            Refused: the name is not allowed.
         """
         if (module, name) not in self._stands_for:
             raise Refused(f"the file names {module}.{name}, which no {self._files} needs")
@@ -49,7 +49,7 @@ class Unpickler(pickle.Unpickler):
 
 
 class Type:
-    """Stands for ``numpy.dtype``: booleans, integers, floats; its state tells the order of bytes."""
+    """Stand-in for ``numpy.dtype``: booleans, integers and floats; its state is the byte order."""
 
     def __init__(self, code: object, *_: object) -> None:
         if not isinstance(code, str) or not re.fullmatch(r"b1|[iu][1248]|f[248]", code):
@@ -64,42 +64,42 @@ class Type:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What it stands for."""
+        """The dtype."""
         return np.dtype(self.order + self.code)
 
 
 class Array(np.ndarray[Any, Any]):
-    """Stands for ``numpy.ndarray``: an array whose dtype is a :class:`Type`.
+    """Stand-in for ``numpy.ndarray``: an array whose dtype is a :class:`Type`.
 
     Attributes:
-        filled: whether the file has given it numbers.
+        filled: whether it has its numbers.
     """
 
     filled = False
 
     def __new__(cls, *_: object) -> Array:
-        """An empty one, whatever a file asks for: NumPy's own would take its bytes for addresses of objects."""
+        """Return an empty array for any arguments: NumPy's own function would use bytes of the file as pointers."""
         return super().__new__(cls, (0,))
 
     def __setstate__(self, state: Any) -> None:
         version, shape, kind, fortran, content = state
-        content = content.encode("latin-1") if type(content) is str else content  # as Python 2 wrote bytes
+        content = content.encode("latin-1") if type(content) is str else content  # bytes written by Python 2
         if type(kind) is not Type or type(content) is not bytes:
-            raise Refused("the file holds an array that is none of numbers")
+            raise Refused("the file holds an array of something other than numbers")
         super().__setstate__((version, shape, kind.dtype, fortran, content))  # checks that shape and content fit
         self.filled = True
 
 
 class Function:
-    """A function that a pickle may call. A class, as attributes of a plain function could be set by a pickle."""
+    """A function that a pickle may call; a class, since a pickle could set attributes of a plain function."""
 
     def __setstate__(self, state: object) -> None:
         raise Refused("the file gives a function a state")
 
 
 class Empty(Function):
-    """Stands for NumPy's ``_reconstruct``, which makes the array that is filled then."""
+    """Stand-in for NumPy's ``_reconstruct``, which makes an array that is filled afterwards."""
 
     def __new__(cls, *_: object) -> Array:  # type: ignore[misc]
-        """An empty array."""
+        """Return an empty array."""
         return Array()

@@ -1,4 +1,4 @@
-"""Zip files of others, looked at before anything in them is unpacked: they may hold far more than their size says."""
+"""Checks of untrusted zip files before they are unpacked."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import zipfile
 __all__ = ["RATIO", "SLACK", "check_methods", "check_zip"]
 
 RATIO, SLACK = 200, 1 << 28
-"""A file may unpack to as many times its own size, and this much more in any case."""
+"""A file may grow to RATIO times its size plus SLACK bytes."""
 KNOWN = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-"""Ways of packing that unpack piece by piece; the others unpack a whole block of any size at once."""
+"""Methods that unpack piece by piece; the others unpack a block of any size at once."""
 
 
 def check_zip(archive: zipfile.ZipFile, size: int) -> None:
-    """What it says of itself is in proportion.
+    """Check the size and the methods of an archive.
 
     Args:
-        archive: the file.
-        size: of it, in bytes.
+        archive: the archive.
+        size: its size in bytes.
 
     Raises:
-        ValueError: it holds too much, or packs in a way that cannot be watched.
+        ValueError: it grows too much, or uses a method that cannot be limited.
     """
     check_methods(archive)
     unpacked = sum(info.file_size for info in archive.infolist())
@@ -29,10 +29,10 @@ def check_zip(archive: zipfile.ZipFile, size: int) -> None:
 
 
 def check_methods(archive: zipfile.ZipFile) -> None:
-    """It can be watched while it is unpacked.
+    """Check that an archive only uses methods that unpack piece by piece.
 
     Raises:
-        ValueError: it packs in another way.
+        ValueError: it uses another method.
     """
     for info in archive.infolist():
         if info.compress_type not in KNOWN:
