@@ -36,7 +36,7 @@ def test_neighbouring_graphs_are_a_pair_however_they_are_stored(tmp_path):
             np.array([*texts(39), "DQcc"]),
             "dr.npy: 'DQcc' is not the text of a graph in graph6; bring",
         ),
-        (np.array([{}] * 40), "dr.npy: no file of arrays (Object arrays cannot be loaded"),
+        (np.array([{}] * 40), "dr.npy: not a file of arrays (Object arrays cannot be loaded"),
         (None, "there is no file dr.npy in"),
     ],
 )

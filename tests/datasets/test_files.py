@@ -41,11 +41,11 @@ def test_good_ones_are_read(tmp_path: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (npy("(100000000000,)"), r"it promises float64 of shape \(100000000000,\), and has 1\d\d bytes"),
-        (npy("(1000000, 1000000, 1000000, 1000000)"), "it promises float64 of shape"),
-        (npy("(1,)", "|S999999999"), r"it promises \|S999999999 of shape \(1,\)"),
-        (npy("(999999999999,)", "|S0"), "it promises |S0 of shape"),
-        (npy("(-1,)"), r"it promises float64 of shape \(-1,\)"),
+        (npy("(100000000000,)"), r"it claims float64 of shape \(100000000000,\), and has 1\d\d bytes"),
+        (npy("(1000000, 1000000, 1000000, 1000000)"), "it claims float64 of shape"),
+        (npy("(1,)", "|S999999999"), r"it claims \|S999999999 of shape \(1,\)"),
+        (npy("(999999999999,)", "|S0"), "it claims |S0 of shape"),
+        (npy("(-1,)"), r"it claims float64 of shape \(-1,\)"),
         (npy("(" * 40 + "1"), "no file of arrays"),
         (npy("(1,)", "|O"), "no file of arrays"),
         (npy("(1,)")[:20], "no file of arrays"),

@@ -98,7 +98,7 @@ def test_what_python_2_pickled_is_followed_to_its_end() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_out_of_proportion_is_refused(name: str) -> None:
-    with pytest.raises((Refused, EOFError), match=r"^(it promises|the file (has|describes|nests|changes)) "):
+    with pytest.raises((Refused, EOFError), match=r"^(it claims|the file (has|describes|nests|changes)) "):
         look_through(HOSTILE[name])
 
 

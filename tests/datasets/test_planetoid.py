@@ -156,7 +156,7 @@ def test_what_does_not_belong_into_a_file_is_refused(folder, part, value, messag
         (b"cnumpy\nndarray\n(K\x01\x85X\x01\x00\x00\x00OC\x08" + b"\x11" * 8 + b"tR.", "the array of the file has no"),
         (
             b"cnumpy\nndarray\nK\x01\x85\x81(K\x01K\x02\x85K\x01K\x00C\x00tb.",
-            "an array that is none of numbers; do not",
+            "an array of something other than numbers; do not",
         ),
         (
             b"cnumpy.core.multiarray\n_reconstruct\n)\x81(K\x01K\x01\x85cnumpy\ndtype\nC\x02U1\x85RK\x00C\x00tb.",

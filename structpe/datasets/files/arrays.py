@@ -87,7 +87,7 @@ def _check_header(stream: IO[bytes], size: int) -> None:
     shape, _, dtype = read(stream)
     promised = math.prod(shape) * max(1, dtype.itemsize)
     if min(shape, default=0) < 0 or promised > size:
-        raise ValueError(f"it promises {dtype} of shape {shape}, and has {size} bytes")
+        raise ValueError(f"it claims {dtype} of shape {shape}, and has {size} bytes")
 
 
 @contextmanager
