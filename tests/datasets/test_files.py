@@ -79,7 +79,7 @@ def test_what_swells_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_lines_of_a_compressed_table_have_a_bound(tmp_path: Path) -> None:
     (tmp_path / TABLE).write_bytes(gzip.compress(b"smiles,labels\n" + b"C" * (1 << 22)))
-    with pytest.raises(ReadError, match=r"no compressed table .a line of more than 1048576 characters"):
+    with pytest.raises(ReadError, match=r"not a compressed table .a line of more than 1048576 characters"):
         peptides_func(tmp_path)
     (tmp_path / TABLE).write_bytes(gzip.compress(b'smiles,labels\nC,"' + b"[" * 1000 + b'"\n'))
     with pytest.raises(ReadError, match=r"line 2: the labels are '\[\[.*\.\.\.; a list of 10 numbers 0 or 1 is needed"):

@@ -106,7 +106,10 @@ def test_a_file_of_ones_own_has_as_many_classes_as_its_labels(tmp_path):
         ({"edges": None}, "there is no array 'edges'; the file has node_features, node_labels"),
         ({"edges": np.array([[0, 1, 2]])}, "edges have shape (1, 3) and dtype int64; a row (source, target) is needed"),
         ({"node_features": np.zeros(4)}, "node_features have shape (4,); a row for each of 4 nodes is needed"),
-        ({"node_labels": np.array([{}, 1, 0, 1], dtype=object)}, "not a file of arrays (Object arrays cannot be loaded"),
+        (
+            {"node_labels": np.array([{}, 1, 0, 1], dtype=object)},
+            "not a file of arrays (Object arrays cannot be",
+        ),
     ],
 )
 def test_damage_is_named(tmp_path, changed, message):

@@ -51,12 +51,12 @@ def test_rows_are_molecules_with_features(folder):
         (
             "hiv.csv",
             TABLE.replace("CI,0", "CI,yes", 1),
-            "hiv.csv:1: 'yes' in column 'HIV_active' is no finite number; correct it, or leave the cell empty",
+            "hiv.csv:1: 'yes' in column 'HIV_active' is not a finite number; correct it, or leave the cell",
         ),
-        ("hiv.csv", TABLE.replace("CM,1", "CM,inf"), "hiv.csv:2: 'inf' in column 'HIV_active' is no finite number"),
-        ("hiv.csv", TABLE.replace("CM,1", "CM,1e999"), "hiv.csv:2: '1e999' in column 'HIV_active' is no finite"),
-        ("hiv.csv", TABLE.replace("CM,1", "CM,-1e39"), "hiv.csv:2: '-1e39' in column 'HIV_active' is no finite"),
-        ("hiv.csv", TABLE.replace("CM,1", "CM,NaN"), "hiv.csv:2: 'NaN' in column 'HIV_active' is no finite"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,inf"), "hiv.csv:2: 'inf' in column 'HIV_active' is not a finite number"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,1e999"), "hiv.csv:2: '1e999' in column 'HIV_active' is not a finite"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,-1e39"), "hiv.csv:2: '-1e39' in column 'HIV_active' is not a finite"),
+        ("hiv.csv", TABLE.replace("CM,1", "CM,NaN"), "hiv.csv:2: 'NaN' in column 'HIV_active' is not a finite"),
         ("hiv.csv", TABLE.replace("CCO", "CC(", 1), "hiv.csv: item 1: line 2: 'CC(' is not a molecule"),
         ("hiv_scaffold_valid.idx", None, "there is no file hiv_scaffold_valid.idx in"),
         (
@@ -89,7 +89,7 @@ def test_unknown_labels_and_rows_that_are_no_molecules(tmp_path):
     benchmark = load("moleculenet-tox21", tmp_path)
     assert benchmark.targets.shape == (2, 12)
     assert np.isnan(benchmark.targets).tolist() == [[False] * 11 + [True], [False] * 12]
-    assert benchmark.note.endswith("; 1 of 3 rows are no molecules to RDKit and are left out")
+    assert benchmark.note.endswith("; 1 of 3 rows are skipped, as RDKit cannot read them as molecules")
 
 
 @pytest.mark.parametrize("column", ["mol", "smiles"])
@@ -112,7 +112,7 @@ def test_a_table_without_the_column_says_so_once_and_in_short(tmp_path):
 
 def test_a_label_is_0_or_1(tmp_path):
     (tmp_path / "bace.csv").write_text("mol,Class\nCCO,1\nCC,2\n")
-    with pytest.raises(ReadError, match=r"bace.csv:2: 2 in column 'Class' is no label; give 0 or 1, or leave the cell"):
+    with pytest.raises(ReadError, match=r"bace.csv:2: 2 in column 'Class' is not a label; give 0 or 1"):
         load("moleculenet-bace", tmp_path)
 
 

@@ -54,7 +54,7 @@ def test_a_peptide_is_its_molecule(tmp_path):
         ([ROWS[0], 'C,x,"' + "[" * 100_000 + '"'], {}, "line 3: the labels are '[[[["),
         ([ROWS[0], 'C,x,"[' + "9" * 5000 + ']"'], {}, "line 3: the labels are '[9999"),
         (ROWS, {"val": [0.5]}, "splits.npz: the split has dtype float64; integers are needed, bring back the original"),
-        (ROWS, {"val": [1]}, "splits.npz: the split does not share out the peptides 0..2, each once"),
+        (ROWS, {"val": [1]}, "splits.npz: the split does not name each of the peptides 0..2, each once"),
     ],
 )
 def test_damage_is_named(tmp_path, rows, options, message):
@@ -68,7 +68,7 @@ def test_a_table_that_is_cut_or_not_compressed_is_refused(tmp_path):
     whole = (tmp_path / TABLE).read_bytes()
     for content in (whole[:-9], b"smiles,labels\n"):
         (tmp_path / TABLE).write_bytes(content)
-        with pytest.raises(ReadError, match=r"csv.gz: no compressed table \(.*\); bring back the original"):
+        with pytest.raises(ReadError, match=r"csv.gz: not a compressed table \(.*\); bring back the original"):
             load("peptides-func", tmp_path)
 
 

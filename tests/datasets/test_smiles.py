@@ -53,7 +53,7 @@ def test_a_valence_may_be_kept_and_rows_left_out(tmp_path):
         read(tmp_path)
     skipped = read(tmp_path, on_error="skip")
     assert len(skipped.graphs) == 5
-    assert skipped.note == "split by column 'part'; 2 of 7 rows are no molecules to RDKit and are left out"
+    assert skipped.note == "split by column 'part'; 2 of 7 rows are skipped, as RDKit cannot read them as molecules"
     kept = read(tmp_path, on_error="skip", strict=False, split="scaffold")
     assert [graph.size for graph in kept.graphs] == [1, 2, 3, 6, 7, 10]
 
@@ -92,8 +92,12 @@ def test_random_and_scaffold_splits(tmp_path):
             ConfigError,
             "option 'targets' of benchmark 'smiles' takes a list of texts; given is 'mass'",
         ),
-        ({"targets": ["kind"]}, ReadError, "mine.csv:1: 'a' in column 'kind' is no number; correct it, or leave"),
-        ({"objective": "multilabel"}, ReadError, "mine.csv:1: 16 in column 'mass' is no label; give 0 or 1, or leave"),
+        ({"targets": ["kind"]}, ReadError, "mine.csv:1: 'a' in column 'kind' is not a finite number; correct it"),
+        (
+            {"objective": "multilabel"},
+            ReadError,
+            "mine.csv:1: 16 in column 'mass' is not a label; give 0 or 1",
+        ),
         ({"metric": "rocauc"}, ConfigError, "metric is 'rocauc'; the objective 'regression' takes mae or rmse"),
         ({"objective": "link"}, ConfigError, "objective is 'link'; of a table, give one of regression, binary, multil"),
         ({"shares": [0.5, 0.5]}, ConfigError, "shares is [0.5, 0.5]; give three, of training, validation and test"),

@@ -1,1 +1,1 @@
-"""Molecules: the tables of MoleculeNet and your own, ZINC, peptides."""
+"""Molecules: tables of MoleculeNet and your own, ZINC, peptides."""

@@ -14,15 +14,15 @@ __all__ = ["scaffold_split"]
 
 
 def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[float, float] = (0.8, 0.1)) -> Split:
-    """80, 10 and 10 percent of the molecules; those of one scaffold (rings and what joins them) stay together.
+    """Split molecules so that those with one scaffold (rings and what connects them) stay together.
 
-    The scaffolds are taken by how many molecules they have, most first, of equals the one that comes last in the list.
-    Each goes to the training molecules if it fits there, else to the validation molecules, else to the test molecules.
+    Scaffolds are sorted by their number of molecules, largest first; among equals, the one that comes last in the list
+    is first. Each goes to the training part if it fits there, else to the validation part, else to the test part.
 
     Args:
         smiles: the molecules.
         strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
-        shares: of the molecules that are trained on, and that are selected by.
+        shares: shares of the training and the validation molecules.
     """
     groups: dict[str, list[int]] = {}
     for number, text in enumerate(smiles):
@@ -43,7 +43,7 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[flo
 def _scaffold(molecule: Any) -> str:
     """The scaffold as SMILES without chirality.
 
-    RDKit's ``MurckoScaffoldSmiles`` does the same, but checks valences, which fails where they are not permitted.
+    RDKit's ``MurckoScaffoldSmiles`` does the same, but fails if a valence is not permitted.
     """
     from rdkit import Chem
 

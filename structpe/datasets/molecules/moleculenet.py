@@ -1,8 +1,7 @@
-"""Data sets of MoleculeNet (Wu et al. 2018) from their tables; ogbg-molhiv (Hu et al. 2020) is one of them."""
+"""Data sets of MoleculeNet (Wu et al. 2018) from their tables, ogbg-molhiv (Hu et al. 2020) among them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices, needed
+from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ReadError, listed
 from structpe.objectives import Objective
@@ -32,13 +32,13 @@ class Table:
     """A table of molecules.
 
     Attributes:
-        what: is predicted, for the docs.
-        labels: the columns that hold it; none where all do but that of the SMILES.
-        objective: of one column, or several.
-        smiles: the column that holds the molecules, by the names that it has in the copies of the table.
-        strict: whether a valence that RDKit does not permit leaves a molecule out. OGB has as many molecules of hiv
-            and tox21 as their tables have rows.
-        others: columns that hold neither, where ``labels`` has none.
+        what: what is predicted, for the documentation.
+        labels: columns with the targets; empty if all columns except the SMILES and ``others`` are targets.
+        objective: class of the objective.
+        smiles: possible names of the column with the SMILES.
+        strict: whether to skip molecules with a valence that RDKit does not permit. OGB keeps all molecules of hiv and
+            tox21.
+        others: columns that are neither targets nor SMILES, if ``labels`` is empty.
     """
 
     what: str
@@ -64,13 +64,13 @@ TABLES = {
 
 @benchmark("molhiv-rebuilt")
 def molhiv_rebuilt(folder: Path) -> Benchmark:
-    """ogbg-molhiv made from MoleculeNet's table: 41,127 molecules with OGB's features, and OGB's scaffold split.
+    """ogbg-molhiv made from MoleculeNet's table: 41,127 molecules with OGB's features and OGB's scaffold split.
 
-    The features are those that ``ogb.utils.smiles2graph`` computes. A few molecules have valences that RDKit permitted
-    when OGB was made and does not now (7 in RDKit 2026.9); all but the check of valences is done to them.
+    The features are those of ``ogb.utils.smiles2graph``. A few molecules have valences that RDKit permitted when OGB
+    was made and does not permit now (7 in RDKit 2026.9); only their valences are not checked.
 
     Files: ``hiv.csv`` with columns ``smiles`` and ``HIV_active``; ``hiv_scaffold_train.idx``, ``..._valid.idx`` and
-    ``..._test.idx`` with row numbers, the first row after the header being 0.
+    ``..._test.idx`` with row numbers, where the first row after the header is 0.
     """
     reading, _ = _reading(folder, "hiv", skip=False)
     files = (folder / f"hiv_scaffold_{part}.idx" for part in Split._fields)
@@ -79,29 +79,26 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
     if not np.array_equal(named, np.arange(len(reading))):
         raise ReadError(
             f"the three .idx files name {len(named)} rows ({len(np.unique(named))} of them different) of the "
-            f"{len(reading)} in hiv.csv; they must name each once, so give files that belong together"
+            f"{len(reading)} in hiv.csv; they must name each once; give files that belong together"
         ).at(str(folder))
-    note = "made from MoleculeNet's table and OGB's split; features by the RDKit that is installed"
+    note = "made from MoleculeNet's table and OGB's split; features by the installed version of RDKit"
     return _benchmark("ogbg-molhiv (rebuilt)", "hiv", reading, numbers, note)
 
 
 def of_moleculenet(name: str) -> Callable[..., Benchmark]:
-    """The loader of one of :data:`TABLES`."""
+    """Make the loader of one of :data:`TABLES`."""
 
     def load(folder: Path) -> Benchmark:
         reading, column = _reading(folder, name, skip=True)
         texts = [str(item.metadata[column]).strip() for item in reading]
         split = scaffold_split(texts, TABLES[name].strict)
-        note = "the scaffold split is rebuilt by its rule, and was not compared with the official indices"
-        if reading.skipped:
-            total = len(reading) + len(reading.skipped)
-            note += f"; {len(reading.skipped)} of {total} rows are no molecules to RDKit and are left out"
-        return _benchmark(f"MoleculeNet {name} (rebuilt split)", name, reading, split, note)
+        note = "the scaffold split is rebuilt by its rule, and not compared with the official indices"
+        return _benchmark(f"MoleculeNet {name} (rebuilt split)", name, reading, split, note + _cells.skipped(reading))
 
     column = "`` or ``".join(TABLES[name].smiles)
     load.__doc__ = f"""MoleculeNet's {name}: {TABLES[name].what}; OGB's features, a scaffold split made by its rule.
 
-    Files: ``{name}.csv``, a column ``{column}`` and those of the labels; an empty cell is not known.
+    Files: ``{name}.csv``, a column ``{column}`` and the columns of the labels; an empty cell is an unknown label.
     """
     return load
 
@@ -114,7 +111,7 @@ for _name in TABLES:
 def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str) -> Benchmark:
     table = TABLES[name]
     columns = table.labels or _other_columns(reading[0].metadata, table)
-    of, metric = (_value, "rmse") if table.objective is Regression else (_label, "rocauc")
+    of, metric = (_cells.number, "rmse") if table.objective is Regression else (_cells.label, "rocauc")
     targets = [[of(item.metadata, column, item.structure.name) for column in columns] for item in reading]
     return Benchmark(
         name=title,
@@ -129,7 +126,7 @@ def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str)
 
 
 def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
-    """What the reader ``smiles`` reads with the same options, and the column of the molecules."""
+    """Read a table with the reader ``smiles``; also return the name of the column with the SMILES."""
     table, file = TABLES[name], needed(folder / f"{name}.csv")
     try:
         _, header = next(rows(file))
@@ -145,33 +142,3 @@ def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
 
 def _other_columns(cells: Mapping[str, str], table: Table) -> tuple[str, ...]:
     return tuple(column for column in cells if column not in ("smiles", *table.smiles, *table.others))
-
-
-def _value(cells: Mapping[str, str], column: str, where: str) -> float:
-    if column not in cells:
-        raise ReadError(f"there is no column {column!r}; the table has {listed(map(repr, cells))}").at(where)
-    text = cells[column].strip()
-    value = _number(text) if text else None
-    if text and value is None:
-        raise ReadError(
-            f"{shown(text)} in column {shown(column)} is no finite number; correct it, or leave the cell empty if "
-            "it is not known"
-        ).at(where)
-    return math.nan if value is None else value
-
-
-def _label(cells: Mapping[str, str], column: str, where: str) -> float:
-    value = _value(cells, column, where)
-    if value not in (0, 1) and not math.isnan(value):
-        told = f"{value:g} in column {shown(column)} is no label; give 0 or 1, or leave the cell empty"
-        raise ReadError(told).at(where)
-    return value
-
-
-def _number(text: str) -> float | None:
-    """A number that targets can hold, as float32."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if abs(value) <= float(np.finfo(np.float32).max) else None

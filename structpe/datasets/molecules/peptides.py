@@ -1,4 +1,4 @@
-"""Peptides-func: what peptides do in a body, ten functions each present or not (Dwivedi et al. 2022)."""
+"""Peptides-func: ten functions of peptides, each present or not (Dwivedi et al. 2022)."""
 
 from __future__ import annotations
 
@@ -74,21 +74,19 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
                     )
                 yield rows.line_num, row
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as error:
-        raise ReadError(f"no compressed table ({error}); bring back the original").at(str(file)) from None
+        raise ReadError(f"not a compressed table ({error}); bring back the original").at(str(file)) from None
 
 
 def _lines(text: TextIO, most: int) -> Iterator[str]:
-    """Its lines, none of them too long to be one, and no more than a compressed file of this size can have.
+    """Iterate over lines, with limits on the length of a line and of the text.
 
     Raises:
-        csv.Error: there is a longer one, or there are more.
+        csv.Error: a limit is exceeded.
     """
     while line := text.readline(LONGEST + 1):
         most -= len(line)
         if len(line) > LONGEST or most < 0:
-            raise csv.Error(
-                f"a line of more than {LONGEST} characters" if len(line) > LONGEST else "it swells too much"
-            )
+            raise csv.Error(f"a line of more than {LONGEST} characters" if len(line) > LONGEST else "it grows too much")
         yield line
 
 
@@ -108,5 +106,5 @@ def _split(file: Path, count: int) -> Split:
         raise ReadError(f"the split has dtype {wrong[0]}; integers are needed, bring back the original").at(str(file))
     split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in parts))
     if not np.array_equal(np.sort(np.concatenate(split)), np.arange(count)):
-        raise ReadError(f"the split does not share out the peptides 0..{count - 1}, each once").at(str(file))
+        raise ReadError(f"the split does not name each of the peptides 0..{count - 1} once").at(str(file))
     return split

@@ -1,9 +1,10 @@
-"""A table of molecules of one's own: SMILES, and columns to be predicted."""
+"""A table of your own molecules: SMILES, and columns to predict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +14,19 @@ from numpy.typing import NDArray
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import needed
+from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives import OBJECTIVES
-from structpe.readers import Item, Reading, read
+from structpe.readers import Item, read
 from structpe.readers._text import shown
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES
 from structpe.registry import unknown
 
 __all__ = ["smiles"]
+
+
+DRAWN = ("random", "scaffold")
 
 
 @benchmark("smiles")
@@ -38,33 +43,33 @@ def smiles(
     strict: bool = True,
     on_error: Literal["raise", "skip"] = "raise",
 ) -> Benchmark:
-    """Molecules of a table of your own, with OGB's features of atoms and bonds; any columns as targets.
+    """A table of your own molecules, with OGB's features of atoms and bonds; any columns as targets.
 
     Args:
-        folder: where the table is.
+        folder: folder of the table.
         file: a CSV file with a header.
-        targets: the columns to be predicted; an empty cell is not known.
+        targets: columns to predict; an empty cell is an unknown target.
         objective: ``regression``, ``binary`` (0 or 1 in one column), ``multilabel`` (0 or 1 in each column), or
             ``multiclass`` (one column of any words).
-        column: the column with the SMILES.
-        metric: ``mae`` or ``rmse`` of regression, ``rocauc`` or ``ap`` of binary and multilabel, ``accuracy`` of
+        column: column with the SMILES.
+        metric: ``mae`` or ``rmse`` for regression, ``rocauc`` or ``ap`` for binary and multilabel, ``accuracy`` for
             multiclass.
-        split: ``random``, ``scaffold``, or a column that says ``train``, ``valid`` or ``test``.
-        shares: of the molecules to train on, to select by and to report, where the table does not say.
-        seed: of the random split.
+        split: ``random``, ``scaffold``, or a column with ``train``, ``valid`` or ``test``.
+        shares: shares of the training, validation and test molecules, if no column gives the split.
+        seed: seed of the random split.
         strict: whether a valence that RDKit does not permit is an error, as in the reader ``smiles``.
-        on_error: ``raise`` stops at the first row that is no molecule, ``skip`` leaves such rows out.
+        on_error: ``raise`` stops at the first row that is not a molecule, ``skip`` skips such rows.
 
     Raises:
-        ConfigError: an option does not suit the others.
-        ReadError: a row is no molecule, or a cell does not suit the objective.
+        ConfigError: an option is wrong, or does not fit another one.
+        ReadError: a row is not a molecule, or a cell does not fit the objective.
     """
     table = str(folder / file)
     _check(objective, targets, shares)
     predicted = OBJECTIVES[objective]("graph", 1, metric or OBJECTIVES[objective].metrics[0])
     items = read(needed(folder / file), "smiles", on_error, column=column, features="ogb", strict=strict)
     if not items:
-        raise ReadError("the table has no molecule; give one with rows").at(table)
+        raise ReadError("the table has no molecule; give a table with rows").at(table)
     for name in targets:
         if name not in items[0].metadata:
             raise ConfigError(unknown("column", name, list(items[0].metadata))).at(table)
@@ -77,13 +82,9 @@ def smiles(
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
         objective=replace(predicted, outputs=outputs),
-        note=(f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}") + _left_out(items),
+        note=(f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}")
+        + _cells.skipped(items),
     )
-
-
-def _left_out(items: Reading) -> str:
-    count = len(items.skipped)
-    return f"; {count} of {len(items) + count} rows are no molecules to RDKit and are left out" if count else ""
 
 
 def _check(objective: str, targets: list[str], shares: Sequence[float]) -> None:
@@ -98,20 +99,14 @@ def _check(objective: str, targets: list[str], shares: Sequence[float]) -> None:
 
 
 Values = tuple[NDArray[Any], int]
-"""Targets, and how many numbers, labels or classes there are."""
+"""Targets, and the number of columns or classes."""
 
 
-def _numbers(items: Sequence[Item], columns: Sequence[str]) -> Values:
-    return np.array([[_number(item, column) for column in columns] for item in items], dtype=np.float32), len(columns)
-
-
-def _labels(items: Sequence[Item], columns: Sequence[str]) -> Values:
-    values, count = _numbers(items, columns)
-    if (wrong := np.argwhere(~np.isnan(values) & (values != 0) & (values != 1))).size:
-        row, place = wrong[0]
-        told = f"{values[row, place]:g} in column {columns[place]!r} is no label; give 0 or 1, or leave the cell empty"
-        raise ReadError(told).at(items[row].structure.name)
-    return values, count
+def _numbers(
+    read: Callable[[Mapping[str, Any], str, str], float], items: Sequence[Item], columns: Sequence[str]
+) -> Values:
+    rows = [[read(item.metadata, column, item.structure.name) for column in columns] for item in items]
+    return np.array(rows, dtype=np.float32), len(columns)
 
 
 def _classes(items: Sequence[Item], columns: Sequence[str]) -> Values:
@@ -121,25 +116,12 @@ def _classes(items: Sequence[Item], columns: Sequence[str]) -> Values:
 
 
 READ: dict[str, Callable[[Sequence[Item], Sequence[str]], Values]] = {
-    "regression": _numbers,
-    "binary": _labels,
-    "multilabel": _labels,
+    "regression": partial(_numbers, _cells.number),
+    "binary": partial(_numbers, _cells.label),
+    "multilabel": partial(_numbers, _cells.label),
     "multiclass": _classes,
 }
-"""From columns to the targets of an objective."""
-
-
-def _number(item: Item, column: str) -> float:
-    text = str(item.metadata[column]).strip()
-    try:
-        value = float(text) if text else float("nan")
-    except ValueError:
-        value = float("inf")
-    if np.isinf(value):
-        raise ReadError(f"{shown(text)} in column {column!r} is no number; correct it, or leave the cell empty").at(
-            item.structure.name
-        )
-    return value
+"""Functions that read the targets of each objective from columns."""
 
 
 def _split(
@@ -163,9 +145,9 @@ def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
     for number, item in enumerate(items):
         said = _said(item.metadata, column)
         if said not in Split._fields:
-            raise ReadError(f"{shown(said)} in column {column!r} is no part of a split; give train, valid or test").at(
-                item.structure.name
-            )
+            raise ReadError(
+                f"{shown(said)} in column {column!r} is not a part of a split; give train, valid or test"
+            ).at(item.structure.name)
         if said == part:
             chosen.append(number)
     return np.array(chosen, dtype=np.int64)

@@ -27,9 +27,9 @@ NAMES = ("x", "edge_index", "edge_attr", "y", "n_nodes", "n_edges")
 def zinc_stand_in(folder: Path, train: int = 10_000) -> Benchmark:
     """ZINC-12k with its official validation and test molecules, and a stand-in for its 10,000 training molecules.
 
-    The official training SMILES are not in the files; ``train`` others of the same population of 250,000 take their
-    place (all there are, if the file has fewer), targets by the same formula. Numbers are comparable in kind, not equal
-    in protocol, to those of ZINC-12k.
+    The files do not have the official training SMILES; ``train`` other molecules of the same population of 250,000
+    replace them (or all, if the file has fewer), with targets by the same formula. Results are similar to those on
+    ZINC-12k, but do not follow its protocol.
 
     Files: ``zinc_altpool23k.npz``, ``zinc12k_val.npz``, ``zinc12k_test.npz``; each with ``x`` (atom types),
     ``edge_index`` (2, e; each bond both ways), ``edge_attr`` (1, 2, 3), ``y``, ``n_nodes``, ``n_edges``.
@@ -72,7 +72,7 @@ def _check(packed: Mapping[str, NDArray[Any]]) -> None:
     """Check that the arrays fit together.
 
     Raises:
-        ReadError: they do not, or a value is none that there is.
+        ReadError: they do not, or a value is out of range.
     """
     check_list(packed, "y", "iuf", max(packed["y"].size, 1), "a target for each molecule")
     check_range(packed, "y", -np.inf, np.inf)
