@@ -25,7 +25,6 @@ TITLE, TYPE = "TITLE-OF", "TYPE"
 SLOT = re.compile(r"<([a-z]+)_([0-9]{1,9})>")
 TYPED = re.compile(r"<([^<>\s]+)>")
 NUMBER = re.compile(r"[0-9]{1,9}")
-CHOICES = {"types": ("metadata", "nodes"), "slots": ("filled", "kept")}
 
 
 class _Row(NamedTuple):
@@ -60,9 +59,6 @@ def agenda(
         types: ``nodes`` makes a node of each type, behind the entities; an edge ``TYPE`` leads there from its entities.
         slots: ``filled`` puts the entities into the slots of the text, ``kept`` leaves the slots.
     """
-    for what, given in (("types", types), ("slots", slots)):
-        if given not in CHOICES[what]:
-            raise ReadError(f"{what} is {given!r}; give {CHOICES[what][0]!r} or {CHOICES[what][1]!r}")
     beside = path.with_name(VOCABULARY)
     relations = [line.strip() for _, line in lines(beside) if line.strip()] if beside.is_file() else RELATIONS
     rows = ((number, line) for number, line in lines(path) if line.strip())

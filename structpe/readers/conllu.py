@@ -44,8 +44,6 @@ def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bo
             sentence from one that lost its last words: those that are left are often a tree. False keeps such a
             sentence; its ``metadata`` has ``ended``, which is False.
     """
-    if graph not in ("basic", "enhanced"):
-        raise ReadError(f"there is no graph {graph!r} in CoNLL-U; give 'basic' or 'enhanced'")
     made = _basic if graph == "basic" else _enhanced
     for number, (first, block, ended) in enumerate(blocks(path), 1):
         ids = [line.partition("=")[2].strip() for line in block if line.startswith("# sent_id")]

@@ -22,7 +22,6 @@ __all__ = ["constituents", "ptb"]
 Preterminals = Literal["merge", "keep"]
 Traces = Literal["keep", "drop"]
 CLASS = re.compile(r"[0-9]{1,9}")
-CHOICES = {"preterminals": ("merge", "keep"), "traces": ("keep", "drop")}
 
 
 @reader("ptb", ".ptb .mrg", also=".txt .parse")
@@ -40,9 +39,6 @@ def ptb(
             that have no other part.
         classes: whether the labels are numbers, as the sentiments 0 to 4 of SST: they become the feature ``class``.
     """
-    for what, given in (("preterminals", preterminals), ("traces", traces)):
-        if given not in CHOICES[what]:
-            raise ReadError(f"{what} is {given!r}; give {CHOICES[what][0]!r} or {CHOICES[what][1]!r}")
     for number, piece in enumerate(trees(path), 1):
         make = partial(_item, piece, str(number), path.name, preterminals, traces, classes)
         yield attempt(make, line=piece.line)

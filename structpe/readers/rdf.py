@@ -48,13 +48,6 @@ def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Liter
         names: labels of nodes and edges: ``local`` names, ``full`` IRIs, or ``terms`` as N-Triples write them.
         literals: equal ones are one node (``shared``), each is a node of its own (``own``), or they are left out.
     """
-    for option, value, known in (
-        ("each", each, ("file", "graph", "subject")),
-        ("names", names, ("local", "full", "terms")),
-        ("literals", literals, ("shared", "own", "none")),
-    ):
-        if value not in known:
-            raise ReadError(f"{option} is {value!r}; give one of {', '.join(known)}")
     made = partial(_item, file=path.name, names=names, literals=literals)
     if path.suffix in LINES:
         yield from _by_lines(path, each, made)

@@ -38,8 +38,6 @@ def conllu(item: Item, graph: Literal["basic", "enhanced"] | None = None) -> str
             that does not fit.
     """
     graph = graph or ("enhanced" if item.metadata.get("graph") == "enhanced" else "basic")
-    if graph not in ("basic", "enhanced"):
-        raise WriteError(f"there is no graph {graph!r} in CoNLL-U; give 'basic' or 'enhanced'")
     structure = item.structure
     if not structure.directed:
         raise WriteError("the edges are undirected; CoNLL-U has edges from head to dependent")

@@ -81,17 +81,20 @@ def test_arrays_hold_numbers_only(tmp_path, content, message):
     [
         (
             b"\x80\x02cnumpy._core.multiarray\n_reconstruct\n}X\x01\x00\x00\x00aK\x01sb.",
-            "missing a required argument: 'state'",
+            "missing (1|a) required .*argument: 'state'",
         ),
         (b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00aX\x06\x00\x00\x00rot_13\x86R.", "holds bytes as 'rot_13'"),
         (b"\x80\x02X\x01\x00\x00\x000Q.", "persistent"),
         (b"\x80\x02cnumpy\nndarray\nK\x01\x85\x81(K\x01K\x02\x85cnumpy\nint64\nK\x00C\x00tb.", "names numpy.int64"),
         (
             b"\x80\x02cnumpy\nndarray\nK\x01\x85\x81(K\x01K\x02\x85K\x01K\x00C\x00tb.",
-            "an array that is none of numbers",
+            "an array of something other than numbers",
         ),
         (b"\x80\x02c__torch__\nModule\n)\x81}b.", "names __torch__.Module"),
-        (b"\x80\x02cbuiltins\nbytes\nK\x09\x85R.", "too many positional arguments"),
+        (
+            b"\x80\x02cbuiltins\nbytes\nK\x09\x85R.",
+            "takes 1 positional argument|too many positional",
+        ),
         (b"\x80\x02c", "UnpicklingError"),
         (b"", "EOFError"),
     ],

@@ -90,9 +90,9 @@ def test_a_bad_row_is_named_and_skipped(write, old, new, message):
 
 
 def test_options_are_checked(write):
-    with pytest.raises(ReadError, match="types is 'node'; give 'metadata' or 'nodes'"):
+    with pytest.raises(ReadError, match="'types' of reader 'agenda' takes one of 'metadata', 'nodes'; given is 'node'"):
         read(write("a.tsv", ROW), "agenda", types="node")
-    with pytest.raises(ReadError, match="slots is True; give 'filled' or 'kept'"):
+    with pytest.raises(ReadError, match="'slots' of reader 'agenda' takes one of 'filled', 'kept'; given is True"):
         read(write("a.tsv", ROW), "agenda", slots=True)
 
 

@@ -223,7 +223,7 @@ def test_bad_enhanced_dependencies_are_named(write, old, new, message):
 def test_a_sentence_without_enhanced_dependencies_says_so(write):
     with pytest.raises(ReadError, match=r"no enhanced dependencies \(DEPS is _ .*\); read it with graph='basic'"):
         read(SAMPLES / "trees_sample" / "sample.conllu", graph="enhanced")
-    with pytest.raises(ReadError, match="there is no graph 'deps' in CoNLL-U; give 'basic' or 'enhanced'"):
+    with pytest.raises(ReadError, match="'graph' of reader 'conllu' takes one of 'basic', 'enhanced'; given is 'deps'"):
         read(write("a.conllu", SENTENCE), graph="deps")
 
 

@@ -133,9 +133,9 @@ def test_bad_brackets_are_named(write, text, message):
 
 def test_options_are_checked(write):
     file = write("a.ptb", "(S (-NONE- *))")
-    with pytest.raises(ReadError, match="preterminals is 'drop'; give 'merge' or 'keep'"):
+    with pytest.raises(ReadError, match="'preterminals' of reader 'ptb' takes one of 'merge', 'keep'; given is 'drop'"):
         read(file, preterminals="drop")
-    with pytest.raises(ReadError, match="traces is 'no'; give 'keep' or 'drop'"):
+    with pytest.raises(ReadError, match="'traces' of reader 'ptb' takes one of 'keep', 'drop'; given is 'no'"):
         read(file, traces="no")
     with pytest.raises(ReadError, match="line 1: the tree has no word but traces; read it with traces='keep'"):
         read(file, traces="drop")

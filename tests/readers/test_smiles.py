@@ -88,7 +88,7 @@ def test_features_of_the_open_graph_benchmark():
 def test_a_table_may_be_read_with_features(write):
     (item,) = read(write("a.csv", "smiles\nCO\n"), features="ogb")
     assert item.structure.features["x"].tolist() == [[5, 0, 4, 5, 3, 0, 2, 0, 0], [7, 0, 2, 5, 1, 0, 2, 0, 0]]
-    with pytest.raises(ReadError, match="there are no features 'ecfp' of molecules; known: 'none', 'ogb'"):
+    with pytest.raises(ReadError, match="'features' of reader 'smiles' takes one of 'none', 'ogb'; given is 'ecfp'"):
         read(write("a.csv", "smiles\nCO\n"), features="ecfp")
 
 

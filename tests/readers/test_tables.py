@@ -100,7 +100,11 @@ def test_tab_pet_takes_it(write):
             {"columns": ["city"]},
             "line 1: there is no column 'city'; columns are: 'age', 'income, net', 'children'",
         ),
-        (CSV, {"relation": "kendall"}, "the relation of columns is 'kendall'; give one of: pearson, spearman, mutual"),
+        (
+            CSV,
+            {"relation": "kendall"},
+            "takes one of 'pearson', 'spearman', 'mutual information'; given is 'kendall'",
+        ),
         (CSV, {"threshold": -1.0}, "the threshold is -1.0; give 0 or more"),
         (CSV, {"bins": 1}, "bins is 1; give a whole number, 2 or more"),
         (CSV, {"delimiter": "ab"}, "the delimiter is 'ab'; give one character"),

@@ -128,7 +128,11 @@ def test_what_cannot_be_said_is_named() -> None:
         (both, {}, "a tree has one root, this graph has 0: none; graph='enhanced' writes any digraph"),
         (replace(pair, directed=False), {}, "the edges are undirected; CoNLL-U has edges from head to dependent"),
         (structpe.path(["a\tb"]), {}, "'a\\tb' cannot stand in a field of CoNLL-U; give a text without tabs"),
-        (pair, {"graph": "tree"}, "there is no graph 'tree' in CoNLL-U; give 'basic' or 'enhanced'"),
+        (
+            pair,
+            {"graph": "tree"},
+            "'graph' of writer 'conllu' takes one of 'basic', 'enhanced' or null",
+        ),
         (Item(pair, metadata={"upos": ("X",)}), {}, "metadata 'upos' has 1 values for 2 nodes; give one per node"),
         (Item(pair, metadata={"ranges": (("3-4",) * 10,)}), {}, "metadata 'ranges' has '3-4', but there is no word 3"),
         (Item(pair, metadata={"text": "a\nb"}), {}, "'# text = a\\nb' cannot be written in a comment of CoNLL-U"),

@@ -74,8 +74,8 @@ def test_what_cannot_be_said_is_named() -> None:
             "sparse6 cannot say a graph whose edges are directed; give",
         ),
         (Structure(("", ""), np.array([[0, 1], [0, 1]])), {}, "digraph6 cannot say parallel edges; leave out all but"),
-        (bare, {"kind": "g6"}, "there is no kind 'g6' of graph6; give 'graph6', 'sparse6' or 'digraph6'"),
-        (bare, {"labels": "keep"}, "labels is 'keep'; give 'refuse' or 'drop'"),
+        (bare, {"kind": "g6"}, "takes one of 'graph6', 'sparse6', 'digraph6' or null; given is 'g6'"),
+        (bare, {"labels": "keep"}, "takes one of 'refuse', 'drop'; given is 'keep'"),
     ]:
         with pytest.raises(WriteError) as caught:
             as_text(thing, "graph6", **options)

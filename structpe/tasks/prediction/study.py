@@ -174,7 +174,7 @@ class StudyConfig:
 
 def _part(given: Any, name: str) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise ConfigError(f"{name} has keys of its own; given is {given!r}")
+        raise ConfigError(f"{name} takes a mapping; given is {given!r}")
     return given
 
 
