@@ -81,11 +81,11 @@ def test_an_address_is_the_name_behind_the_base() -> None:
         ({"splits": {"train": {"file": "."}}}, "split 'train' reads '.', which no file leaves"),
         (
             {"files": [{"name": "", "url": "https://a.b/c"}]},
-            "a file has the name ''; a name within the folder of the set",
+            "a file has the name ''; give a name in the folder of the set",
         ),
         (
             {"files": [{"name": ".", "url": "https://a.b/c"}]},
-            "a file has the name '.'; a name within the folder of the set",
+            "a file has the name '.'; give a name in the folder of the set",
         ),
         ({"splits": {"train": {"file": "b.txt"}}}, "split 'train' reads 'b.txt', which no file leaves"),
         ({"splits": {1: {"file": "a.txt"}}}, "splits takes a mapping; given is {1: {'file': ['a.txt']}}"),

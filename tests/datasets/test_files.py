@@ -46,10 +46,10 @@ def test_good_ones_are_read(tmp_path: Path, version: int) -> None:
         (npy("(1,)", "|S999999999"), r"it claims \|S999999999 of shape \(1,\)"),
         (npy("(999999999999,)", "|S0"), "it claims |S0 of shape"),
         (npy("(-1,)"), r"it claims float64 of shape \(-1,\)"),
-        (npy("(" * 40 + "1"), "no file of arrays"),
-        (npy("(1,)", "|O"), "no file of arrays"),
-        (npy("(1,)")[:20], "no file of arrays"),
-        (b"\x93NUMPY\x09\x00" + bytes(200), "no file of arrays"),
+        (npy("(" * 40 + "1"), "not a file of arrays"),
+        (npy("(1,)", "|O"), "not a file of arrays"),
+        (npy("(1,)")[:20], "not a file of arrays"),
+        (b"\x93NUMPY\x09\x00" + bytes(200), "not a file of arrays"),
     ],
 )
 def test_what_is_promised_must_be_there(tmp_path: Path, content: bytes, message: str) -> None:

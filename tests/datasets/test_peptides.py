@@ -54,7 +54,7 @@ def test_a_peptide_is_its_molecule(tmp_path):
         ([ROWS[0], 'C,x,"' + "[" * 100_000 + '"'], {}, "line 3: the labels are '[[[["),
         ([ROWS[0], 'C,x,"[' + "9" * 5000 + ']"'], {}, "line 3: the labels are '[9999"),
         (ROWS, {"val": [0.5]}, "splits.npz: the split has dtype float64; integers are needed, bring back the original"),
-        (ROWS, {"val": [1]}, "splits.npz: the split does not name each of the peptides 0..2, each once"),
+        (ROWS, {"val": [1]}, "splits.npz: the split does not name each of the peptides 0..2 once"),
     ],
 )
 def test_damage_is_named(tmp_path, rows, options, message):

@@ -101,7 +101,7 @@ def test_random_and_scaffold_splits(tmp_path):
         ({"metric": "rocauc"}, ConfigError, "metric is 'rocauc'; the objective 'regression' takes mae or rmse"),
         ({"objective": "link"}, ConfigError, "objective is 'link'; of a table, give one of regression, binary, multil"),
         ({"shares": [0.5, 0.5]}, ConfigError, "shares is [0.5, 0.5]; give three, of training, validation and test"),
-        ({"split": "kind"}, ReadError, "mine.csv:1: 'a' in column 'kind' is no part of a split; give train, valid or"),
+        ({"split": "kind"}, ReadError, "mine.csv:1: 'a' in column 'kind' is not a part of a split; give train, valid"),
         ({"split": "fold"}, ConfigError, "split is 'fold'; give random, scaffold, or a column of the table"),
         ({"column": "smiles"}, ReadError, "there is no column 'smiles'"),
         ({"file": "yours.csv"}, ReadError, "there is no file yours.csv in"),
