@@ -56,7 +56,7 @@ def test_what_is_promised_must_be_there(tmp_path: Path, content: bytes, message:
     with pytest.raises(ReadError, match=message):
         arrays(put(tmp_path, content), "x")
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(ReadError, match=r"a.npy: no file of arrays \("):
+    with pytest.raises(ReadError, match=r"a.npy: not a file of arrays \("):
         array(tmp_path / "a.npy")
 
 
