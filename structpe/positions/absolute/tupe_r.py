@@ -29,8 +29,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
     tree is the special unit. (Ke et al. 2021, section 3; survey, section 4.1.2.)
 
     As in the authors' code, where the survey differs: buckets instead of a scalar per offset, and the differences
-    listed in ``tupe-a``. Pairs without a path and units of one node have their own rows, if the encoding has such
-    pairs. Entries start from N(0, 0.02).
+    listed in ``tupe-a``. Pairs without a path and units of one node have their own rows. Entries start from N(0, 0.02).
 
     Args:
         dims: sizes of the Transformer.

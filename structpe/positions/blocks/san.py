@@ -55,8 +55,7 @@ class SAN(Block, name="san"):
         encoding: eigenvectors and eigenvalues, the trivial one among them.
         gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
             set.
-        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T
-            divide.
+        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.

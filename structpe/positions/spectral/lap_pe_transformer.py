@@ -23,8 +23,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
     Args:
         dims: sizes of the Transformer.
         encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
-        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads
-            divide.
+        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.
