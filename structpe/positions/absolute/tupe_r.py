@@ -13,7 +13,7 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, of_whole, offsets
 from structpe.positions._rows import Rows
 from structpe.positions.absolute._untied import Untied, check_layers
-from structpe.positions.buckets._buckets import Buckets, bucket
+from structpe.positions.buckets._offset_buckets import Buckets, bucket
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = ["TUPERelative"]

@@ -14,8 +14,8 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._rows import Rows
-from structpe.positions.blocks._blocks import allowed, joined, softmax, split
-from structpe.positions.buckets._buckets import log_bucket
+from structpe.positions.blocks._attention import allowed, joined, softmax, split
+from structpe.positions.buckets._offset_buckets import log_bucket
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DeBERTaV2"]

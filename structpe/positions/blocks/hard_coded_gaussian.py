@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._rows import is_plain
-from structpe.positions.blocks._blocks import allowed, joined, of_layers, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, split
 from structpe.terms import Lookup, Terms
 
 __all__ = ["HardCodedGaussian"]

@@ -13,10 +13,10 @@ from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.blocks._blocks import allowed, joined, split
+from structpe.positions.blocks._attention import allowed, joined, split
 from structpe.positions.blocks._links import LINKS, NONE, SELF, WITHIN_NODE, links
-from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
+from structpe.positions.spectral._spectrum import Spectrum
 from structpe.terms import Terms
 
 __all__ = ["SAN"]

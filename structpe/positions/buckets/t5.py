@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structpe.positions import Cells, Spec
-from structpe.positions.buckets._buckets import BucketBias
+from structpe.positions.buckets._offset_buckets import BucketBias
 
 __all__ = ["T5"]
 

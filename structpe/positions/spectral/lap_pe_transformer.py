@@ -7,8 +7,8 @@ from torch import Tensor
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["LapPETransformer"]
 
