@@ -104,7 +104,7 @@ PACKAGES = {
     "errors": "Errors.",
 }
 """The parts of the library in the order in which the API names them."""
-INNER = {"cli", "feature_maps", "files", "plain", "printing", "registry", "signals", "sums", "threads"}
+INNER = {"cli", "feature_maps", "files", "plain", "printing", "registry", "signals", "checksums", "threads"}
 """Parts that users do not call, and that have no page."""
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from structpe.attention._sums import Along, collect, meet
+from structpe.attention._sparse_products import Along, collect, meet
 from structpe.terms import Lookup, Pairs, SparsePairs, Terms
 
 __all__ = ["Listing"]

@@ -134,7 +134,7 @@ def _similarity(given: Namespace, setting: Any) -> Any:
 def _trained(given: Namespace) -> Any:
     """Of a trained model: rank of the first head of each layer; all heads; what is added to the input."""
     from structpe.pictures import load, pattern, rank, similarity
-    from structpe.pictures.patterns import refuse_own_attention
+    from structpe.pictures.head_patterns import refuse_own_attention
 
     item, _ = item_of(wanted(given.file, given), given.index)
     run = load(given.checkpoint, item, "own" if given.content else "same")

@@ -3,7 +3,7 @@
 ``as_structure(thing)`` looks at the class of the thing; ``convert(structure, "networkx")`` goes the other way.
 """
 
-from structpe.converters._dgl import import_dgl
+from structpe.converters._dgl_import import import_dgl
 from structpe.converters.base import CONVERTERS, Converter, as_structure, as_structures, convert
 
 __all__ = ["CONVERTERS", "Converter", "as_structure", "as_structures", "convert", "import_dgl"]

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.converters._both_ways import both_ways, one_way
-from structpe.converters._dgl import import_dgl
+from structpe.converters._dgl_import import import_dgl
 from structpe.converters._tensors import to_array, to_tensor
-from structpe.converters._texts import as_numbers, as_texts
+from structpe.converters._text_tensors import as_numbers, as_texts
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
 from structpe.errors import listed

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from structpe.converters.base import CONVERTERS, ConversionError, Converter
 from structpe.errors import MissingExtra, StructureError
-from structpe.readers._ntriples import Names, Term
+from structpe.readers._rdf_lines import Names, Term
 from structpe.readers._statements import statements
 from structpe.readers.rdf import Literals, graph_of, item_of
 from structpe.structure import Structure

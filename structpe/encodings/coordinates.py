@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._coordinates import places_in_grid, places_in_space
+from structpe.encodings._unit_places import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, flags, narrow
 from structpe.errors import EncodingError

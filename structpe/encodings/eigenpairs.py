@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._eigenpairs import eigenpairs, per_unit
+from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._norms import NORMS, Norm
 from structpe.encodings._spectra import canonical_signs

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._expanders import GENERATORS, Algorithm, expander
-from structpe.encodings._label_paths import labels_of
 from structpe.encodings._nearby import ranks
+from structpe.encodings._path_labels import labels_of
+from structpe.encodings._regular_graphs import GENERATORS, Algorithm, expander
 from structpe.encodings._units import pairs_inside, pairs_of_units
 from structpe.encodings.base import Encoded, Encoding, check_sizes, flags
 from structpe.errors import EncodingError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._eigenpairs import per_unit
+from structpe.encodings._lowest_eigenpairs import per_unit
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
 from structpe.encodings.base import Encoded, Encoding, check_matrices

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
+from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
 from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_limit, check_sizes, narrow
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._eigenpairs import eigenpairs, per_unit
+from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._spectra import canonical_signs
 from structpe.encodings.base import Encoded, Encoding, check_sizes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._coordinates import places_in_grid
+from structpe.encodings._unit_places import places_in_grid
 from structpe.encodings.base import Encoded, Encoding
 from structpe.structure import Structure
 

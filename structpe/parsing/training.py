@@ -11,7 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from structpe.data.content import Content, digest, refuse_changed, structures
+from structpe.checksums import SUMS, check, read_sealed, seal
+from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import MissingExtra, undamaged
 from structpe.files import atomic_write, atomic_write_folder, lock, sealed
 from structpe.parsing.gold import documents, gold_items
@@ -19,7 +20,6 @@ from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
 from structpe.signals import Asked
-from structpe.sums import SUMS, check, read_sealed, seal
 
 if TYPE_CHECKING:
     from spacy.language import Language

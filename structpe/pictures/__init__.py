@@ -4,8 +4,8 @@
 """
 
 from structpe.pictures._plot import PictureError, save
+from structpe.pictures.head_patterns import begin
 from structpe.pictures.page import page, save_page
-from structpe.pictures.patterns import begin
 from structpe.pictures.runs import load
 from structpe.pictures.show import show
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from structpe.encodings.base import ENCODINGS
 from structpe.pictures._plot import PictureError, look
-from structpe.pictures.patterns import Quantity, begin
+from structpe.pictures.head_patterns import Quantity, begin
 from structpe.pictures.show import show
 from structpe.positions import Dims
 from structpe.positions.build import Config

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from structpe.errors import MissingExtra
 from structpe.files import atomic_write
 from structpe.pictures._boxes import wide
-from structpe.pictures._page import Part, shell
 from structpe.pictures._page_graph import INCH, graph_of
+from structpe.pictures._page_parts import Part, shell
 from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError, look
 from structpe.pictures._units import in_order
 from structpe.pictures.drawing import plan
+from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.heat import Heat, unit_names
-from structpe.pictures.patterns import Quantity
 from structpe.pictures.view import Looked, View, view
 
 __all__ = ["page", "page_of_view", "save_page"]

@@ -19,7 +19,7 @@ from torch import Tensor
 from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import MUTED, PictureError, figure, look, settle
-from structpe.pictures.patterns import weights_of
+from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, asked, sequence
 from structpe.positions.build import Config
 from structpe.structure import Structure

@@ -19,7 +19,7 @@ from torch import Tensor
 from structpe.errors import StructPEError
 from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import FAINT, LINES, MUTED, PictureError, figure, look, settle
-from structpe.pictures.patterns import weights_of
+from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, asked
 from structpe.positions.build import Config
 from structpe.terms import Terms

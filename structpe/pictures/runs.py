@@ -15,7 +15,7 @@ from structpe.errors import StoreError, undamaged
 from structpe.nn.graph_model import GraphModel
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.pictures._plot import PictureError
-from structpe.pictures.patterns import Patterns, gathered, listening
+from structpe.pictures.head_patterns import Patterns, gathered, listening
 from structpe.positions import PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item

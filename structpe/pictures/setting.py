@@ -10,7 +10,7 @@ from torch import Tensor
 
 from structpe.data.encode import encode
 from structpe.encodings.base import Encoding
-from structpe.pictures.patterns import refuse_own_attention
+from structpe.pictures.head_patterns import refuse_own_attention
 from structpe.positions import Dims, PositionModel, Site, Sources, Sum
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path

@@ -20,7 +20,7 @@ from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import wide
 from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, figure, look, settle, shortened
 from structpe.pictures.drawing import Drawn, draw, plan
-from structpe.pictures.patterns import Quantity
+from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.view import Block, Looked, View, view
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from structpe.errors import PositionError
 from structpe.pictures._plot import PictureError
 from structpe.pictures._units import in_order
 from structpe.pictures.by_distance import Curve, by_distance
+from structpe.pictures.head_patterns import Patterns, Quantity, Untrained, of_encoder
 from structpe.pictures.heat import Heat, check_size, heat_of, unit_names
-from structpe.pictures.patterns import Patterns, Quantity, Untrained, of_encoder
 from structpe.pictures.runs import Trained
 from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure

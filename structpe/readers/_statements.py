@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from structpe.readers._ntriples import Term, term
+from structpe.readers._rdf_lines import Term, term
 from structpe.readers._text import shown
 from structpe.structure import Structure
 

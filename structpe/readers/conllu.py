@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from structpe.errors import ReadError
-from structpe.readers._conllu import NUMBER, Row, Sentence, dependencies, parse
+from structpe.readers._conllu_lines import NUMBER, Row, Sentence, dependencies, parse
 from structpe.readers._ranges import Range, spans_with_ranges
 from structpe.readers._text import blocks, shown
 from structpe.readers.base import Item, Outcome, attempt, reader

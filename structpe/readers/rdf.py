@@ -15,7 +15,7 @@ import numpy as np
 
 from structpe.errors import MissingExtra, ReadError
 from structpe.readers._kinds import HEAD, check_text
-from structpe.readers._ntriples import STRING, Names, Term, statement
+from structpe.readers._rdf_lines import STRING, Names, Term, statement
 from structpe.readers._text import lines, shown
 from structpe.readers._turtle import check_whole
 from structpe.readers.base import Item, Outcome, attempt, reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from structpe.errors import StructureError
-from structpe.readers._ntriples import Term
+from structpe.readers._rdf_lines import Term
 from structpe.readers._statements import statements
 from structpe.readers.base import Item
 from structpe.writers.base import WriteError, writer

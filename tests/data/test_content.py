@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.data.content import digest, refuse_changed, structures
+from structpe.data.digests import digest, refuse_changed, structures
 from structpe.errors import StoreError
 from structpe.structure import Structure
 

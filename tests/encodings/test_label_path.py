@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.encodings import ENCODINGS, _label_paths
+from structpe.encodings import ENCODINGS, _path_labels
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
@@ -221,7 +221,7 @@ def test_paths_of_real_graphs_are_as_long_as_their_distances() -> None:
 
 def test_more_paths_than_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a deep tree with many labels nearly every path is one of its own."""
-    monkeypatch.setattr(_label_paths, "_MOST", 60)
+    monkeypatch.setattr(_path_labels, "_MOST", 60)
     long = Structure(tuple("abcdefghi"), [[i, i + 1] for i in range(8)], tuple("stuvwxyz"))
     with pytest.raises(
         EncodingError, match=r"the shortest paths have \d+ different sequences of labels, of up to \d s"

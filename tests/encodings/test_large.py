@@ -14,7 +14,7 @@ from scipy.sparse.linalg import eigsh
 
 from structpe.data import store
 from structpe.data.encode import encode
-from structpe.encodings import ENCODINGS, ChildPath, Window, _expanders, _spectra
+from structpe.encodings import ENCODINGS, ChildPath, Window, _regular_graphs, _spectra
 from structpe.encodings.base import MOST_NODES, Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.distance import Distance
@@ -206,21 +206,21 @@ def test_the_gap_of_a_large_graph_is_found_in_half_the_memory(monkeypatch: pytes
         seen.append(matrix.dtype)
         return eigsh(matrix, *given, **options)
 
-    monkeypatch.setattr(_expanders, "eigsh", watched)
+    monkeypatch.setattr(_regular_graphs, "eigsh", watched)
     generator = np.random.default_rng(0)
     for nodes, tolerance in ((2000, 1e-9), (20_001, 0.02)):
-        edges = _expanders.GENERATORS["permutations"](nodes, 5, generator)
+        edges = _regular_graphs.GENERATORS["permutations"](nodes, 5, generator)
         both = np.concatenate([edges, edges[:, ::-1]])
         matrix = coo_array((-np.ones(len(both)), both.T), shape=(nodes, nodes)).tocsr()
         matrix.setdiag(10)  # each node has ten ends of edges, those of loops too
         exact = eigsh(matrix, 2, which="SA", return_eigenvectors=False)
-        assert _expanders.gap(edges, nodes) == pytest.approx(exact.max(), abs=tolerance)
+        assert _regular_graphs.gap(edges, nodes) == pytest.approx(exact.max(), abs=tolerance)
     assert seen == [np.float64, np.float32]
 
 
 @pytest.mark.parametrize("algorithm", ["permutations", "permutation", "cycles"])
 def test_rings_are_not_searched_for_a_gap(algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one ring any gap is large enough, and that of a long one took minutes: its eigenvalues are so near."""
-    monkeypatch.setattr(_expanders, "gap", None)
-    edges = _expanders.expander(5000, 1, algorithm, 0, 100)  # type: ignore[arg-type]
+    monkeypatch.setattr(_regular_graphs, "gap", None)
+    edges = _regular_graphs.expander(5000, 1, algorithm, 0, 100)  # type: ignore[arg-type]
     assert np.bincount(edges.ravel(), minlength=5000).tolist() == [2] * 5000

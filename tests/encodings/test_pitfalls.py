@@ -15,7 +15,7 @@ from structpe.encodings import (
     Offset,
     RandomWalk,
     UndirectedDistance,
-    _eigenpairs,
+    _lowest_eigenpairs,
     _shortest,
 )
 from structpe.encodings.label_path import LabelPath, PathToken
@@ -47,13 +47,13 @@ def test_vectors_of_a_repeated_eigenvalue_span_its_space(k: int) -> None:
 def test_signs_do_not_depend_on_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     # No two nodes of this tree can be exchanged, and its eigenvalues are simple.
     tree = Structure(("x",) * 7, [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [2, 6]], directed=False)
-    expected, solve = Laplacian().one(tree).values, _eigenpairs.lowest_dense
+    expected, solve = Laplacian().one(tree).values, _lowest_eigenpairs.lowest_dense
 
     def mirrored(matrices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = solve(matrices, count)
         return values, vectors * np.where(np.arange(vectors.shape[-1]) % 2, 1.0, -1.0)
 
-    monkeypatch.setattr(_eigenpairs, "lowest_dense", mirrored)
+    monkeypatch.setattr(_lowest_eigenpairs, "lowest_dense", mirrored)
     np.testing.assert_array_equal(Laplacian().one(tree).values, expected)
 
 

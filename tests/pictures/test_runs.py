@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from structpe.data.encode import encode
 from structpe.errors import StoreError
 from structpe.pictures import PictureError, load, show
-from structpe.pictures.patterns import Patterns
+from structpe.pictures.head_patterns import Patterns
 from structpe.pictures.view import view
 from structpe.positions import Site
 from structpe.readers import Item, read

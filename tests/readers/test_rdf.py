@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from structpe.errors import ReadError
 from structpe.readers import read, stream
-from structpe.readers._ntriples import Term, statement, term
+from structpe.readers._rdf_lines import Term, statement, term
 
 rdflib = pytest.importorskip("rdflib")
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, benchmark
 from structpe.datasets.files.arrays import needed
-from structpe.datasets.ogb._graphs import structures
 from structpe.datasets.ogb._official import Raw, official
+from structpe.datasets.ogb._structures import structures
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives.metrics import END, UNKNOWN
 from structpe.objectives.sequence import Sequences

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.datasets.base import Benchmark, benchmark
-from structpe.datasets.ogb._graphs import (
+from structpe.datasets.ogb._official import Raw, official, own
+from structpe.datasets.ogb._structures import (
     Labels,
     Relations,
     features_of,
@@ -18,7 +19,6 @@ from structpe.datasets.ogb._graphs import (
     structures,
     targets_of,
 )
-from structpe.datasets.ogb._official import Raw, official, own
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 
 __all__ = ["ogb_graph", "ogbg_ppa"]

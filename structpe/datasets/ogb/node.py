@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from structpe.datasets.base import Benchmark, benchmark
-from structpe.datasets.ogb._graphs import features_of, numbered, structures, targets_of
 from structpe.datasets.ogb._official import Raw, official, own
+from structpe.datasets.ogb._structures import features_of, numbered, structures, targets_of
 
 __all__ = ["ogb_node", "ogbn_arxiv", "ogbn_products", "ogbn_proteins"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from structpe.positions import Cells, Spec
-from structpe.positions.absolute._floater import FloaterModel
 from structpe.positions.absolute._flow import ConvolutionField
+from structpe.positions.absolute._flow_biases import FloaterModel
 
 __all__ = ["FLOATERConvolution"]
 

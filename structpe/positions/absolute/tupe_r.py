@@ -13,7 +13,7 @@ from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, of_whole, offsets
 from structpe.positions._rows import Rows
 from structpe.positions.absolute._untied import Untied, check_layers
-from structpe.positions.buckets._buckets import Buckets, bucket
+from structpe.positions.buckets._offset_buckets import Buckets, bucket
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = ["TUPERelative"]
@@ -29,8 +29,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
     tree is the special unit. (Ke et al. 2021, section 3; survey, section 4.1.2.)
 
     As in the authors' code, where the survey differs: buckets instead of a scalar per offset, and the differences
-    listed in ``tupe-a``. Pairs without a path and units of one node have their own rows, if the encoding has such
-    pairs. Entries start from N(0, 0.02).
+    listed in ``tupe-a``. Pairs without a path and units of one node have their own rows. Entries start from N(0, 0.02).
 
     Args:
         dims: sizes of the Transformer.

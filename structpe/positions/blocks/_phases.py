@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from structpe.positions.blocks._blocks import softmax
+from structpe.positions.blocks._attention import softmax
 
 __all__ = ["Parts", "attended", "turned", "weights"]
 

@@ -13,7 +13,7 @@ from structpe.encodings.words import Words
 from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
-from structpe.positions.blocks._blocks import allowed, joined, split
+from structpe.positions.blocks._attention import allowed, joined, split
 from structpe.positions.blocks._phases import Parts, attended, turned
 from structpe.terms import Terms
 

@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions._tables import Sharing, Table
-from structpe.positions.blocks._blocks import allowed, joined, of_layers, softmax, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, softmax, split
 from structpe.terms import Terms
 
 __all__ = ["CoPE"]

@@ -14,8 +14,8 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._rows import Rows
-from structpe.positions.blocks._blocks import allowed, joined, softmax, split
-from structpe.positions.buckets._buckets import log_bucket
+from structpe.positions.blocks._attention import allowed, joined, softmax, split
+from structpe.positions.buckets._offset_buckets import log_bucket
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DeBERTaV2"]
@@ -24,12 +24,12 @@ __all__ = ["DeBERTaV2"]
 class DeBERTaV2(Block, name="deberta-v2"):
     """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
-    r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or any other encoding of pairs by signed
-    integers, negated. Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to
-    ``farthest`` (:func:`structpe.positions.buckets._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n
-    a LayerNorm or the identity. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the
-    keys k = W_k x + c_k of the units, of each layer and split into heads: that is why this model has its own attention,
-    with W_v and W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
+    r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
+    Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to ``farthest``
+    (:func:`structpe.positions.buckets._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n a LayerNorm
+    or the identity. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys k = W_k
+    x + c_k of the units, of each layer and split into heads: that is why this model has its own attention, with W_v and
+    W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
     "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with only
     one of them the score is divided by sqrt(2 d_h).
 

@@ -12,7 +12,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
-from structpe.positions.blocks._blocks import allowed, softmax, without_heads
+from structpe.positions.blocks._attention import allowed, softmax, without_heads
 from structpe.positions.windows._directions import visible
 from structpe.terms import Terms
 

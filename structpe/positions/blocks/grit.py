@@ -19,7 +19,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import of_arity
-from structpe.positions.blocks._blocks import allowed, softmax
+from structpe.positions.blocks._attention import allowed, softmax
 from structpe.positions.graphormer._parts import Edges
 from structpe.structure import path
 from structpe.terms import Lookup, Terms

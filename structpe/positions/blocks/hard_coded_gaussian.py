@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._rows import is_plain
-from structpe.positions.blocks._blocks import allowed, joined, of_layers, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, split
 from structpe.terms import Lookup, Terms
 
 __all__ = ["HardCodedGaussian"]
@@ -24,9 +24,8 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     """o_i = W_o [ sum_j w_ij v_j ],  w_ij = exp(-((r_ij - c_h) / z_h)^2 / 2) / (z_h sqrt(2 pi)),  v = W_v x.
 
     w is the density of a normal distribution around c_h, deviation z_h; it depends on positions only, and there are no
-    queries and keys. r_ij = s - t, key minus query, or any other encoding of pairs by signed integers; pairs without a
-    path have weight 0. W_v and W_o are (d, d) without bias, of each layer; heads as usual. (You et al. 2020, section
-    3.)
+    queries and keys. r_ij = s - t, key minus query, or any other encoding of pairs; pairs without a path have weight 0.
+    W_v and W_o are (d, d) without bias, of each layer; heads as usual. (You et al. 2020, section 3.)
 
     As in the authors' code w is taken as it is: no softmax, rows do not sum to 1, least of all at the edges of a text,
     and a masked pair has weight 0 without making the others heavier. Not included: the factor on the place of the query

@@ -16,7 +16,7 @@ from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import width_of
 from structpe.positions._perceptron import count_perceptron
-from structpe.positions.blocks._blocks import allowed, without_heads
+from structpe.positions.blocks._attention import allowed, without_heads
 from structpe.positions.blocks._links import LINKS, NONE, SELF, links
 from structpe.positions.spectral._nodes import Nodes
 from structpe.terms import Terms

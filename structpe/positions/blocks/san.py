@@ -13,10 +13,10 @@ from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.blocks._blocks import allowed, joined, split
+from structpe.positions.blocks._attention import allowed, joined, split
 from structpe.positions.blocks._links import LINKS, NONE, SELF, WITHIN_NODE, links
-from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
+from structpe.positions.spectral._spectrum import Spectrum
 from structpe.terms import Terms
 
 __all__ = ["SAN"]
@@ -55,8 +55,7 @@ class SAN(Block, name="san"):
         encoding: eigenvectors and eigenvalues, the trivial one among them.
         gamma: weight of pairs without an edge relative to those with one, 0 or more; the authors choose it per data
             set.
-        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T
-            divide.
+        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads of T divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.

@@ -8,7 +8,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.triple_offset import TripleOffset
 from structpe.positions import Cells, Dims, Spec
 from structpe.positions._tables import Sharing
-from structpe.positions.buckets._buckets import BucketBias
+from structpe.positions.buckets._offset_buckets import BucketBias
 
 __all__ = ["GLMGlobal"]
 

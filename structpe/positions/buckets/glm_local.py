@@ -11,7 +11,7 @@ from structpe.encodings.triple_offset import TripleOffset
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._tables import Sharing, Table
-from structpe.positions.buckets._buckets import Buckets
+from structpe.positions.buckets._offset_buckets import Buckets
 from structpe.terms import Lookup, Terms
 
 __all__ = ["GLMLocal"]

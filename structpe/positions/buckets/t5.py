@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structpe.positions import Cells, Spec
-from structpe.positions.buckets._buckets import BucketBias
+from structpe.positions.buckets._offset_buckets import BucketBias
 
 __all__ = ["T5"]
 
@@ -11,14 +11,14 @@ __all__ = ["T5"]
 class T5(BucketBias, name="t5"):
     """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
-    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. Of B buckets, C = B/2 are for
-    r > 0 and C for the others; e = C/2, rounded down, of each are exact::
+    r_ij = s - t (key minus query) or any other encoding of pairs. Of B buckets, C = B/2 are for r > 0 and C for the
+    others; e = C/2, rounded down, of each are exact::
 
         bucket(r) = |r|                                                  for |r| < e
                     min(e + floor(log(|r|/e) / log(D/e) (C - e)), C - 1) otherwise;     + C for r > 0
 
-    Pairs without a path and units of one node have their own rows, if the encoding has such pairs. (Raffel et al. 2020,
-    section 2.1.) This is the encoder's form; a decoder's, which does not distinguish keys ahead, is ``t5-causal``.
+    Pairs without a path and units of one node have their own rows. (Raffel et al. 2020, section 2.1.) This is the
+    encoder's form; a decoder's, which does not distinguish keys ahead, is ``t5-causal``.
 
     T5's own attention has no 1/sqrt(d_h); that is not part of the position model: add ``Terms(scale=sqrt(d_h))``.
     Table 1 counts one scalar per offset, (2t-1)h; the authors' code has buckets.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structpe.positions import Cells, Spec
-from structpe.positions.buckets._buckets import BucketBias
+from structpe.positions.buckets._offset_buckets import BucketBias
 
 __all__ = ["T5Causal"]
 
@@ -11,8 +11,8 @@ __all__ = ["T5Causal"]
 class T5Causal(BucketBias, name="t5-causal"):
     """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
-    r_ij = s - t (key minus query) or any other encoding of pairs by signed integers. With B buckets, of which e = B/2,
-    rounded down, are exact::
+    r_ij = s - t (key minus query) or any other encoding of pairs. With B buckets, of which e = B/2, rounded down, are
+    exact::
 
         bucket(r) = 0                                                      for r >= 0
                     -r                                                     for -e < r < 0

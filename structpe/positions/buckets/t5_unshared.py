@@ -5,7 +5,7 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.positions import Cells, Dims, Spec
-from structpe.positions.buckets._buckets import BucketBias
+from structpe.positions.buckets._offset_buckets import BucketBias
 
 __all__ = ["T5Unshared"]
 

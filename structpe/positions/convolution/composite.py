@@ -22,8 +22,8 @@ class Composite(PairRows, name="composite"):
     ``convolution-dynamic-key`` (W_k); W_q, W_k (2m + 1, d_h) are of each layer and shared by its heads. T5's bias and
     the vectors of Shaw et al., read as convolutions. (Chang et al. 2021, and their code, "qk_convfixed_convq_convk";
     the survey, section 4.1.2, has no formula.) Entries of W start from a uniform distribution of width 1/sqrt(2m + 1)
-    either way. s - t is key minus query, or any other encoding of pairs by signed integers; pairs without a path and
-    units of one node have their own rows, if the encoding has such pairs. Parts of it are sums of the three models.
+    either way. s - t is key minus query, or any other encoding of pairs; pairs without a path and units of one node
+    have their own rows. Parts of it are sums of the three models.
 
     Args:
         dims: sizes of the Transformer.

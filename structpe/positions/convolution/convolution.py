@@ -17,9 +17,9 @@ class Convolution(PairTable, name="convolution"):
 
     The weights of a lightweight convolution, one kernel per head that does not depend on the units ("convfixed" of the
     code), before the softmax that it shares with q.k. Where a convolution ends, the code repeats the end of its kernel:
-    far units are not cut off. b starts at 0. s - t is key minus query, or any other encoding of pairs by signed
-    integers; pairs without a path and units of one node have their own rows, if the encoding has such pairs. Without
-    q.k, as a convolution alone, it is not a position model of attention, and not included.
+    far units are not cut off. b starts at 0. s - t is key minus query, or any other encoding of pairs; pairs without a
+    path and units of one node have their own rows. Without q.k, as a convolution alone, it is not a position model of
+    attention, and not included.
 
     Args:
         dims: sizes of the Transformer.

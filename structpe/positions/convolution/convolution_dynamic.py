@@ -15,8 +15,7 @@ class ConvolutionDynamic(Filters, name="convolution-dynamic"):
     A lightweight convolution whose kernel depends on the query ("convq" of the code): the vectors of Shaw et al.
     (2018), at keys only. W (2m + 1, d_h) is of each layer and shared by its heads. Entries start from a uniform
     distribution of width 1/sqrt(2m + 1) either way, as in the code. s - t is key minus query, or any other encoding of
-    pairs by signed integers; pairs without a path and units of one node have their own rows, if the encoding has such
-    pairs.
+    pairs; pairs without a path and units of one node have their own rows.
 
     Args:
         dims: sizes of the Transformer.

@@ -16,8 +16,7 @@ class ConvolutionDynamicKey(Filters, name="convolution-dynamic-key"):
     A lightweight convolution whose kernel depends on the key ("convk" of the code): the vectors of Shaw et al. (2018),
     at queries only. Its offset is that of the query relative to the key. W (2m + 1, d_h) is of each layer and shared by
     its heads. Entries start from a uniform distribution of width 1/sqrt(2m + 1) either way, as in the code. s - t is
-    key minus query, or any other encoding of pairs by signed integers; pairs without a path and units of one node have
-    their own rows, if the encoding has such pairs.
+    key minus query, or any other encoding of pairs; pairs without a path and units of one node have their own rows.
 
     Args:
         dims: sizes of the Transformer.

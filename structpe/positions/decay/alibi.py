@@ -19,9 +19,9 @@ class ALiBi(PositionModel, name="alibi"):
     """s_ij -= m_h |r_ij|: each head has its own slope m_h, fixed and not learned.
 
     m_h = 2^(-8h/H) for heads h = 1..H where H is a power of 2, see :func:`slopes` for other H. (Press et al. 2022,
-    section 3.) r_ij = s - t, or any other encoding of pairs by signed integers. This is the symmetric form, for
-    encoders; the authors' code adds m_h s, without the place of the query and for causal attention only:
-    ``alibi-causal``. Where keys ahead are masked, both are the same after the softmax.
+    section 3.) r_ij = s - t, or any other encoding of pairs. This is the symmetric form, for encoders; the authors'
+    code adds m_h s, without the place of the query and for causal attention only: ``alibi-causal``. Where keys ahead
+    are masked, both are the same after the softmax.
 
     Two units of one node that are k places apart count as k. Pairs without a path count as the limit of the encoding.
 

@@ -20,8 +20,8 @@ class DATransformer(DistanceModel, name="da-transformer"):
 
     w and v are two learned scalars of each head. f(0) = 1; f falls to 0 for w < 0 and rises to 1 + e^v for w > 0, so
     that a head may prefer near or distant keys. Direction is not distinguished. s - t is key minus query, or any other
-    encoding of pairs by signed integers. (Wu et al. 2021; survey, eqs. 16 and 17, which have no sqrt(d_h). No code by
-    the authors is known.)
+    encoding of pairs. (Wu et al. 2021; survey, eqs. 16 and 17, which have no sqrt(d_h). No code by the authors is
+    known.)
 
     Table 1 counts 2h parameters, one pair per head for all layers. w and v start from N(0, 0.02), near f = 1, where
     attention does not know positions: our choice. Units of one node, k places apart, have distance k; pairs without a

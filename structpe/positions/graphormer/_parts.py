@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from structpe.encodings._label_paths import FIRST_STEP, UNKNOWN
+from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.label_path import LabelPath

@@ -11,7 +11,7 @@ from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Cells, Dims, Spec
 from structpe.positions.graphormer._parts import GraphormerModel
-from structpe.positions.paths._paths import slots_of
+from structpe.positions.paths._path_attention import slots_of
 
 __all__ = ["Graphormer"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.encodings._label_paths import UNREACHED
+from structpe.encodings._path_labels import UNREACHED
 from structpe.encodings.base import Encoding
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
@@ -14,7 +14,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Spec
 from structpe.positions.graphormer._parts import GraphormerModel, Prepared
-from structpe.positions.paths._paths import slots_of
+from structpe.positions.paths._path_attention import slots_of
 from structpe.terms import Lookup, Terms
 
 __all__ = ["GraphormerGPS"]

@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Dims, Positions
 from structpe.positions._pair_tables import PairTable
 from structpe.positions._tables import Sharing
-from structpe.positions.grids._grids import check_shape
+from structpe.positions.grids._shapes import check_shape
 from structpe.terms import Lookup
 
 __all__ = ["WindowBias", "WindowRows"]

@@ -10,7 +10,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 from structpe.positions._checks import of_arity
-from structpe.positions.grids._grids import counts, half, in_queries_and_keys
+from structpe.positions.grids._shapes import counts, half, in_queries_and_keys
 from structpe.positions.sinusoidal._sinusoids import interleaved
 
 __all__ = ["DETR"]

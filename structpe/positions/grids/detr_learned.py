@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Sources, Spec
 from structpe.positions._checks import of_whole
-from structpe.positions.grids._grids import check_shape, coordinates, half, in_queries_and_keys, outside, within
+from structpe.positions.grids._shapes import check_shape, coordinates, half, in_queries_and_keys, outside, within
 
 __all__ = ["DETRLearned"]
 

@@ -11,7 +11,7 @@ from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import of_arity
-from structpe.positions.grids._grids import coordinates
+from structpe.positions.grids._shapes import coordinates
 from structpe.positions.sinusoidal._sinusoids import timing
 
 __all__ = ["SinusoidalND"]

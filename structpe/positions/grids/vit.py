@@ -10,7 +10,7 @@ from torch.nn import functional
 from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions import Cells, Dims, Spec
-from structpe.positions.grids._grids import GridTable
+from structpe.positions.grids._shapes import GridTable
 
 __all__ = ["ViT"]
 

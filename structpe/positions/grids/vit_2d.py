@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import of_whole
-from structpe.positions.grids._grids import check_shape, coordinates, half, within
+from structpe.positions.grids._shapes import check_shape, coordinates, half, within
 
 __all__ = ["ViT2D"]
 

@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Coordinates
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Spec
-from structpe.positions.grids._grids import GridTable
+from structpe.positions.grids._shapes import GridTable
 
 __all__ = ["ViViT"]
 

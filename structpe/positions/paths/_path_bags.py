@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Dims, PositionModel, Positions, Site
-from structpe.positions.paths._paths import PathAttention, Slots, glorot, of_pairs, slots_of, waves
+from structpe.positions.paths._path_attention import PathAttention, Slots, glorot, of_pairs, slots_of, waves
 from structpe.terms import Lookup, Terms
 
 __all__ = ["PathBag"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.positions import Dims
-from structpe.positions.paths._paths import Slots, waves
+from structpe.positions.paths._path_attention import Slots, waves
 
 __all__ = ["Convolutions", "OrderedSlots"]
 

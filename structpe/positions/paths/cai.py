@@ -14,7 +14,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import holds, indices, of_whole
-from structpe.positions.paths._paths import of_pairs
+from structpe.positions.paths._path_attention import of_pairs
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Cai"]

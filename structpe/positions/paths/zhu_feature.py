@@ -6,7 +6,7 @@ from torch import nn
 
 from structpe.encodings.label_path import PathToken
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions.paths._paths import PathAttention, glorot
+from structpe.positions.paths._path_attention import PathAttention, glorot
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ZhuFeature"]

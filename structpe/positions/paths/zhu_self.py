@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions.paths._path_attention import PathAttention, Slots, glorot, slots_of
 from structpe.positions.paths._path_slots import Convolutions, OrderedSlots
-from structpe.positions.paths._paths import PathAttention, Slots, glorot, slots_of
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ZhuSelf"]

@@ -23,9 +23,9 @@ class DeBERTa(PositionModel, name="deberta"):
     """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = A W_k + c_k,  Q = A W_q + c_q,  r = clip(t - s + m).
 
     A (2m, d) is a table of offsets, shared by all layers; W_k, W_q (d, d) and c_k, c_q (d) are of each layer and split
-    into heads. t - s is query minus key, or any other encoding of pairs by signed integers, negated; clip leaves rows
-    0..2m - 1. "c2p", from content to position, is the second term, "p2c" the third; with only one of them the score is
-    divided by sqrt(2 d_h). (He et al. 2021, section 3.1; survey, eqs. 14 and 15.)
+    into heads. t - s is query minus key, or the negative of any other encoding of pairs; clip leaves rows 0..2m - 1.
+    "c2p", from content to position, is the second term, "p2c" the third; with only one of them the score is divided by
+    sqrt(2 d_h). (He et al. 2021, section 3.1; survey, eqs. 14 and 15.)
 
     As the authors' code has it: both terms have the same r, while eq. 15 of the survey has delta(s, t) in the third.
     The paper's absolute part, the enhanced mask decoder, is its own model, ``deberta-emd``: add both. Later versions,

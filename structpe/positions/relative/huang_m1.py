@@ -12,10 +12,10 @@ __all__ = ["HuangM1"]
 class HuangM1(SpanTable, name="huang-m1"):
     """s_ij = r[|s - t|] q_i.k_j / sqrt(d_h),  r a learned scalar per distance 0..t_max - 1.
 
-    Direction is not distinguished: that is ``huang-m2``. s - t is key minus query, or any other encoding of pairs by
-    signed integers. Pairs without a path and units of one node have their own scalars, if the encoding has such pairs.
-    (Huang et al. 2020, method 1; survey, eq. 18. No code by the authors is known.) The scalars start at 1, where
-    attention ignores positions, and are shared by the heads of a layer as in the code of method 4: both are our choice.
+    Direction is not distinguished: that is ``huang-m2``. s - t is key minus query, or any other encoding of pairs.
+    Pairs without a path and units of one node have their own scalars. (Huang et al. 2020, method 1; survey, eq. 18. No
+    code by the authors is known.) The scalars start at 1, where attention ignores positions, and are shared by the
+    heads of a layer as in the code of method 4: both are our choice.
 
     Args:
         dims: sizes of the Transformer.

@@ -12,11 +12,10 @@ __all__ = ["HuangM2"]
 class HuangM2(SpanTable, name="huang-m2"):
     """s_ij = r[t - s] q_i.k_j / sqrt(d_h),  r a learned scalar per offset from 1 - t_max to t_max - 1.
 
-    As ``huang-m1``, with directions distinguished. t - s is query minus key, or any other encoding of pairs by signed
-    integers, negated. Pairs without a path and units of one node have their own scalars, if the encoding has such
-    pairs. (Huang et al. 2020, method 2; survey, section 4.1.2. No code by the authors is known.) The scalars start at
-    1, where attention ignores positions, and are shared by the heads of a layer as in the code of method 4: both are
-    our choice.
+    As ``huang-m1``, with directions distinguished. t - s is query minus key, or the negative of any other encoding of
+    pairs. Pairs without a path and units of one node have their own scalars. (Huang et al. 2020, method 2; survey,
+    section 4.1.2. No code by the authors is known.) The scalars start at 1, where attention ignores positions, and are
+    shared by the heads of a layer as in the code of method 4: both are our choice.
 
     Args:
         dims: sizes of the Transformer.

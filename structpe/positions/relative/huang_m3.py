@@ -12,11 +12,10 @@ __all__ = ["HuangM3"]
 class HuangM3(SpanTable, name="huang-m3"):
     """s_ij = sum_c q_ic k_jc r[t - s]_c / sqrt(d_h),  r a learned vector (d_h) per offset from 1 - t_max to t_max - 1.
 
-    t - s is query minus key, or any other encoding of pairs by signed integers, negated. Pairs without a path and units
-    of one node have their own vectors, if the encoding has such pairs. (Huang et al. 2020, method 3; survey, eq. 19. No
-    code by the authors is known.) The vectors start at 1, where attention ignores positions, and are shared by the
-    heads of a layer as in the code of method 4: both are our choice. A term of attention is added to q.k, so that it
-    holds r - 1.
+    t - s is query minus key, or the negative of any other encoding of pairs. Pairs without a path and units of one node
+    have their own vectors. (Huang et al. 2020, method 3; survey, eq. 19. No code by the authors is known.) The vectors
+    start at 1, where attention ignores positions, and are shared by the heads of a layer as in the code of method 4:
+    both are our choice. A term of attention is added to q.k, so that it holds r - 1.
 
     Args:
         dims: sizes of the Transformer.

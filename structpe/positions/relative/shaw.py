@@ -15,8 +15,8 @@ __all__ = ["Shaw"]
 class Shaw(KeyValueTables, name="shaw"):
     """s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]),  r_ij = clip(s - t, -m, m).
 
-    K and V are tables (2m + 1, d_h), one pair per layer; s - t is key minus query, or any other encoding of pairs by
-    signed integers. (Shaw et al. 2018, section 3.2; survey, section 4.1.2.)
+    K and V are tables (2m + 1, d_h), one pair per layer; s - t is key minus query, or any other encoding of pairs.
+    (Shaw et al. 2018, section 3.2; survey, section 4.1.2.)
 
     m = 20, tables shared by the heads and entries of the deviation of a Glorot initialisation are those of the authors'
     code. Table 1 counts vectors as wide as the model and an offset for each pair of places, 2(2t-1)dl; vectors in the

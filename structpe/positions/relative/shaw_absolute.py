@@ -11,7 +11,7 @@ from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions._tables import Sharing, Table
 from structpe.positions.absolute._places import Places, PlacesModel
-from structpe.positions.paths._paths import of_pairs
+from structpe.positions.paths._path_attention import of_pairs
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ShawAbsolute"]

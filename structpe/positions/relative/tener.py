@@ -22,9 +22,9 @@ class TENER(PositionModel, name="tener"):
     """s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero after
-    them. s - t is key minus query, or any other encoding of pairs by signed integers. u and v (h, d_h) are of each
-    layer and head. sin(-r) = -sin(r): keys before and after are distinguished, as no matrix mixes the channels of R.
-    (Yan et al. 2019, section 3.2, and their code.)
+    them. s - t is key minus query, or any other encoding of pairs. u and v (h, d_h) are of each layer and head. sin(-r)
+    = -sin(r): keys before and after are distinguished, as no matrix mixes the channels of R. (Yan et al. 2019, section
+    3.2, and their code.)
 
     As in the code, where the paper and the survey's eq. 22 differ: the last term; s - t where they have t - s; the
     frequencies. Their version is ``tener-survey``. That scores are not scaled is a choice of the paper and part of this

@@ -21,9 +21,9 @@ __all__ = ["TransformerXL"]
 class TransformerXL(PositionModel, name="transformer-xl"):
     """s_ij = ((q_i + u).k_j + (q_i + v).(W R[t - s])) / sqrt(d_h):  content, position, and a bias of either.
 
-    R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key, or any other
-    encoding of pairs by signed integers, negated. W (d, d) without bias is of each layer and gives each head its d_h; u
-    and v (h, d_h) are of each head, and the same for all layers. (Dai et al. 2019, section 3.3; survey, eq. 12.)
+    R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key, or the negative
+    of any other encoding of pairs. W (d, d) without bias is of each layer and gives each head its d_h; u and v (h, d_h)
+    are of each head, and the same for all layers. (Dai et al. 2019, section 3.3; survey, eq. 12.)
 
     Sharing u and v over the layers follows the authors' PyTorch code; the paper leaves it open. Table 1 has a factor h
     too many: one W (d, d) serves all heads. Attention there is causal, and the matrix has arbitrary values for keys

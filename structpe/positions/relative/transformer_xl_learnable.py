@@ -25,7 +25,7 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     (D, h, d_h) and b (D, h) are learned instead of W R and v.W R, separately for each layer, as is u (h, d_h).
     Distances of D or more share the last row. It was made for causal attention: keys ahead have the row of distance 0.
     In the code rows run from the farthest distance to 0; here from 0 on. Pairs without a path and units of one node
-    have their own rows, if the encoding has such pairs.
+    have their own rows.
 
     Args:
         dims: sizes of the Transformer.

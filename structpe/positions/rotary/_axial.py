@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions
 from structpe.positions._checks import holds
-from structpe.positions.grids._grids import coordinates
+from structpe.positions.grids._shapes import coordinates
 from structpe.positions.rotary._turns import RotaryModel, Turns
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 

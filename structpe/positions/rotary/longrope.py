@@ -32,7 +32,7 @@ class LongRoPE(RotaryModel, name="longrope"):
         scale: a, 1 or more.
         trained: L', 2 or more.
         kept: places below this are left as in training.
-        longer: c, above 0; None for that of the formula.
+        longer: c, above 0; by default that of the formula.
 
     Raises:
         PositionError: the width of a head is odd, a scale below 1, a length below 2, another number of factors, a c of

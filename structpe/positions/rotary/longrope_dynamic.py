@@ -35,9 +35,8 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
         longer: how many times longer queries and keys become; None as in ``longrope``.
 
     Raises:
-        PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors,
-            a vector per unit, a ``longer`` of 0 or less, or a text so short that the line leads to factors of 0 or
-            less.
+        PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors, a
+            vector per unit, a ``longer`` of 0 or less, or a text so short that the line leads to factors of 0 or less.
     """
 
     spec = Spec(

@@ -12,7 +12,7 @@ from structpe.encodings.coordinates import Points
 from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import of_arity
-from structpe.positions.grids._grids import coordinates
+from structpe.positions.grids._shapes import coordinates
 
 __all__ = ["Continuous"]
 

@@ -11,7 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import Points
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import of_arity
-from structpe.positions.grids._grids import coordinates
+from structpe.positions.grids._shapes import coordinates
 
 __all__ = ["SphericalHarmonics", "harmonics"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from structpe.positions._perceptron import count_perceptron, perceptron
-from structpe.positions.spectral._spectral import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["SpectralFunctions"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from structpe.errors import PositionError
-from structpe.positions.spectral._spectral import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["SpectralTransformer", "transformer_width"]
 

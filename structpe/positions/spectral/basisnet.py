@@ -14,7 +14,7 @@ from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import holds
 from structpe.positions._perceptron import count_perceptron, perceptron
 from structpe.positions.spectral._nodes import Nodes
-from structpe.positions.spectral._spectral import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["BasisNet"]
 

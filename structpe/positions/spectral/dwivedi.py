@@ -8,7 +8,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.laplacian import Laplacian
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import width_of
-from structpe.positions.spectral._spectral import flipped
+from structpe.positions.spectral._spectrum import flipped
 
 __all__ = ["Dwivedi"]
 

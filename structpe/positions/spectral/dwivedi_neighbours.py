@@ -9,7 +9,7 @@ from structpe.encodings.laplacian import Laplacian
 from structpe.encodings.neighbours import Neighbours
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import width_of
-from structpe.positions.spectral._spectral import flipped
+from structpe.positions.spectral._spectrum import flipped
 from structpe.positions.windows._sparse import clipped, of_listed_pairs
 from structpe.terms import Pairs, SparsePairs, Terms
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.spectral._spectral import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["LapPE"]
 

@@ -7,8 +7,8 @@ from torch import Tensor
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._beside import beside, width_beside
-from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["LapPETransformer"]
 
@@ -23,8 +23,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
     Args:
         dims: sizes of the Transformer.
         encoding: eigenvectors and eigenvalues, the trivial one among them as in the code.
-        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads
-            divide.
+        width: p; None for a quarter of the model's width, 4 at least, rounded up to what the heads divide.
         heads: of T.
         layers: of T.
         feedforward: hidden width of T; PyTorch's default in the code.

@@ -11,8 +11,8 @@ from structpe.encodings.unit_count import UnitCount
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import GraphIsomorphism, count_perceptron
 from structpe.positions.spectral._nodes import Nodes
-from structpe.positions.spectral._spectral import Spectrum
 from structpe.positions.spectral._spectral_functions import SpectralFunctions
+from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["StableExpressiveGIN"]
 

@@ -9,7 +9,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.coordinates import GridRank
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_arity
-from structpe.positions.grids._grids import check_shape, counts
+from structpe.positions.grids._shapes import check_shape, counts
 from structpe.terms import Terms
 
 __all__ = ["SwinWindows"]

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from structpe.checksums import SUMS, seal
 from structpe.data.prepare import AFRESH, Preparer
 from structpe.errors import StoreError, StructPEError, undamaged
 from structpe.files import atomic_write
@@ -30,7 +31,6 @@ from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
-from structpe.sums import SUMS, seal
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig, load_config
 from structpe.tasks.positions import fitted

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from structpe.data.content import Content, digest, structures
+from structpe.data.digests import Content, digest, structures
 from structpe.data.prepare import Example, Preparer
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.seq2seq import EncoderDecoder

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from structpe.data.content import Content, digest, structures
+from structpe.checksums import SUMS, read_sealed, seal, sealed_lines
+from structpe.data.digests import Content, digest, structures
 from structpe.data.prepare import AFRESH
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
@@ -35,7 +36,6 @@ from structpe.files import atomic_write, left_in
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.positions.build import build
-from structpe.sums import SUMS, read_sealed, seal, sealed_lines
 from structpe.tasks.config import save
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig, load_config

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.data.content import Content, refuse_changed
+from structpe.data.digests import Content, refuse_changed
 from structpe.errors import ConfigError, StoreError
 
 __all__ = ["Batches", "Plan"]

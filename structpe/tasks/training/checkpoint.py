@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from structpe.checksums import SUMS, told, wrong
 from structpe.errors import StoreError, undamaged
 from structpe.files import atomic_write_folder
-from structpe.sums import SUMS, told, wrong
 from structpe.tasks.training.tree import flatten, restore
 
 __all__ = ["drop_after", "load", "name", "newest", "prune", "save"]

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import torch
 
+from structpe.checksums import SUMS, check
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, StoreError
 from structpe.files import left_in, sweep
-from structpe.sums import SUMS, check
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from structpe.checksums import read_sealed, sealed_lines
 from structpe.errors import undamaged
 from structpe.files import atomic_write
-from structpe.sums import read_sealed, sealed_lines
 
 __all__ = ["Result"]
 
