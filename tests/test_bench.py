@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import datetime
-import os
 import re
 import subprocess
-import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
-from tests.modules import ROOT
+from tests.forking import forked
 
 BESIDE, ALONE, ATTENTION = (
     "Encodings and other libraries",
     "Every encoding",
     "Every position model in one attention",
 )
-RUN = "import runpy, sys; sys.argv[1:] = {words}; runpy.run_path('experiments/speed/bench', run_name='__main__')"
 
 
 def bench(*words: str, before: str = "") -> subprocess.CompletedProcess[str]:
     """A process of its own, which may do something before."""
-    code = f"{before}\n{RUN.format(words=list(words))}"
-    settings = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=settings, capture_output=True, text=True)
+    with TemporaryDirectory() as printed:
+        done = forked(Path(printed), "experiments/speed/bench", *words, before=before).ended()
+    return subprocess.CompletedProcess(words, *done)
 
 
 def names(listed: str, table: str) -> list[str]:

@@ -144,8 +144,9 @@ def test_it_is_unbound_as_claimed(name: str) -> None:
     Some parameters will do: a function of the distance that levels out does so sooner for large ones, and a network
     that comes to rest among equal units does so sooner for small ones.
     """
-    claimed = MODELS[name].spec.cells.unbound
-    assert any(_unbound(_times(made(name), factor), 600) for factor in (1, 1e-2, 5)) == claimed
+    claimed, far = MODELS[name].spec.cells.unbound, 600
+    positions = encoded(made(name), [labelled_path(far)])
+    assert any(_unbound(_times(made(name), factor), positions, far) for factor in (1, 1e-2, 5)) == claimed
 
 
 def _times(model: PositionModel, factor: float) -> PositionModel:
@@ -171,9 +172,9 @@ def _attended(model: PositionModel, positions: Positions, n: int, *masks: Tensor
     return attend(q, k, v, _terms(model, positions) + Terms(mask=masks), "dense")
 
 
-def _unbound(model: PositionModel, size: int) -> bool:
+def _unbound(model: PositionModel, positions: Positions, size: int) -> bool:
     try:
-        prepared = model.prepare(encoded(model, [labelled_path(size)]))
+        prepared = model.prepare(positions)
         x = model.inputs(torch.ones(1, size, 8, dtype=torch.float64), prepared)
         sites = [Site(layer) for layer in range(DIMS.layers)]
         # Not the last two: where a path ends, a node has one neighbour only, and is told apart by that.
