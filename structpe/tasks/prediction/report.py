@@ -12,8 +12,8 @@ from structpe.errors import MissingExtra
 from structpe.files import atomic_write
 from structpe.objectives import METRICS
 from structpe.tasks.prediction.curves import draw
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
-from structpe.tasks.prediction.train import Outcome
 from structpe.tasks.training.progress import say
 
 __all__ = ["Row", "report", "rows"]

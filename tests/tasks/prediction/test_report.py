@@ -12,9 +12,9 @@ import pytest
 from structpe.errors import MissingExtra
 from structpe.tasks.prediction import report as reports
 from structpe.tasks.prediction.curves import draw, limits, lines
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.study import Key, StudyConfig
-from structpe.tasks.prediction.train import Outcome
 from structpe.tasks.training.result import Result
 
 VERSIONS = {
