@@ -20,7 +20,7 @@ from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import Generated
 from structpe.tasks.graph_to_text.scores import Scores
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
 from structpe.tasks.training.result import Result
 
 JOBS = {"AMR": Path("examples/amr.yaml"), "triples": Path("examples/kg.yaml")}

@@ -12,7 +12,7 @@ from structpe import threads
 from structpe.cli.main import main
 from structpe.errors import ConfigError
 from structpe.tasks.prediction.crew import Crew
-from structpe.tasks.prediction.runs import run_all
+from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.prediction.study import Key, StudyConfig
 
 NAMES = ("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")

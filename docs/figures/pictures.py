@@ -47,7 +47,7 @@ def learned() -> None:
     """What T5's bias on distances has learned from graphs and sentences."""
     from structpe.tasks.config import make
     from structpe.tasks.graph_to_text.config import GraphToTextConfig
-    from structpe.tasks.graph_to_text.train import train
+    from structpe.tasks.runs import train
 
     with tempfile.TemporaryDirectory() as folder:
         given = {

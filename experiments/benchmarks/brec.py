@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from brec_protocol import BrecConfig, Verdict, count, judge
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.datasets.expressivity.brec import KINDS, Pair, brec_pairs
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.positions.build import build
 from structpe.structure import Structure
-from structpe.tasks.brec import BrecConfig, Verdict, count, judge
 
 NUMBERS = 16
 MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", readout="sum")

@@ -17,17 +17,18 @@ import yaml
 from safetensors.torch import load_file
 
 import structpe.tasks.prediction.report
-import structpe.tasks.prediction.runs
+import structpe.tasks.prediction.run_all
 import structpe.writers  # noqa: F401
 from structpe.cli.main import main
 from structpe.data import store
 from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
 from structpe.signals import ending
-from structpe.tasks.graph_to_text.run import load as load_run
 from structpe.tasks.prediction import crew
 from structpe.tasks.prediction.config import load_config
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.runs import train
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.training.weights import load_weights
 
 SAMPLES = Path(__file__).parents[2] / "datasets"
@@ -230,7 +231,7 @@ COMMANDS = {
     for each in (
         Command("train, text", _text, lambda: main(["train", "inputs/text.yaml"]), ("run", ".run.tmp"),
                 tuple(f"run/{name}" for name in (*RUN, "tokenizer.json", "prepare.json", "positions.json")),
-                lambda folder: load_run(folder / "run")),
+                lambda folder: GraphToTextRun.of(folder / "run").load()),
         Command("train, prediction", _molecules, _predict, ("runs", ".runs.tmp"),
                 tuple(f"runs/one/{name}" for name in (*RUN, "position.json")), _read_prediction),
         Command("study", _molecules, _study, ("runs", ".runs.tmp"),

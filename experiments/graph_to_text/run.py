@@ -27,10 +27,10 @@ import yaml
 
 import structpe
 from structpe.nn.search import SearchConfig
-from structpe.tasks.graph_to_text import run as runs
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.graph_to_text.evaluate import evaluate
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
 
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
     minutes = (time.monotonic() - start) / 60
     items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
     scores, texts = evaluate(folder, items, SEARCH[corpus])
-    parameters = sum(p.numel() for p in runs.load(folder)[0].parameters())
+    parameters = sum(p.numel() for p in GraphToTextRun.of(folder).load()[0].parameters())
     result.parent.mkdir(exist_ok=True)
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")

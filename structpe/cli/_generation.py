@@ -36,12 +36,12 @@ def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
     """The items and the search: as the run was configured, unless the arguments say otherwise."""
     import torch
 
-    from structpe.tasks.graph_to_text.run import load
     from structpe.tasks.graph_to_text.source import read_path
+    from structpe.tasks.runs.graph_to_text import GraphToTextRun
 
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
-    config = load(given.run)[2]
+    config = GraphToTextRun.of(given.run).config
     data, asked = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
     if given.reader is not None and given.reader != data.reader:
         data = replace(data, reader=given.reader, options={})

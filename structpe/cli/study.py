@@ -49,7 +49,7 @@ class Study(Command, name="study"):
     def run(self, given: Namespace) -> None:
         from structpe.plain.bounds import PROCESSES
         from structpe.tasks.prediction.report import report
-        from structpe.tasks.prediction.runs import run_all, unchanged
+        from structpe.tasks.prediction.run_all import run_all, unchanged
         from structpe.tasks.prediction.study import load_study
 
         for name, number in (("jobs", given.jobs), ("threads", given.threads)):

@@ -36,7 +36,7 @@ class Train(Command, name="train"):
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.graph_to_text.config import load_config
-        from structpe.tasks.graph_to_text.train import train
+        from structpe.tasks.runs import train
 
         train(load_config(given.config, [*as_overrides(given.overrides), *_of_data(given)]), fresh=given.fresh)
 

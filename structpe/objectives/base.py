@@ -70,7 +70,7 @@ class Objective(ABC):
 
     @property
     def reported(self) -> tuple[str, ...]:
-        """Names of the metrics that a split is scored by, the official one among them."""
+        """Names of the metrics that a split is scored by, the official one first."""
         return (self.metric,)
 
     def check(self, targets: NDArray[Any]) -> None:

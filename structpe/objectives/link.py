@@ -43,7 +43,7 @@ class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10"
 
     @property
     def reported(self) -> tuple[str, ...]:
-        return self.metrics
+        return (self.metric, *(name for name in self.metrics if name != self.metric))
 
     def _needed(self) -> str:
         return (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,17 @@ from structpe.positions import PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
 from structpe.structure import Structure
-from structpe.tasks.training.folder import unbroken
+from structpe.tasks.runs import Run, load_run
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["Content", "Trained", "load"]
 
 Content: TypeAlias = Literal["same", "own"]
 REMEDY = "restore it, or train again"
+LAST = ("head.", "readout.")
+"""Parts of a model of graphs that make predictions of vectors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,24 +70,18 @@ def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
         PictureError: it holds one of another task, or the content cannot be had.
         EncodingError, PositionError: the position model does not fit the structure.
     """
-    folder = Path(folder)
-    if not (folder / "config.yaml").is_file():
-        raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
-    if (folder / "positions.json").exists():
-        return _graph_to_text(folder, item, content)
-    if (folder / "position.json").exists():
-        return _prediction(folder, item, content)
-    raise PictureError(
-        f"{folder} holds a run of a task that has no structures to show; give one of 'structpe train' or of 'structpe "
-        f"study', whose folder holds positions.json or position.json"
-    )
+    return _trained(load_run(folder), item, content)
 
 
+@singledispatch
+def _trained(run: Run[Any, Any, Any, Any], item: Item, content: Content) -> Trained:
+    raise PictureError(f"{run.folder} holds a run of {run.name}, which has no structures to show; give one of another")
+
+
+@_trained.register(GraphToTextRun)
 @torch.no_grad()
-def _graph_to_text(folder: Path, item: Item, content: Content) -> Trained:
-    from structpe.tasks.graph_to_text.run import load as load_run
-
-    model, preparer, _ = load_run(folder)
+def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained:
+    (model, preparer), folder = run.load(), run.folder
     model = model.double()
     position = model.encoder.position
     (example,) = preparer.examples([replace(item, texts=())], position.encodings)
@@ -112,21 +110,16 @@ def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
             hook.remove()
 
 
+@_trained.register(PredictionRun)
 @torch.no_grad()
-def _prediction(folder: Path, item: Item, content: Content) -> Trained:
-    from structpe.tasks.prediction.config import load_config
-    from structpe.tasks.prediction.train import SEALED
-
+def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
+    config, folder = run.config, run.folder
     if content == "own":
         raise PictureError(
             f"{folder} holds a run of prediction, which knows the features of its benchmark and not those of a file; "
             f"let all nodes have the same content (same)"
         )
-    unbroken(folder, SEALED)
-    config = load_config(folder / "config.yaml")
-    with undamaged(folder / "position.json", REMEDY):
-        described = json.loads((folder / "position.json").read_text(encoding="utf-8"))
-    position = build(described, config.model.dims)
+    position = build(run.restore(), config.model.dims)
     model = _filled(GraphModel(config.model, position, None, None, 1), folder)
     structure = replace(item.structure, units=None, owner=None)  # nodes are what these models know
     if position.own_attention:
@@ -150,12 +143,13 @@ def _filled(model: GraphModel, folder: Path) -> GraphModel:
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
     with undamaged(file, REMEDY):
         weights = load_weights(file, REMEDY)
+        own = model.state_dict()  # whose last layer has another number of outputs, and is not used
+        weights = {name: value for name, value in weights.items() if not name.startswith(LAST)}
         for part in ("nodes", "stack.edges"):
             table, line = weights.pop(f"{part}.table.weight", None), weights.pop(f"{part}.linear.weight", None)
             constant = weights.pop(f"{part}.linear.bias", None)
             del line
             if (mean := constant if table is None else table.mean(dim=0)) is not None:
                 weights[f"{part}.table.weight"] = mean[None]
-        own = model.state_dict()  # whose last layer is not of as many outputs, and is not asked
-        model.load_state_dict(weights | {name: own[name] for name in own if name.startswith("head.")})
+        model.load_state_dict(weights | {name: own[name] for name in own if name.startswith(LAST)})
     return model.eval()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -78,42 +78,43 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
     return {config.name or str(path): _found(*_of_texts(config))}
 
 
-def _found(model: nn.Module, batch: Any) -> list[Served]:
+def _found(model: nn.Module, run: Callable[[], Any]) -> list[Served]:
     with torch.no_grad(), _layers(model.eval()) as served:
-        model(batch)
+        run()
     return served
 
 
-def _of_texts(config: Any) -> tuple[nn.Module, Any]:
-    from structpe.tasks.graph_to_text import run
+def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.tasks.graph_to_text.source import read_split
+    from structpe.tasks.runs.graph_to_text import GraphToTextRun, Splits
 
-    run.check(config)
+    run = GraphToTextRun(config)
+    run.check()
     items = read_split(config.data, "train")[:MOST]
-    preparer, positions = run.fit(config, items)
-    model = run.model(config, preparer, positions)
+    learned = run.learn(Splits(items, []))
+    preparer, model = learned[0], run.model(learned)
     examples = preparer.examples(items, model.encoder.position.encodings, every_text=True)
     examples = sorted(examples, key=lambda example: example.cost)
     middle = max(0, len(examples) // 2 - config.training.batch_size // 2)
     chosen = examples[middle : middle + config.training.batch_size]
-    return model, preparer.collate(chosen, grouping=model.encoder.grouping)
+    batch = preparer.collate(chosen, grouping=model.encoder.grouping)
+    return model, lambda: model(batch)
 
 
-def _of_benchmark(config: Any) -> tuple[nn.Module, Any]:
+def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.data.batch import Example, collate
     from structpe.datasets import load
-    from structpe.nn.graph_model import GraphModel
-    from structpe.positions.build import build
     from structpe.tasks.positions import fitted
+    from structpe.tasks.runs.prediction import PredictionRun
 
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
     graphs = benchmark.graphs[: config.training.batch_size]
-    position = build(fitted(config.position, config.model.dims, lambda: list(graphs)), config.model.dims)
-    objective = benchmark.objective
-    model = GraphModel(config.model, position, benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
+    learned = fitted(config.position, config.model.dims, lambda: list(graphs))
+    model = PredictionRun(config).model(benchmark, learned)
     encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
     examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
-    return model, collate(examples, model.grouping)
+    batch = collate(examples, model.grouping)
+    return model, lambda: model.hidden(batch)
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def test_a_checkpoint_of_another_task(tmp_path: Path) -> None:
     assert told.startswith(f"{run} holds a run of prediction, which knows the features of its benchmark")
     (run / "position.json").unlink()
     told = complaint("show", MOLECULES, "--checkpoint", run, code=1)
-    assert told.startswith(f"{run} holds a run of a task that has no structures to show")
+    assert told.startswith(f"{run} holds no files of a run of graph-to-text")
 
 
 @pytest.mark.parametrize(

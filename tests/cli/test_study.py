@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from structpe.cli.main import main
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import load_study
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.runs import train
 from tests.cli.running import complaint
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, study_file
 

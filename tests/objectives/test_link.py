@@ -57,5 +57,6 @@ def test_metrics_of_ranks() -> None:
     assert METRICS["mrr"].of(ranks, target) == pytest.approx((1 + 1 / 2.5 + 0.1 + 0.05) / 4)
     assert [METRICS[f"hits@{k}"].of(ranks, target) for k in (1, 3, 10)] == [0.25, 0.5, 0.75]
     assert LINK.reported == ("mrr", "hits@1", "hits@3", "hits@10")
+    assert Link(3, "hits@3", 9).reported == ("hits@3", "mrr", "hits@1", "hits@10")
     with pytest.raises(ConfigError, match="no query is in this split"):
         METRICS["mrr"].of(ranks[:0], target[:0])

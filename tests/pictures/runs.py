@@ -11,8 +11,7 @@ import torch
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.config import save
-from structpe.tasks.graph_to_text import run
-from structpe.tasks.graph_to_text.source import read_split
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.training.weights import save_weights
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
@@ -23,9 +22,10 @@ def written(folder: Path, position: Any = "t5") -> Path:
     config = changed(tiny(folder), encoder_position=position)
     out = Path(config.out)
     out.mkdir()
-    preparer, positions = run.fit(config, read_split(config.data, "train"))
-    run.begin(out, config, preparer, positions)
-    save_weights(_random(run.model(config, preparer, positions)), out / "model.safetensors")
+    run = GraphToTextRun(config)
+    learned = run.learn(run.read())
+    run.begin(learned)
+    save_weights(_random(run.model(learned)), out / "model.safetensors")
     return out
 
 

@@ -73,9 +73,9 @@ def test_content_makes_a_difference_to_attention_and_none_to_the_bias(text_run: 
 
 def test_own_content_is_what_the_model_computes(text_run: Path) -> None:
     """Attention of the first layer, written out from embeddings and weights."""
-    from structpe.tasks.graph_to_text.run import load as load_run
+    from structpe.tasks.runs.graph_to_text import GraphToTextRun
 
-    model, preparer, _ = load_run(text_run)
+    model, preparer = GraphToTextRun.of(text_run).load()
     (example,) = preparer.examples([ITEM], model.encoder.position.encodings)
     batch = preparer.collate([example])
     with torch.no_grad():
@@ -112,7 +112,7 @@ def test_runs_that_are_none_of_these(graph_run: Path, text_run: Path, tmp_path: 
     with pytest.raises(StoreError, match=r"holds no config.yaml; give the folder of a run"):
         load(tmp_path, ITEM)
     (tmp_path / "config.yaml").write_text("a: 1\n", encoding="utf-8")
-    with pytest.raises(PictureError, match="holds a run of a task that has no structures to show"):
+    with pytest.raises(StoreError, match=r"holds no files of a run of graph-to-text .*position\.json"):
         load(tmp_path, ITEM)
     with pytest.raises(PictureError, match="holds a run of prediction, which knows the features of its benchmark"):
         load(graph_run, ITEM, "own")

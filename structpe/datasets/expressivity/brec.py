@@ -1,7 +1,7 @@
 """BREC: 400 pairs of graphs that are hard to tell apart (Wang and Zhang 2024).
 
 No graph has a target, so this is no :class:`~structpe.datasets.base.Benchmark`: a model is trained anew for each pair
-and tested statistically, see :mod:`structpe.tasks.brec`.
+and tested statistically, as ``experiments/benchmarks/brec_protocol.py`` does.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ import torch
 
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item
-from structpe.tasks.graph_to_text.run import load
 from structpe.tasks.graph_to_text.source import read_path
 from structpe.tasks.graph_to_text.writing import by_size, write
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
 
 __all__ = ["Generated", "generate"]
 
@@ -57,7 +57,8 @@ def generate(
         StoreError: the folder holds no trained model.
         ReadError: the source is missing or bad.
     """
-    model, preparer, config = load(folder)
+    run = GraphToTextRun.of(folder)
+    (model, preparer), config = run.load(), run.config
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model.to(where)
     items = read_path(source, config.data) if isinstance(source, (str, Path)) else list(source)

@@ -82,6 +82,7 @@ def curve(folder: Path) -> tuple[Metric, Floats, Floats] | None:
         found = [row for row in csv.DictReader(opened) if row["metric"] in wanted]
     if not found:
         return None
+    found = [row for row in found if row["metric"] == found[0]["metric"]]  # the official one comes first
     steps, values = (np.array([float(row[name]) for row in found]) for name in ("step", "value"))
     return wanted[found[0]["metric"]], steps, values
 

@@ -12,8 +12,8 @@ from structpe.errors import MissingExtra
 from structpe.files import atomic_write
 from structpe.objectives import METRICS
 from structpe.tasks.prediction.curves import draw
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
-from structpe.tasks.prediction.train import Outcome
 from structpe.tasks.training.progress import say
 
 __all__ = ["Row", "report", "rows"]
@@ -39,6 +39,7 @@ class Row:
         commit, versions, device: of the newest run.
         title: what the benchmark calls itself; one that is not the official one says so here.
         note: what must be said beside its numbers.
+        others: further metrics on the test split, in words.
     """
 
     data: str
@@ -60,6 +61,7 @@ class Row:
     device: str
     title: str
     note: str
+    others: str = ""
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
@@ -108,6 +110,7 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
         device=f"{newest['device']}, {newest['threads']} thread{'s' if newest['threads'] != '1' else ''}",
         title=done[-1].data,
         note=done[-1].note,
+        others=_others(done),
     )
 
 
@@ -132,8 +135,9 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
         if theirs.data == data:
             test = _with_deviation(theirs.value, theirs.deviation)
             lines.append(f"| {theirs.name} | {theirs.source} (published) | | {test} |" + " |" * (len(HEADER) - 4))
+    said = [f"{row.model}, {row.position}, on the test split too: {row.others}." for row in done if row.others]
     measured = {f"commit {row.commit or 'unknown'}; {row.versions}; {row.device}" for row in done}
-    return [*lines, "", *(f"Measured with {each}." for each in sorted(measured)), ""]
+    return [*lines, "", *said, *(f"Measured with {each}." for each in sorted(measured)), ""]
 
 
 def _heading(data: str, done: Sequence[Row]) -> list[str]:
@@ -156,6 +160,13 @@ def _cells(row: Row) -> list[str]:
     ]  # fmt: skip
     seeds = str(row.seeds) if row.seeds == row.planned else f"{row.seeds} of {row.planned}"
     return [row.model, row.position, seeds, *numbers]
+
+
+def _others(done: Sequence[Outcome]) -> str:
+    """Means of further metrics over the runs."""
+    metrics = [name for name in done[0].others if name != done[0].metric]
+    means = {name: statistics.fmean(run.others[name] for run in done) for name in metrics}
+    return ", ".join(f"{METRICS[name].name} {mean:.4g}" for name, mean in means.items())
 
 
 def _with_deviation(mean: float, deviation: float | None) -> str:

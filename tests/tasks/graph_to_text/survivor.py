@@ -19,7 +19,7 @@ import torch
 from structpe.data.batch import Batch
 from structpe.data.prepare import Example, Preparer
 from structpe.tasks.graph_to_text.config import load_config
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.callbacks import Checkpoints
 from tests.tasks.graph_to_text.trial import is_trial

@@ -15,7 +15,7 @@ from structpe.data.batch import Batch
 from structpe.data.prepare import Example, Preparer
 from structpe.errors import StoreError
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 

@@ -17,7 +17,7 @@ from structpe.data.batch import Batch
 from structpe.data.prepare import Example, Preparer
 from structpe.tasks.config import save
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
 from structpe.tasks.training.result import Result
 from tests.forking import forked
 from tests.tasks.graph_to_text.tiny import changed, tiny

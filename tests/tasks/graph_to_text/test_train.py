@@ -16,8 +16,8 @@ from structpe.readers import read
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
-from structpe.tasks.graph_to_text.run import load
-from structpe.tasks.graph_to_text.train import train
+from structpe.tasks.runs import train
+from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 
@@ -79,7 +79,8 @@ def test_what_it_saw_often_enough_it_can_write(config: GraphToTextConfig) -> Non
 
 
 def test_the_model_is_the_best_one(config: GraphToTextConfig) -> None:
-    model, preparer, again = load(config.out)
+    run = GraphToTextRun.of(config.out)
+    (model, preparer), again = run.load(), run.config
     assert again == config
     assert not model.training
     assert preparer.vocabulary_size == 300
@@ -127,7 +128,7 @@ def test_with_less_precision_without_validation_and_with_workers(tmp_path: Path)
     config = changed(config, data=replace(config.data, dev=None), model=replace(config.model, copy_units=True))
     result = train(config)
     assert (result.steps, result.best_step, result.best) == (4, 4, {})
-    weights = load(config.out)[0].state_dict()
+    weights = GraphToTextRun.of(config.out).load()[0].state_dict()
     assert all(tensor.dtype == torch.float32 for tensor in weights.values())
 
 
@@ -135,7 +136,7 @@ def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> 
     config = tiny(tmp_path, steps=1)
     config = changed(config, encoder_position=["sinusoidal", "zhu-sum"], prepare=replace(config.prepare, graph="plain"))
     train(config)
-    model, _, _ = load(config.out)
+    model, _ = GraphToTextRun.of(config.out).load()
     learned = [option for encoding in model.encoder.position.encodings for option in encoding.options().items()]
     assert any(":ARG0" in str(value) for _, value in learned)
 
@@ -144,14 +145,14 @@ def test_a_run_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(
         StoreError, match=r"holds no config.yaml; give the folder of a run, the 'out' of its configuration"
     ):
-        load(tmp_path)
+        GraphToTextRun.of(tmp_path).load()
     config = tiny(tmp_path)
     (tmp_path / "run").mkdir()
     from structpe.tasks.config import save
 
     save(config, tmp_path / "run" / "config.yaml")
     with pytest.raises(StoreError, match=r"holds no model.safetensors; training writes it at the first validation"):
-        load(config.out)
+        GraphToTextRun.of(config.out).load()
 
 
 def test_data_that_cannot_be_learned_from(tmp_path: Path) -> None:
@@ -227,13 +228,13 @@ def test_damaged_files_of_a_run_are_named(tmp_path: Path) -> None:
         for wrong in (b"", b"{}", b"[]", b"\xff\xfe", content[: len(content) // 2], bytes(flipped)):
             file.write_bytes(wrong)
             with pytest.raises(StoreError, match=rf"{name}.*; restore it, or train afresh") as caught:
-                load(config.out)
+                GraphToTextRun.of(config.out).load()
             assert str(caught.value).startswith(str(folder))
             if name != "model.safetensors":  # a finished run does not read its weights again
                 with pytest.raises(StoreError, match=rf"{name}.*; restore it, or train afresh"):
                     train(config)
         file.write_bytes(content)
-    load(config.out)
+    GraphToTextRun.of(config.out).load()
     result = folder / "result.json"
     for wrong_text in ("{", result.read_text().replace('"steps": 1', '"steps": 2')):
         result.write_text(wrong_text)

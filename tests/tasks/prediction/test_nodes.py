@@ -24,7 +24,7 @@ from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.sources import SOURCES, Data, _quadratic
 from structpe.tasks.prediction.sources._quadratic import quadratic
-from structpe.tasks.prediction.train import train
+from structpe.tasks.runs import train
 from structpe.tasks.training.batches import Batches, Plan
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
 

@@ -11,10 +11,10 @@ import pytest
 
 from structpe.errors import MissingExtra
 from structpe.tasks.prediction import report as reports
-from structpe.tasks.prediction.curves import draw, limits, lines
+from structpe.tasks.prediction.curves import curve, draw, limits, lines
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.study import Key, StudyConfig
-from structpe.tasks.prediction.train import Outcome
 from structpe.tasks.training.result import Result
 
 VERSIONS = {
@@ -31,7 +31,7 @@ def study(folder: Path, **changed: Any) -> StudyConfig:
 def finished(
     config: StudyConfig, key: Key, test: float, valid: float | None = 0.5, metric: str = "mae", **more: Any
 ) -> None:
-    called = {"data": "Rings (made)", "note": "made for a test"}
+    called: dict[str, Any] = {"data": "Rings (made)", "note": "made for a test", "others": {}}
     called |= {name: more.pop(name) for name in tuple(more) if name in called}
     folder = config.folder(key)
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,6 +109,13 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
     assert (second["seeds"], second["deviation"], second["valid"], second["commit"]) == ("1", "", "", "def")
 
 
+def test_further_metrics_are_told_below_the_table(tmp_path: Path) -> None:
+    config = study(tmp_path, data={"rings": {}}, models={"a": {}}, seeds=[0, 1])
+    for seed, hits in enumerate((0.2, 0.4)):
+        finished(config, key(f"rings/a/none/{seed}"), 0.5, metric="mrr", others={"hits@1": hits, "hits@10": 0.9})
+    assert "\n\na, none, on the test split too: Hits@1 0.3, Hits@10 0.9.\nMeasured" in report(config, config.keys())
+
+
 def test_a_study_of_which_nothing_is_finished(tmp_path: Path) -> None:
     config = study(tmp_path, data={"rings": {}})
     text = report(config, config.keys())
@@ -134,6 +141,17 @@ def test_curves(tmp_path: Path) -> None:
     assert made[1].read_bytes().startswith(b"\x89PNG")
     draw(config, config.keys())
     assert made[0].read_text() == svg, "the same curves give the same file"
+
+
+def test_the_curve_is_that_of_the_official_metric_where_several_are_reported(tmp_path: Path) -> None:
+    text = "step,metric,value\n" + "".join(
+        f"{step},dev_loss,9.0\n{step},dev_hits@3,{step / 10}\n{step},dev_mrr,7.0\n" for step in (1, 2)
+    )
+    (tmp_path / "metrics.csv").write_text(text, encoding="utf-8")
+    found = curve(tmp_path)
+    assert found is not None
+    metric, steps, values = found
+    assert (metric.name, steps.tolist(), values.tolist()) == ("Hits@3", [1.0, 2.0], [0.1, 0.2])
 
 
 def test_the_axis_shows_what_follows_the_beginning(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ import pytest
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.prediction.train import Outcome, finished, train
+from structpe.tasks.runs import train
+from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.folder import lock
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
@@ -170,7 +172,7 @@ def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_p
     train(config)
     folder = copied / "run"
     whole = sorted(folder.rglob("*"))
-    for again in (lambda: train(config), lambda: finished(folder)):
+    for again in (lambda: train(config), lambda: PredictionRun(config).finished()):
         (folder / "checkpoints" / ".step-00000012.tmp").mkdir(parents=True)
         for place in (folder / "checkpoints" / ".step-00000012.tmp", folder / ".result.json.tmp"):
             place.mkdir(exist_ok=True)
@@ -179,5 +181,5 @@ def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_p
         assert sorted(folder.rglob("*")) == whole
     (folder / "checkpoints").mkdir()
     with lock(folder):  # somebody is about to remove it
-        assert finished(folder)
-    assert not finished(tmp_path / "nowhere")
+        assert PredictionRun(config, folder).finished()
+    assert not PredictionRun(config, tmp_path / "nowhere").finished()

@@ -17,9 +17,10 @@ import pytest
 import torch
 
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.runs import run_all
+from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.prediction.study import load_study
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.runs import train
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.folder import lock
 from tests.forking import Forked, forked

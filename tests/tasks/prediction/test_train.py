@@ -17,10 +17,11 @@ from structpe.data.batch import Example
 from structpe.datasets import load
 from structpe.errors import ConfigError, EncodingError, ReadError, StructPEError
 from structpe.objectives.regression import Regression
-from structpe.tasks.prediction import train as training
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.sources import SOURCES
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.prediction.train import Outcome, train
+from structpe.tasks.runs import prediction, train
+from structpe.tasks.runs.prediction import PredictionRun
 from tests.tasks.prediction.tiny import data_in, single
 
 NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}}
@@ -121,7 +122,8 @@ def test_a_split_that_is_shared_out_is_scored_as_a_whole(tmp_path: Path) -> None
 def parts(config: Any) -> tuple[Prediction, list[Example]]:
     """The task of a run with a fresh model, and its test examples."""
     data = load(config.data.name, config.data.folder)
-    model = training._model(config, data, training._position(Path(config.out), config, data, data.splits[0], True))
+    run = PredictionRun(config)
+    model = run.model(data, run.learn(run.read()))
     made = SOURCES["graph"].data(config, data, data.splits[0], model.eval(), Path(config.out) / "encodings")
     return Prediction(model, data.objective, [], made.scored), list(made.test)
 
@@ -132,14 +134,14 @@ def test_the_seed_chooses_the_split(tmp_path: Path) -> None:
     assert len(data.splits) == 3
     for seed, number in ((0, 0), (2, 2), (4, 1)):
         seeded = replace(config, training=replace(config.training, seed=seed))
-        assert training._split(seeded, data) is data.splits[number]
-        assert training._split(replace(seeded, split=1), data) is data.splits[1]
+        assert prediction._split(seeded, data) is data.splits[number]
+        assert prediction._split(replace(seeded, split=1), data) is data.splits[1]
     with pytest.raises(ConfigError, match="split is 3; minesweeper has 3, counted from 0"):
-        training._split(replace(config, split=3), data)
+        prediction._split(replace(config, split=3), data)
     none = data.splits[0]._replace(valid=np.array([], dtype=np.int64))
     waiting = replace(config, split=0, training=replace(config.training, patience=3))
     with pytest.raises(ConfigError, match=r"no validation split, which patience looks at; set training\.patience to 0"):
-        training._split(waiting, replace(data, splits=(none,)))
+        prediction._split(waiting, replace(data, splits=(none,)))
 
 
 def test_nodes_are_learned(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
 from structpe.tasks.prediction.live import bars
+from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.prediction.train import Outcome, check, finished, same, train
+from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
 from structpe.threads import asked, busy, waiting
@@ -54,9 +55,9 @@ def run_all(
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     for seeds in by_row(keys).values():
-        check(configs[seeds[0]])
+        PredictionRun(configs[seeds[0]]).check()
     threads = threads or asked() or 1
-    left = [key for key in keys if fresh or not finished(study.folder(key))]
+    left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
@@ -64,7 +65,7 @@ def run_all(
     with ending(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
         for number, key in enumerate(left, 1):
             crew.wait_for_room()
-            if not fresh and finished(study.folder(key)):
+            if not fresh and PredictionRun(configs[key]).finished():
                 told.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
@@ -83,7 +84,7 @@ def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, Predictio
     configs = {key: study.run(key) for key in keys}
     for key, config in configs.items():
         if learned(study.folder(key)):
-            same(study.folder(key), config)
+            PredictionRun(config).same()
     return configs
 
 
@@ -121,4 +122,4 @@ def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, enco
     ends_with_its_parent()
     with reporting(folder, tell), ending():
         torch.set_num_threads(threads)
-        train(config, fresh, encodings)
+        PredictionRun(config, encodings=encodings).train(fresh)

@@ -9,7 +9,11 @@ from torch import nn
 from structpe.datasets.expressivity.brec import Pair
 from structpe.errors import ConfigError
 from structpe.structure import Structure
-from structpe.tasks.brec import BrecConfig, Verdict, count, judge, statistic
+from tests.experiments.script import script
+
+PROTOCOL = script("benchmarks/brec_protocol.py")
+BrecConfig, Verdict = PROTOCOL.BrecConfig, PROTOCOL.Verdict
+count, judge, statistic = PROTOCOL.count, PROTOCOL.judge, PROTOCOL.statistic
 
 
 def ring(*lengths):

@@ -1,0 +1,203 @@
+"""A run of prediction, on a benchmark.
+
+What it learns before training:
+
+=====================  ==================================================================================
+position.json          the position model, with what its encodings learned of the training graphs
+=====================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from structpe.data.digests import digest, structures
+from structpe.datasets import Benchmark, Split, load
+from structpe.datasets.base import find
+from structpe.errors import ConfigError, StructPEError, undamaged
+from structpe.files import atomic_write
+from structpe.nn.graph_model import GraphModel
+from structpe.objectives import LEVELS
+from structpe.positions.build import build
+from structpe.tasks.positions import fitted
+from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.sources import SOURCES, Data
+from structpe.tasks.prediction.task import Prediction
+from structpe.tasks.prediction.versions import versions
+from structpe.tasks.runs.base import Run, Work
+from structpe.tasks.training.folder import check_devices, device_of
+from structpe.tasks.training.progress import say
+from structpe.tasks.training.result import Result
+
+__all__ = ["Chosen", "PredictionRun"]
+
+
+class Chosen(NamedTuple):
+    """A benchmark, one of its splits, and what decides which model is best."""
+
+    benchmark: Benchmark
+    split: Split
+    metric: str
+
+
+class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="prediction"):
+    """Graphs, nodes or pairs of nodes are predicted; the best model is scored on the test split once.
+
+    Args:
+        config: everything that the run follows from.
+        folder: where it is; by default ``config.out``.
+        encodings: folder where encoded graphs are kept for other runs; by default next to the run's own folder.
+    """
+
+    configured, result = PredictionConfig, Outcome
+    learns = ("position.json",)
+    free = ("out", "name", "data.folder", "training.workers")
+    extra = "bench"
+
+    def __init__(self, config: PredictionConfig, folder: Path | None = None, encodings: Path | None = None) -> None:
+        super().__init__(config, folder)
+        self.encodings = encodings or self.folder.parent / "encodings"
+
+    def check(self) -> None:
+        """Check that benchmark, model, position and devices make sense.
+
+        Raises:
+            PositionError, ConfigError: they do not.
+            ReadError: the folder of the benchmark is missing.
+        """
+        config = self.config
+        self._named("data", lambda: find(config.data.name, config.data.folder, **config.data.options))
+        position = self._named("position", lambda: build(config.position, config.model.dims))
+        self._named("model", lambda: GraphModel(config.model, position, None, None, 1))
+        check_devices(config.training)
+
+    def read(self) -> Chosen:
+        data = self.config.data
+        benchmark = load(data.name, data.folder, **data.options)
+        return Chosen(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
+
+    def learn(self, data: Chosen) -> Any:
+        benchmark, split, _ = data
+        seen = [0] if LEVELS[benchmark.objective.level].single else split.train
+        return fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
+
+    def write(self, learned: Any) -> None:
+        text = json.dumps(learned, indent=2, ensure_ascii=False)
+        atomic_write(self.folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+
+    def restore(self) -> Any:
+        file = self.folder / "position.json"
+        with undamaged(file, "train afresh"):
+            return json.loads(file.read_text(encoding="utf-8"))
+
+    def model(self, benchmark: Benchmark, learned: Any) -> GraphModel:
+        """The model as it is before training."""
+        torch.manual_seed(self.config.training.seed)
+        position, objective = build(learned, self.config.model.dims), benchmark.objective
+        shapes = (benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
+        return GraphModel(self.config.model, position, *shapes)
+
+    def work(self, data: Chosen, learned: Any) -> Work[Outcome]:
+        (benchmark, split, metric), config = data, self.config
+        model = self.model(benchmark, learned)
+        made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
+        task = Prediction(model, benchmark.objective, made.valid, made.scored)
+        _tell(benchmark, made, model)
+        return Work(
+            task,
+            replace(config.training, metric=metric),
+            made.train,
+            made.sizes,
+            made.collate,
+            _content(benchmark, split, learned, model),
+            partial(self._score, task, benchmark, made),
+        )
+
+    def load(self) -> tuple[GraphModel, Benchmark]:
+        """The best model so far, ready for use, and the benchmark, which is read anew."""
+        data = self.config.data
+        benchmark = load(data.name, data.folder, **data.options)
+        model = self.model(benchmark, self.restore())
+        self.best(model)
+        return model, benchmark
+
+    def _named(self, key: str, make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except StructPEError as error:
+            raise error.at(*([self.config.name] if self.config.name else []), key) from None
+
+    def _score(self, task: Prediction, benchmark: Benchmark, data: Data, result: Result) -> Outcome:
+        """The best model on the test split, which nothing before has looked at."""
+        self.best(task.model)
+        device = device_of(self.config.training)
+        task.model.to(device)
+        with torch.no_grad():
+            scores = task.scores(data.test, device, 0, 1, lambda mine: [mine])
+        metric = task.objective.metric
+        return Outcome(
+            metric=metric,
+            valid=result.best.get(metric),
+            test=scores.pop(metric),
+            parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
+            encoding_seconds=data.encoding_seconds,
+            training=result,
+            versions=versions(device),
+            data=benchmark.name,
+            note=benchmark.note,
+            others={name: scores[name] for name in task.objective.reported if name in scores},
+        )
+
+
+def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:
+    """What decides which model is best. Asked before graphs are encoded, which may take minutes."""
+    official, given = benchmark.objective.metric, config.training.metric
+    if given not in ("official", "loss", official):
+        raise ConfigError(f"training.metric takes 'official', 'loss' or {official!r}; given is {given!r}")
+    return official if given == "official" else given
+
+
+def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
+    count = len(benchmark.splits)
+    number = config.training.seed % count if config.split is None else config.split
+    if not 0 <= number < count:
+        raise ConfigError(f"split is {number}; {benchmark.name} has {count}, counted from 0")
+    split = benchmark.splits[number]
+    for part, numbers in (("train", split.train), ("test", split.test)):
+        if not len(numbers):
+            raise benchmark.error(f"split {number} has nothing in its {part} part; use another, or correct the files")
+    if config.training.patience and not len(split.valid):
+        raise benchmark.error("there is no validation split, which patience looks at; set training.patience to 0")
+    return split
+
+
+def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
+    """Digests of all that a run follows from besides its configuration."""
+    parts = {f"{part} split": digest([numbers]) for part, numbers in zip(Split._fields, split, strict=True)}
+    features = [repr(benchmark.nodes), repr(benchmark.edges), repr(benchmark.objective)]
+    return {
+        **structures("graphs", benchmark.graphs),
+        "targets": digest([np.asarray(benchmark.targets)]),
+        **parts,
+        "kinds of features and targets": digest(features),
+        "position model": digest([json.dumps(position, sort_keys=True)]),
+        "versions of encodings": digest(encoding.versions() for encoding in model.position.encodings),
+    }
+
+
+def _tell(benchmark: Benchmark, data: Data, model: GraphModel) -> None:
+    parameters = sum(p.numel() for p in model.parameters())
+    counts = f"{len(data.train)} to train, {len(data.valid)} to select, {len(data.test)} to report"
+    single = LEVELS[benchmark.objective.level].single
+    say(f"{benchmark.name}: {benchmark.graphs[0] if single else counts}; {parameters:,} parameters")
+    if data.encoding_seconds:
+        say(f"encoded in {data.encoding_seconds:.1f} s")
