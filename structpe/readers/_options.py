@@ -1,4 +1,4 @@
-"""Whether options suit a reader: names that it has, values of the types that it declares."""
+"""Check the names and types of options of a reader."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def names_of(items: Function) -> tuple[str, ...]:
-    """Names of what a reader takes besides the path."""
+    """Names of the options of a reader."""
     return tuple(inspect.signature(items).parameters)[1:]
 
 
 def check_options(reader: str, items: Function, given: Mapping[str, Any]) -> None:
-    """Refuse options that a reader cannot take, before it opens a file.
+    """Check options of a reader, before it opens a file.
 
     Args:
         reader: its name.
@@ -28,7 +28,7 @@ def check_options(reader: str, items: Function, given: Mapping[str, Any]) -> Non
         given: the options.
 
     Raises:
-        ReadError: it has no option of a name, or a value is of another type than it declares.
+        ReadError: an option is unknown, or a value has another type than declared.
     """
     known = list(names_of(items))
     for name in given:
@@ -45,12 +45,12 @@ def check_options(reader: str, items: Function, given: Mapping[str, Any]) -> Non
 def _hints(items: Function) -> dict[str, Any]:
     try:
         return get_type_hints(items)
-    except NameError:  # of a reader whose annotations are known to its type checker only
+    except NameError:  # if annotations are imported for type checking only
         return {}
 
 
 def _fits(hint: Any, given: Any) -> bool:
-    """Whether a value is of the type: an int is a float too, a bool neither. Readers check words."""
+    """Whether a value has the type. An int is also a float, a bool is neither. Readers check choices themselves."""
     if get_origin(hint) is Literal:
         return True
     if get_origin(hint) in (Union, UnionType):
