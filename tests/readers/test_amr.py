@@ -198,5 +198,5 @@ def test_numbers_and_comments_without_an_end_are_refused(write, monkeypatch):
     ):
         graph(f"(a / b~e.{'9' * 30})")
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
-    with pytest.raises(ReadError, match=r"line 1: what stands before the next graph is longer than 1000 bytes"):
+    with pytest.raises(ReadError, match=r"line 1: the text before the next graph is longer than 1000 bytes"):
         read(write("a.amr", "# a comment\n\n" * 100 + "(a / b)"))

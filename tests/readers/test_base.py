@@ -243,7 +243,9 @@ FIRST = {"a.tsv": "a\tr\tb", "a.smi": "C", "a.g6": "DQc", "a.ptb": "(X a)"}
 @pytest.mark.parametrize("name", ["a.tokens", "a.conllu", "a.tsv", "a.smi", "a.g6", "a.ptb", "a.amr"])
 def test_a_line_without_an_end_is_refused(write, monkeypatch, name):
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
-    with pytest.raises(ReadError, match=r"line 2: the line is longer than 1000 bytes, too long for a graph; check that"):
+    with pytest.raises(
+        ReadError, match=r"line 2: the line is longer than 1000 bytes, too long for a graph; check that"
+    ):
         read(write(name, FIRST.get(name, "# comment") + "\n" + "x" * 2000))
 
 

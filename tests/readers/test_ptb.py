@@ -148,7 +148,7 @@ def test_depth_and_size_are_no_danger(write, monkeypatch):
     (item,) = read(write("a.ptb", deep))
     assert item.structure.size == 20_000
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
-    with pytest.raises(ReadError, match=r"a\.ptb: line 2: the tree is longer than 1000 bytes, which no graph is"):
+    with pytest.raises(ReadError, match=r"a\.ptb: line 2: the tree is longer than 1000 bytes, too long for a graph"):
         read(write("a.ptb", "(X a)\n(X\n" + " (X a)\n" * 500))
 
 

@@ -125,11 +125,11 @@ def test_a_bad_line_is_left_out_and_named(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('"x" <b> <c> .', r"the subject '\"x\"' is a literal; RDF has none there"),
-        ("<a> _:b <c> .", "the predicate '_:b' is a blank; RDF has none there"),
+        ('"x" <b> <c> .', r"the subject '\"x\"' is a literal; RDF forbids it there"),
+        ("<a> _:b <c> .", "the predicate '_:b' is a blank; RDF forbids it there"),
         ("<a> <b> <c>", "is not a statement of N-Triples at column 12"),
         ("<<a> <b> <c>> <d> <e> .", "is not a statement of N-Triples at column 1;"),
-        ('<a> <b> "\\uD800" .', r"\\uD800 is no character; correct it"),
+        ('<a> <b> "\\uD800" .', r"\\uD800 is not a character; correct it"),
         ("<a> <b> <c> <d> .", r"the statement has four terms, as in N-Quads; name the file \.nq"),
     ],
 )
@@ -146,7 +146,7 @@ def test_what_is_no_statement_is_named(write, line, message):
         (
             "a.ttl",
             "<a> <b> <c> .\n<d> <e> <f>\n",
-            r"a.ttl: line 2: the last statement ends in '<f>', not in a point; the",
+            r"a.ttl: line 2: the last statement ends in '<f>', not in a full stop; the",
         ),
         ("a.ttl", b"\xff\xfe", "the text is in UTF-16, UTF-8 is needed"),
         (

@@ -97,7 +97,7 @@ def test_what_an_expression_comes_to(symbols: str, expected: int) -> None:
         ("[MAX 1", "1 operations are not closed; each ends with ]"),
         ("[MAX ]", "the operation MAX has no argument; give it one"),
         ("]", "']' closes no operation; remove it"),
-        ("1 2", "'2' stands behind the end of the expression; one expression in a line"),
+        ("1 2", "'2' is after the end of the expression; give one expression per line"),
         ("[SUM 1 2 ]", "'[SUM' is not a symbol of ListOps; known: [MIN, [MAX, [MED, [SM, ], 0 to 9"),
         ("[MAX 10 ]", "'10' is not a symbol of ListOps"),
     ],

@@ -199,7 +199,9 @@ def test_the_enriched_corpus_has_templates_and_references(write):
 
 def test_xml_without_an_end_is_refused(write, monkeypatch):
     deep = "<entry>" + "<a>" * 200
-    with pytest.raises(ReadError, match=r"a\.xml: line 1: elements are nested more than 100 deep; check that the file"):
+    with pytest.raises(
+        ReadError, match=r"a\.xml: line 1: elements are nested more than 100 deep; check that the reader"
+    ):
         read(write("a.xml", deep))
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 300_000)
     long = "x" * 400_000
