@@ -1,6 +1,7 @@
 """Converters: from an object of another library to a structure, and back. One file per library; a registry finds them.
 
-``as_structure(thing)`` looks at the class of the thing; ``convert(structure, "networkx")`` goes the other way.
+``as_structure(thing)`` chooses a converter by the class of the thing; ``convert(structure, "networkx")`` is the
+inverse.
 """
 
 from structpe.converters._dgl_import import import_dgl

@@ -1,4 +1,4 @@
-"""Adjacency matrices, dense or sparse, as structures, and back: the entry in row u and column v is the edge u -> v."""
+"""Adjacency matrices, dense or sparse, to structures and back: the entry in row u and column v is the edge u -> v."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ __all__ = ["entries", "from_entries"]
 
 
 def from_entries(ends: Ids, values: NDArray[Any], shape: tuple[int, ...], directed: bool | None) -> Structure:
-    """The structure of the entries of a matrix that are not zero.
+    """The structure of a matrix, from its entries that are not zero.
 
     Args:
-        ends: (m, 2) row and column of each.
-        values: (m,) what stands there; truth values say that there is an edge, numbers are its ``edge_weight`` too.
-        shape: of the matrix.
-        directed: whether the graph is; None: unless the matrix is symmetric. Both entries of an undirected edge are
-            one edge.
+        ends: (m, 2) row and column of each entry.
+        values: (m,) the entries; booleans, or numbers, which are also the feature ``edge_weight``.
+        shape: shape of the matrix.
+        directed: whether the graph is directed; None: unless the matrix is symmetric. The two entries of an undirected
+            edge are one edge.
 
     Raises:
-        ConversionError: the matrix is not square or not of numbers, or is said to be of an undirected graph and is not
-            symmetric.
+        ConversionError: the matrix is not square or not of numbers, or ``directed`` is False and it is not symmetric.
     """
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ConversionError(f"the matrix has shape {shape}; an adjacency matrix is square, a row and column per node")
@@ -40,10 +39,10 @@ def from_entries(ends: Ids, values: NDArray[Any], shape: tuple[int, ...], direct
 
 
 def entries(structure: Structure) -> tuple[Ids, NDArray[Any]]:
-    """(m, 2) row and column, and (m,) value of the entries that are not zero: weights, or true where there are none.
+    """(m, 2) row and column, and (m,) value of the entries that are not zero: weights, or True without weights.
 
     Raises:
-        ConversionError: parallel edges, weights that are not one number per edge, or zero.
+        ConversionError: there are parallel edges, a weight is zero, or weights are not one number per edge.
     """
     ends, edge = both_ways(structure)
     values = np.asarray(structure.features.get("edge_weight", np.ones(len(structure.edges), dtype=bool)))

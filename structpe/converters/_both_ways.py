@@ -1,4 +1,4 @@
-"""Undirected edges in libraries whose edges all have a direction: both directions stand there, here one does."""
+"""Undirected edges in libraries whose edges all have a direction: they store both directions, a structure one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def both_ways(structure: Structure) -> tuple[Ids, Ids]:
     """Rows for a library whose edges have a direction.
 
     Returns:
-        (m, 2) source and target, and (m,) which edge each row is. Of an undirected edge u - v there are two rows next
-        to each other, u -> v and v -> u, of a self-loop one.
+        (m, 2) source and target, and (m,) the edge of each row. An undirected edge u - v has two consecutive rows,
+        u -> v and v -> u; a self-loop has one.
     """
     number = np.arange(len(structure.edges))
     if structure.directed:
@@ -33,15 +33,15 @@ def both_ways(structure: Structure) -> tuple[Ids, Ids]:
 def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -> tuple[Ids, bool]:
     """The rows to keep, and whether the graph is directed.
 
-    A row v -> u is the other direction of an earlier row u -> v that is alike in all columns and not yet paired.
+    A row v -> u is the reverse of an earlier row u -> v that is equal in all columns and not yet paired.
 
     Args:
         ends: (m, 2) source and target of each row.
-        columns: what else is said of each row, m of each.
-        directed: whether the graph is; None: it is, unless every row that is no self-loop has its other direction.
+        columns: attributes of the rows, of length m.
+        directed: whether the graph is directed; None: unless every row that is not a self-loop has its reverse.
 
     Raises:
-        ConversionError: the graph is said to be undirected, but a row has no other direction.
+        ConversionError: ``directed`` is False, but a row has no reverse.
     """
     if directed:
         return np.arange(len(ends)), True
@@ -49,7 +49,7 @@ def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -
     groups = _groups(np.sort(ends, axis=1), columns)
     rows = np.argsort(groups, kind="stable")
     first = np.flatnonzero(np.diff(groups[rows], prepend=-1))
-    # Ways still unpaired after each row of its group.
+    # Number of unpaired rows of the group after each row.
     total = np.cumsum(way[rows])
     before = np.repeat(total[first] - way[rows][first], np.diff(first, append=len(rows)))
     unpaired = total - before
@@ -68,14 +68,14 @@ def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -
 
 
 def _groups(pairs: Ids, columns: Sequence[NDArray[Any]]) -> Ids:
-    """(m,) a number for each row, the same where rows are alike."""
+    """(m,) a number for each row, the same for equal rows."""
     groups = np.zeros(len(pairs), dtype=np.int64)
     for column in (pairs[:, 0], pairs[:, 1], *columns):
         flat = np.ascontiguousarray(column).reshape(len(pairs), int(np.prod(column.shape[1:], dtype=np.int64)))
         if not flat.size:
             continue
         flat = flat + 0 if flat.dtype.kind == "f" else flat  # -0.0 is 0.0
-        # Rows of several numbers are compared as bytes, which is many times faster than number by number.
+        # Comparing rows of several numbers as bytes is many times faster.
         whole = flat[:, 0] if flat.shape[1] == 1 else flat.view(np.dtype((np.void, flat.strides[0])))[:, 0]
         codes = np.unique(whole, return_inverse=True)[1].reshape(-1)
         groups = np.unique(groups * (int(codes.max()) + 1) + codes, return_inverse=True)[1].reshape(-1)

@@ -1,8 +1,8 @@
-"""DGL as it was last released, imported without the part of it that newer libraries have broken.
+"""Imports the last release of DGL without the part that does not work with newer libraries.
 
-``dgl.graphbolt``, its loader for graphs on disk, needs ``torchdata.datapipes``, which is gone since torchdata 0.10, and
-a library compiled for one of a few old versions of PyTorch. All else works without it. So where it cannot work, a
-module stands in for it that says so when it is used.
+``dgl.graphbolt``, its loader for graphs on disk, needs ``torchdata.datapipes``, which torchdata 0.10 removed, and a
+library compiled for one of a few old versions of PyTorch. Everything else works without it. So if it cannot work, it is
+replaced by a module that raises an error when it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BROKEN = "dgl.graphbolt"
 
 
 class _StandIn(ModuleType):
-    """A module without contents. Whoever asks what it has, as ``inspect`` asks all modules, gets no for answer."""
+    """An empty module. It raises AttributeError for dunder names, since ``inspect`` looks them up in all modules."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -35,14 +35,14 @@ class _StandIn(ModuleType):
 
 
 def import_dgl() -> Any:
-    """The module ``dgl``: imported, if it is not yet, so that it works beside a PyTorch newer than itself.
+    """Import the module ``dgl`` so that it works with a newer PyTorch, and return it.
 
-    ``import dgl`` itself fails there; after a call of this it works. DGL asks for a backend when it is imported, and
-    writes a file into the home of the user if none is chosen; here it is PyTorch, and nothing is written.
+    ``import dgl`` fails there, but works after this call. Without a chosen backend DGL would write a file into the
+    user's home folder; this function chooses PyTorch, and nothing is written.
 
     Raises:
-        MissingExtra: DGL, or something that it needs, is not installed.
-        StructPEError: it cannot be imported all the same.
+        MissingExtra: DGL, or one of its requirements, is not installed.
+        StructPEError: it cannot be imported for another reason.
     """
     if "dgl" in sys.modules:
         return sys.modules["dgl"]
@@ -70,7 +70,7 @@ def import_dgl() -> Any:
 
 
 def _works(folder: Path) -> bool:
-    """Whether there is what ``dgl.graphbolt`` needs."""
+    """Whether the requirements of ``dgl.graphbolt`` are installed."""
     import torch
 
     try:
@@ -82,6 +82,6 @@ def _works(folder: Path) -> bool:
 
 
 def _forget() -> None:
-    """Remove what an import that failed has left, as its modules have been imported halfway."""
+    """Remove partly imported modules after a failed import."""
     for name in [name for name in sys.modules if name == "dgl" or name.startswith("dgl.")]:
         del sys.modules[name]

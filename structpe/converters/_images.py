@@ -22,19 +22,19 @@ def from_pixels(pixels: NDArray[Any], patch: int | Sequence[int] = 1, channels: 
     """The grid of an image or video.
 
     Args:
-        pixels: (H, W), (H, W, C) or (T, H, W, C) numbers or truth values; (C, H, W) or (T, C, H, W) with channels
-            ``first``, (T, H, W) with ``none``. T are the frames of a video.
-        patch: how many pixels a node is long on each axis, such as 16 or (16, 16) or (2, 16, 16); one number is for
-            rows and columns, and one frame.
-        channels: which axis the channels are.
+        pixels: (H, W), (H, W, C) or (T, H, W, C) numbers or booleans; (C, H, W) or (T, C, H, W) with channels
+            ``first``, (T, H, W) with ``none``. T is the number of frames of a video.
+        patch: length of a patch in pixels on each axis, such as 16 or (16, 16) or (2, 16, 16); a single number is for
+            rows and columns, with one frame.
+        channels: the axis of the channels.
 
     Returns:
-        A node per patch, in row-major order; ``coordinates`` (n, axes), and ``x`` (n, patch x C), the pixels of the
-        patch in row-major order, the channels of a pixel next to each other, in the type that they have.
+        A structure with a node per patch, in row-major order; ``coordinates`` (n, axes), and ``x`` (n, patch x C), the
+        pixels of the patch in row-major order, with consecutive channels, in the same dtype.
 
     Raises:
-        ConversionError: another number of axes, or a patch that does not divide a length.
-        StructureError: more than 2^20 nodes, or pixels that are not finite.
+        ConversionError: the number of axes is wrong, or a patch does not divide a length.
+        StructureError: there are more than 2^20 nodes, or pixels are not finite.
     """
     from structpe.transforms.product import grid
 
@@ -52,10 +52,10 @@ def from_pixels(pixels: NDArray[Any], patch: int | Sequence[int] = 1, channels: 
 
 
 def pixels(structure: Structure, patch: int | Sequence[int] = 1, channels: Channels = "last") -> NDArray[Any]:
-    """The array that :func:`from_pixels` makes a structure of; one channel is an axis unless ``channels`` is ``none``.
+    """The inverse of :func:`from_pixels`; a single channel is an axis unless ``channels`` is ``none``.
 
     Raises:
-        ConversionError: the structure is no whole grid with pixels, or the patches are of another size.
+        ConversionError: the structure is not a complete grid with pixels, or the patches have another size.
     """
     lacking = [key for key in ("coordinates", "x") if key not in structure.features]
     if lacking:
@@ -80,7 +80,7 @@ def pixels(structure: Structure, patch: int | Sequence[int] = 1, channels: Chann
 
 
 def _channels_last(given: NDArray[Any], channels: Channels) -> NDArray[Any]:
-    """(..., C) with one channel where there are none."""
+    """(..., C), with one channel if the array has none."""
     if given.dtype.kind not in "biuf":
         raise ConversionError(f"the pixels have dtype {given.dtype}; give numbers or truth values")
     axes = given.ndim - (channels != "none" and given.ndim > 2)

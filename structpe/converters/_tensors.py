@@ -1,4 +1,4 @@
-"""Arrays of structures as tensors of PyTorch, and back: copies of the same numbers in the same type."""
+"""Arrays of structures to tensors of PyTorch and back, as copies with the same dtype."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def is_array(value: object) -> bool:
 
 
 def to_array(value: Any, what: str) -> NDArray[Any]:
-    """A copy as an array, from any device; numbers of 16 bits of the kind bfloat16 get 32, as NumPy has no such kind.
+    """A copy as an array, from any device; bfloat16 becomes float32, since NumPy does not have it.
 
     Raises:
-        ConversionError: a sparse or quantized tensor.
+        ConversionError: the tensor is sparse or quantized.
     """
     import torch
 
@@ -34,7 +34,7 @@ def to_array(value: Any, what: str) -> NDArray[Any]:
         return value.copy()
     if value.layout is not torch.strided or value.is_quantized:
         kind = "quantized" if value.is_quantized else str(value.layout).removeprefix("torch.")
-        raise ConversionError(f"{what} is a {kind} tensor; make it an ordinary one first, with to_dense() say")
+        raise ConversionError(f"{what} is a {kind} tensor; convert it first, for example with to_dense()")
     tensor = value.detach().cpu()
     found: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor.resolve_conj()).numpy()
     return found.copy()
@@ -44,7 +44,7 @@ def to_tensor(value: Any, what: str) -> Tensor:
     """A copy as a tensor.
 
     Raises:
-        ConversionError: PyTorch has no such type of numbers.
+        ConversionError: PyTorch does not have this dtype.
     """
     import torch
 
@@ -52,4 +52,6 @@ def to_tensor(value: Any, what: str) -> Tensor:
     try:
         return torch.from_numpy(array.astype(array.dtype.newbyteorder("=")))
     except TypeError:
-        raise ConversionError(f"{what} has dtype {array.dtype}, which PyTorch has not; convert it first") from None
+        raise ConversionError(
+            f"{what} has dtype {array.dtype}, which PyTorch does not have; convert it first"
+        ) from None

@@ -1,4 +1,4 @@
-"""Texts as tensors, for libraries that keep numbers only: their bytes, or their numbers in a vocabulary."""
+"""Texts as tensors, for libraries that store numbers only: their bytes, or their indices in a vocabulary."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["as_numbers", "as_texts"]
 
 
 def as_numbers(texts: Sequence[str], vocabulary: Sequence[str] | None, what: str) -> NDArray[Any]:
-    """(n,) int64, the place of each text in the vocabulary; without one (n, longest) uint8, its UTF-8, zeros behind.
+    """(n,) int64, the index of each text in the vocabulary; without one (n, longest) uint8, UTF-8 padded with zeros.
 
     Raises:
-        ConversionError: a text is not in the vocabulary, or holds a zero byte.
+        ConversionError: a text is not in the vocabulary, or has a zero byte.
     """
     if vocabulary is not None:
         number = {text: place for place, text in enumerate(vocabulary)}
@@ -32,16 +32,16 @@ def as_numbers(texts: Sequence[str], vocabulary: Sequence[str] | None, what: str
 
 
 def as_texts(numbers: NDArray[Any], vocabulary: Sequence[str] | None, what: str) -> tuple[str, ...]:
-    """What :func:`as_numbers` was given.
+    """The inverse of :func:`as_numbers`.
 
     Raises:
-        ConversionError: numbers without a vocabulary or out of its range, or bytes that are no UTF-8.
+        ConversionError: there are numbers without a vocabulary or out of its range, or bytes that are not UTF-8.
     """
     if numbers.dtype == np.uint8 and numbers.ndim == 2:
         try:
             return tuple(row.tobytes().rstrip(b"\0").decode("utf-8", "surrogatepass") for row in numbers)
         except UnicodeDecodeError:
-            raise ConversionError(f"the rows of {what} are no UTF-8") from None
+            raise ConversionError(f"the rows of {what} are not UTF-8") from None
     if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
         raise ConversionError(f"{what} has dtype {numbers.dtype} and shape {numbers.shape}; give one number for each")
     if vocabulary is None:

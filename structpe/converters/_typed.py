@@ -1,4 +1,4 @@
-"""Graphs of several types of nodes and edges, as PyG and DGL keep them: a table per type. Types are labels here."""
+"""Graphs with several types of nodes and edges, as in PyG and DGL: a table per type. Types are labels here."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Widths: TypeAlias = Literal["error", "pad", "blocks"]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 
 PLACE = "structure_place"
-"""The column that says where a node or edge stood in a structure."""
+"""The column with the index of a node or edge in a structure."""
 
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The nodes of one type: how many, and their features."""
+    """The nodes of one type: their number and features."""
 
     type: str
     count: int
@@ -42,18 +42,17 @@ class EdgeTable:
 
 
 def tables(structure: Structure, blank: str) -> tuple[list[NodeTable], list[EdgeTable]]:
-    """A table for each label, and for each relation between two labels, in the order in which they first stand there.
+    """A table for each label, and for each relation between two labels, in the order of their first occurrence.
 
-    The column ``structure_place`` says where each node stood; that of an edge is twice its number, and one more in the
-    row that is the other direction of an undirected edge, whose relation is ``rev_`` and its own where its ends differ
-    in type.
+    The column ``structure_place`` has the index of each node. For an edge it is twice the index; for the reverse of an
+    undirected edge, one more. The relation of a reverse has the prefix ``rev_`` if the types of its ends differ.
 
     Args:
         structure: the graph.
-        blank: the relation of edges where there are none.
+        blank: the relation of edges if the structure has no relations.
 
     Raises:
-        ConversionError: a label or relation that is empty, or relations that would all be read as none.
+        ConversionError: a label or relation is empty, or all relations are ``blank``.
     """
     _check(structure, blank)
     types = {label: number for number, label in enumerate(dict.fromkeys(structure.nodes))}
@@ -82,23 +81,23 @@ def tables(structure: Structure, blank: str) -> tuple[list[NodeTable], list[Edge
 
 
 def joined(nodes: Sequence[NodeTable], edges: Sequence[EdgeTable], blank: str, widths: Widths) -> dict[str, Any]:
-    """Nodes, edges, relations and features of one structure; numbered as ``structure_place`` says, else type by type.
+    """Nodes, edges, relations and features of one structure, in the order of ``structure_place``, or type by type.
 
-    Of edges that have one the rows that are other directions are left out.
+    With ``structure_place``, reverses of undirected edges are left out.
 
     Args:
-        nodes: tables, of types that differ.
+        nodes: tables, of different types.
         edges: tables.
-        blank: the relation that means none, where all have it.
-        widths: what becomes of a feature that has not the same shape in all types: see :func:`_one`.
+        blank: the relation that means no relations, if all edges have it.
+        widths: how to join features with different shapes in different types, see :func:`_one`.
 
     Raises:
-        ConversionError: a feature of several shapes and ``widths`` is ``error``, or of more axes than two.
+        ConversionError: a feature has several shapes and ``widths`` is ``error``, or has more than two axes.
     """
     starts = dict(zip([table.type for table in nodes], np.cumsum([0, *(table.count for table in nodes)]), strict=False))
     for table in edges:
         if unknown := [type_ for type_ in (table.type[0], table.type[2]) if type_ not in starts]:
-            raise ConversionError(f"edges {table.type} lead to or from {unknown[0]!r}, which is no type of nodes")
+            raise ConversionError(f"edges {table.type} lead to or from {unknown[0]!r}, which is not a type of nodes")
         _check_ends(table, {each.type: each.count for each in nodes})
     order, in_place = _order([table.features.get(PLACE) for table in nodes], sum(table.count for table in nodes))
     rows, _ = _order([table.features.get(PLACE) for table in edges] if in_place else [], 0, edges)
@@ -122,7 +121,7 @@ def joined(nodes: Sequence[NodeTable], edges: Sequence[EdgeTable], blank: str, w
 
 
 def placed(nodes: Sequence[NodeTable]) -> bool:
-    """Whether the tables say where each node stood."""
+    """Whether the tables have the index of each node."""
     return _order([table.features.get(PLACE) for table in nodes], sum(table.count for table in nodes))[1]
 
 
@@ -133,11 +132,11 @@ def _features(parts: Sequence[tuple[str, int, Arrays]], widths: Widths) -> dict[
 
 
 def _one(name: str, parts: Sequence[tuple[str, int, Arrays]], widths: Widths) -> NDArray[Any]:
-    """One array of a feature that each table has, or not.
+    """One array of a feature over all tables, some of which may lack it.
 
-    Where the shapes are the same the arrays stand below one another. Otherwise ``pad`` fills rows with zeros behind,
-    up to the widest; ``blocks`` gives each type columns of its own, zero in the rows of other types, so that a linear
-    map of the whole is a linear map per type.
+    Arrays of the same shape are concatenated. Otherwise ``pad`` pads rows with zeros at the end, up to the widest;
+    ``blocks`` gives each type separate columns, zero in the rows of other types, so that a linear map of all columns is
+    a linear map per type.
     """
     parts = [part for part in parts if part[1]] or parts
     found = [features.get(name) for _, _, features in parts]
@@ -150,8 +149,8 @@ def _one(name: str, parts: Sequence[tuple[str, int, Arrays]], widths: Widths) ->
             for (kind, _, _), value in zip(parts, found, strict=True)
         )
         raise ConversionError(
-            f"feature {name!r} has not one shape in all types ({shapes}); give widths='pad' to fill with zeros up to "
-            "the widest, widths='blocks' for columns of its own for each type, or features= to leave it out"
+            f"feature {name!r} has different shapes in different types ({shapes}); give widths='pad' to pad with zeros "
+            "up to the widest, widths='blocks' for separate columns for each type, or features= to leave it out"
         )
     if any(value.ndim > 2 for value in arrays):
         raise ConversionError(f"feature {name!r} has more than two axes, so its widths cannot be made the same")
@@ -169,7 +168,7 @@ def _one(name: str, parts: Sequence[tuple[str, int, Arrays]], widths: Widths) ->
 
 
 def _order(places: Sequence[NDArray[Any] | None], count: int, edges: Sequence[EdgeTable] = ()) -> tuple[Ids, bool]:
-    """Rows in the order of their places, odd ones left out of edges; as they stand where not all have a place."""
+    """Rows in the order of their places, without reverses of edges; in the given order if some have no place."""
     total = sum(len(table.ends) for table in edges) if edges else count
     known = [place for place in places if place is not None and place.ndim == 1 and place.dtype.kind in "iu"]
     if not known or len(known) < len(places):
@@ -193,7 +192,7 @@ def _check(structure: Structure, blank: str) -> None:
     if structure.relations and set(structure.relations) == {blank}:
         raise ConversionError(f"all relations are {blank!r}, which means that there are none; rename or remove them")
     if {PLACE, f"edge_{PLACE}"} & set(structure.features):
-        raise ConversionError(f"a feature {PLACE!r} stands in the way of where nodes and edges stood; rename it")
+        raise ConversionError(f"the name of feature {PLACE!r} is used for indices of nodes and edges; rename it")
 
 
 def _check_ends(table: EdgeTable, counts: Mapping[str, int]) -> None:

@@ -1,7 +1,6 @@
 """A converter turns objects of another library into structures, and structures into such objects.
 
-A library is imported only when one of its objects is at hand or asked for: which converter a thing belongs to is read
-off the names of its classes. So this package costs nothing to those who do not use the library.
+The converter of an object is found by the names of its classes, so a library is imported only if it is used.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["CONVERTERS", "ConversionError", "Converter", "as_structure", "as_str
 
 
 class ConversionError(StructPEError):
-    """An object that no structure can be made of, or a structure that a library has no object for."""
+    """An object cannot be converted into a structure, or a structure into an object of a library."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,11 @@ class Converter:
 
     Attributes:
         name: its name in the registry.
-        classes: what it converts, each ``package.Class`` by the first part of the package's name; classes derived
-            from them are included.
-        doc: what becomes of such an object, in one line.
-        read: ``(object, **options)`` -> the structures in it, one by one; most objects are one structure.
-        write: ``(structure, **options)`` -> an object; None where there is no way back.
+        classes: the classes that it converts, each as ``package.Class`` with the first part of the package's name;
+            subclasses are included.
+        doc: a description, in one line.
+        read: ``(object, **options)`` -> its structures, one by one; most objects are one structure.
+        write: ``(structure, **options)`` -> an object; None without an inverse.
     """
 
     name: str
@@ -52,7 +51,7 @@ CONVERTERS: Registry[Converter] = Registry("structpe.converters", "converter", C
 
 
 def as_structures(thing: Any, **options: Any) -> list[Structure]:
-    """The structures of an object of another library: of a spaCy ``Doc`` with three sentences three.
+    """The structures of an object of another library, such as three for a spaCy ``Doc`` with three sentences.
 
     Args:
         thing: an object of a class that a converter claims; ``structpe.converters.CONVERTERS`` lists them. A
@@ -60,8 +59,8 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
         options: options of the converter.
 
     Raises:
-        ConversionError: no converter claims its class, it has no such option, or the object does not fit.
-        StructureError: a graph that breaks a rule.
+        ConversionError: no converter claims its class, the option does not exist, or the object cannot be converted.
+        StructureError: a graph is invalid.
     """
     if isinstance(thing, Structure):
         return [thing]
@@ -71,23 +70,23 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
 
 
 def as_structure(thing: Any, **options: Any) -> Structure:
-    """The one structure of an object; see :func:`as_structures`.
+    """The single structure of an object; see :func:`as_structures`.
 
     Raises:
-        ConversionError: the object holds none or several, besides what :func:`as_structures` raises.
+        ConversionError: the object has none or several structures, or an error of :func:`as_structures`.
     """
     found = as_structures(thing, **options)
     if len(found) != 1:
         raise ConversionError(
-            f"the {type(thing).__name__} holds {len(found)} structures where one is needed; as_structures() gives all"
+            f"the {type(thing).__name__} has {len(found)} structures where one is needed; as_structures() returns all"
         )
     return found[0]
 
 
 def convert(structure: Structure, to: str, **options: Any) -> Any:
-    """An object of another library that says the same as a structure, as far as the library can.
+    """Convert a structure into an object of another library.
 
-    What cannot be said there is named in the docstring of the converter's file.
+    The docstring of the converter's module lists what is lost.
 
     Args:
         structure: the graph.
@@ -95,7 +94,8 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
         options: options of the converter.
 
     Raises:
-        ConversionError: no such converter, it has no way back or no such option, or the structure does not fit.
+        ConversionError: the converter or option does not exist, the converter only reads, or the structure cannot be
+            converted.
     """
     chosen = CONVERTERS[to]
     if chosen.write is None:

@@ -15,11 +15,11 @@ __all__ = ["from_conllu", "to_conllu"]
 
 
 def from_conllu(sentence: Any) -> Structure:
-    """The basic tree of a ``conllu.TokenList``, named by its ``sent_id``; ranges and empty nodes are no nodes.
+    """The basic tree of a ``conllu.TokenList``, named by its ``sent_id``, without ranges and empty nodes.
 
     Raises:
         ConversionError: words are not numbered 1, 2, 3, ..., or one has no form or head.
-        StructureError: the heads are no tree.
+        StructureError: the heads are not a tree.
     """
     if lacking := [place for place, token in enumerate(sentence, 1) if "id" not in token]:
         raise ConversionError(f"token {lacking[0]} has no id; ids count 1, 2, 3, ..., and each word has one")
@@ -39,7 +39,7 @@ def to_conllu(structure: Structure) -> Any:
     """The structure as a ``conllu.TokenList``, with forms, heads and relations.
 
     Raises:
-        WriteError: it is no tree, or a label that a column cannot hold: see the writer ``conllu``.
+        WriteError: it is not a tree, or a label cannot be written in a column: see the writer ``conllu``.
     """
     try:
         import conllu

@@ -1,19 +1,17 @@
-"""DGL: graphs of one type, and of several.
+"""DGL: graphs with one or several types.
 
-| structure | ``DGLGraph`` |
-|---|---|
-| edges | edges; of an undirected edge both directions, next to each other |
-| features ``x``, ``edge_x`` | ``ndata["x"]``, ``edata["x"]``: tensors of the same type |
-| nodes, relations | ``ndata["text"]``, ``edata["text"]``: DGL keeps numbers only, so their UTF-8 bytes, zeros behind |
-| order, root | ``ndata["order"]``; ``ndata["root"]``, true for one node |
+| structure | ``DGLGraph`` | |---|---| | edges | edges; both directions of an undirected edge, consecutive | | features
+``x``, ``edge_x`` | ``ndata["x"]``, ``edata["x"]``: tensors of the same type | | nodes, relations | ``ndata["text"]``,
+``edata["text"]``: UTF-8 bytes padded with zeros, since DGL stores numbers only | | order, root | ``ndata["order"]``;
+``ndata["root"]``, true for one node |
 
-With ``labels=`` or ``relations=``, lists of texts, ``text`` is the place in that list, fit for a table of vectors; the
-way back needs the same list. A graph of DGL has no place for these, which are lost or refused: its ``name``; whether a
-graph is directed, if each of its edges has its other direction with the same attributes (``directed=`` tells); units,
-so split nodes later. Otherwise the way there and back gives the same structure.
+With ``labels=`` or ``relations=``, lists of texts, ``text`` is the index in that list, for an embedding; the inverse
+needs the same list. A graph of DGL cannot store some parts of a structure: ``name`` is lost; so is ``directed`` if each
+edge has its reverse with the same attributes (give ``directed=``); units raise an error, so split nodes later.
+Everything else is restored by the inverse.
 
-``convert(structure, "dgl", hetero=True)`` makes types of labels and relations. DGL as released cannot be imported
-beside a new PyTorch; :func:`structpe.converters.import_dgl` can, and ``import dgl`` works from then on.
+``convert(structure, "dgl", hetero=True)`` makes labels and relations into types. The released DGL cannot be imported
+with a new PyTorch; :func:`structpe.converters.import_dgl` can import it, and ``import dgl`` works afterwards.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ from structpe.structure import Structure
 __all__ = ["from_dgl", "to_dgl"]
 
 BLANK = "_E"
-"""The name that DGL gives to the only type of edges."""
+"""The name of the only type of edges in DGL."""
 LEFT_OUT = ("_ID", "_TYPE")
-"""What DGL itself notes on nodes and edges: where they come from."""
+"""The attributes that DGL adds to nodes and edges: their origin."""
 OWN = ("text", "order", "root", PLACE)
 Names = Sequence[str] | None
 
@@ -53,22 +51,22 @@ def from_dgl(
 ) -> Structure:
     """The structure of a graph of DGL, not a batch of several.
 
-    Where there are several types, each node is labelled by its type, types one after another, and each edge by its
-    relation. Otherwise labels are what ``text`` says, and empty where there is none.
+    With several types, each node is labelled by its type, type by type, and each edge by its relation. Otherwise labels
+    are from ``text``, or empty without it.
 
     Args:
         graph: on any device.
-        directed: whether the graph is; None: one of several types is, another unless each edge has its other direction
-            with the same attributes, which are one edge then.
-        features: names in ``ndata`` and ``edata`` to take; None: all, but ``label``, which is what is to be predicted.
-        widths: as of PyG: what becomes of features that have not one shape in all types.
-        labels: texts that ``ndata["text"]`` numbers.
-        relations: texts that ``edata["text"]`` numbers.
+        directed: whether the graph is directed; None: with several types it is; otherwise it is unless each edge has
+            its reverse with the same attributes. Both are one edge then.
+        features: names in ``ndata`` and ``edata`` to use; None: all except ``label``, the target.
+        widths: how to join features with different shapes in different types, as in PyG.
+        labels: texts that ``ndata["text"]`` indexes.
+        relations: texts that ``edata["text"]`` indexes.
 
     Raises:
-        ConversionError: a block; a feature that is not there; numbers of texts that are not given; an undirected graph
-            that lacks a direction.
-        StructureError: no node, NaN or infinity in a feature.
+        ConversionError: the graph is a block; a feature is missing; a list of texts is missing; ``directed`` is False
+            and an edge has no reverse.
+        StructureError: there is no node, or NaN or infinity in a feature.
     """
     if graph.is_block:
         raise ConversionError("this is a block of DGL, sources and targets of one layer; give a graph")
@@ -87,23 +85,23 @@ def from_dgl(
         tuple(said[row] for row in rows.tolist()) if said else (),
         way,
         features={**_chosen(nodes, features), **{key: value[rows] for key, value in found.items()}},
-        **_own(nodes),
+        **_extras_of(nodes),
     )
 
 
 def to_dgl(structure: Structure, hetero: bool = False, labels: Names = None, relations: Names = None) -> Any:
-    """The structure as a graph of DGL; with ``hetero`` of a type for each label, and for each relation of two labels.
+    """The structure as a graph of DGL; with ``hetero`` with a type for each label, and for each relation of two labels.
 
     Args:
         structure: the graph.
-        hetero: whether labels are types; ``structure_place`` in ``ndata`` and ``edata`` then says where nodes and edges
-            stood, and the other direction of an undirected edge is ``rev_`` and its relation where types differ.
-        labels: texts to number labels by; None: they are kept as bytes.
-        relations: texts to number relations by; None: they are kept as bytes.
+        hetero: whether labels are types. Then ``structure_place`` in ``ndata`` and ``edata`` has the index of nodes and
+            edges, and the relation of a reverse of an undirected edge has the prefix ``rev_`` if types differ.
+        labels: texts that index labels; None stores labels as bytes.
+        relations: texts that index relations; None stores relations as bytes.
 
     Raises:
-        ConversionError: the nodes are split into units; a text is not among those given; a feature whose name means
-            something else there, or whose type PyTorch does not have; for ``hetero`` an empty label or relation.
+        ConversionError: the nodes are split into units; a text is not in its list; DGL uses the name of a feature for
+            something else; PyTorch does not have its dtype; with ``hetero``, a label or relation is empty.
     """
     import torch
 
@@ -122,7 +120,7 @@ def to_dgl(structure: Structure, hetero: bool = False, labels: Names = None, rel
         (torch.from_numpy(ends[:, 0].copy()), torch.from_numpy(ends[:, 1].copy())), num_nodes=structure.size
     )
     nodes = {"text": as_numbers(structure.nodes, labels, "the label")} if any(structure.nodes) else {}
-    _fill(graph.ndata, {**nodes, **_said(structure)})
+    _fill(graph.ndata, {**nodes, **_extras(structure)})
     if structure.relations:
         _fill(graph.edata, {"text": as_numbers(structure.relations, relations, "the relation")[edge]})
     for key, value in structure.features.items():
@@ -166,19 +164,19 @@ def _from_types(graph: Any, directed: bool | None, features: Names, widths: Widt
     if said and placed(nodes):
         number = np.argsort(np.concatenate([table.features[PLACE] for table in nodes]))
         said = {key: value[number] for key, value in said.items()}
-    return Structure(directed=directed is not False, **fields, **_own(said))
+    return Structure(directed=directed is not False, **fields, **_extras_of(said))
 
 
 def _to_types(structure: Structure, dgl: Any) -> Any:
     import torch
 
     nodes, edges = tables(structure, BLANK)
-    if not edges:  # DGL needs a type of edges, if only for no edge
+    if not edges:  # DGL needs a type of edges, even without edges
         none = {key: np.asarray(value) for key, value in structure.features.items() if key.startswith("edge_")}
         edges = [EdgeTable((nodes[0].type, BLANK, nodes[0].type), np.zeros((0, 2), dtype=np.int64), none)]
     ends = {each.type: tuple(torch.from_numpy(side.copy()) for side in each.ends.T) for each in edges}
     graph = dgl.heterograph(ends, num_nodes_dict={each.type: each.count for each in nodes})
-    said = _said(structure)
+    said = _extras(structure)
     for node in nodes:
         members = node.features[PLACE]
         own = {key: value[members] for key, value in said.items()}
@@ -193,7 +191,7 @@ def _arrays(data: Mapping[str, Any], what: str) -> dict[str, NDArray[Any]]:
 
 
 def _chosen(arrays: Mapping[str, NDArray[Any]], wanted: Names, *more: str) -> dict[str, NDArray[Any]]:
-    """Those that are features."""
+    """The arrays that are features."""
     if wanted is None:
         names = [key for key in arrays if key not in (*OWN, "label") or key in more]
     else:
@@ -203,17 +201,17 @@ def _chosen(arrays: Mapping[str, NDArray[Any]], wanted: Names, *more: str) -> di
 
 def _check(wanted: Names, known: Sequence[str]) -> None:
     if lacking := [key for key in wanted or () if key not in known]:
-        raise ConversionError(f"features asks for {lacking[0]!r}; the graph has: {listed(known)}")
+        raise ConversionError(f"features names {lacking[0]!r}; the graph has: {listed(known)}")
 
 
-def _said(structure: Structure) -> dict[str, NDArray[Any]]:
+def _extras(structure: Structure) -> dict[str, NDArray[Any]]:
     """Order and root as columns."""
     order = {} if structure.order is None else {"order": structure.order}
     return order if structure.root is None else {**order, "root": np.arange(structure.size) == structure.root}
 
 
-def _own(nodes: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """What :func:`_said` says, for a structure."""
+def _extras_of(nodes: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Order and root from columns, the inverse of :func:`_extras`."""
     found: dict[str, Any] = {"order": nodes["order"]} if "order" in nodes else {}
     if "root" in nodes:
         roots = np.flatnonzero(nodes["root"])

@@ -1,15 +1,15 @@
-"""networkx graphs: labels, relations and features lie in attributes of nodes and edges.
+"""networkx graphs: labels, relations and features are attributes of nodes and edges.
 
 | structure | graph |
 |---|---|
 | nodes | nodes 0..n-1 in this order, ``label`` |
-| edges, relations | edges of a multigraph, the key of each its place; ``relation`` where there are any |
+| edges, relations | edges of a multigraph, with their index as key; ``relation`` if there are any |
 | order, units, features | attributes ``order``, ``units`` (a list), and the name of the feature |
 | root, name | attributes ``root``, ``name`` of the graph |
 
-The way there and back gives the same structure, but that an undirected edge may be turned round. Of other graphs,
-attributes other than the label and the relation are kept where every node (or edge) has a number, a truth value or an
-array of one shape under that name, and are left out otherwise: a structure's features are arrays.
+The inverse restores the structure, but may reverse an undirected edge. Attributes of other graphs are kept if every
+node (or edge) has a number, a boolean or an array of the same shape under that name, since the features of a structure
+are arrays; other attributes are left out.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def from_networkx(graph: Any, label: str = "label", relation: str = "relation") 
     """The structure of a networkx graph, directed or not, with parallel edges or not.
 
     Args:
-        graph: nodes may be anything that has a text; their order is the graph's.
-        label: attribute of nodes that holds their label; where a node has none, its label is the text of its name.
-        relation: attribute of edges that holds their label; where no edge has one, there are no relations, and where
-            some have, the others get the empty text.
+        graph: nodes may be any objects; their order is that of the graph.
+        label: attribute of nodes with their label; a node without it is labelled by ``str`` of the node.
+        relation: attribute of edges with their relation. If no edge has it, there are no relations; if some have it,
+            those of the others are empty.
 
     Raises:
-        ConversionError: some nodes, not all, have an ``order`` or ``units``.
-        StructureError: no node, or what the attributes say breaks a rule of structures.
+        ConversionError: only some nodes have an ``order`` or ``units``.
+        StructureError: there is no node, or the attributes are invalid for a structure.
     """
     number = {node: place for place, node in enumerate(graph.nodes)}
     rows = list(graph.nodes(data=True))
@@ -70,12 +70,12 @@ def from_networkx(graph: Any, label: str = "label", relation: str = "relation") 
 
 
 def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
-    """The structure as a ``MultiDiGraph``, or a ``MultiGraph`` where it is undirected.
+    """The structure as a ``MultiDiGraph``, or a ``MultiGraph`` if it is undirected.
 
     Raises:
-        ConversionError: a feature has the name of an attribute that means something else.
+        ConversionError: networkx uses the name of a feature for something else.
     """
-    import networkx  # PyTorch needs it, so it is there
+    import networkx  # a requirement of PyTorch, so it is installed
 
     if taken := sorted({"label", *OWN, "edge_relation"} & set(structure.features)):
         raise ConversionError(f"the feature {taken[0]!r} means something else as an attribute of networkx; rename it")
@@ -83,7 +83,7 @@ def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
     graph: networkx.MultiGraph[int] = kind(name=structure.name)
     if structure.root is not None:
         graph.graph["root"] = int(structure.root)
-    if not len(structure.edges):  # no edge is there to hold them
+    if not len(structure.edges):  # no edge can store them
         graph.graph.update({name: value for name, value in structure.features.items() if name.startswith("edge_")})
     edge = {name: np.asarray(value) for name, value in structure.features.items() if name.startswith("edge_")}
     node = {name: np.asarray(value) for name, value in structure.features.items() if name not in edge}
@@ -106,7 +106,7 @@ def _read(graph: Any, label: str = "label", relation: str = "relation") -> Itera
 
 
 def _edges(graph: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Source, target and attributes; where keys number all edges, in their order."""
+    """Source, target and attributes; in the order of the keys if these number all edges."""
     if not graph.is_multigraph():
         return list(graph.edges(data=True))
     links = list(graph.edges(keys=True, data=True))
@@ -117,7 +117,7 @@ def _edges(graph: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
 
 
 def _of_all(rows: Sequence[tuple[Any, dict[str, Any]]], name: str) -> list[Any] | None:
-    """An attribute that all nodes have, or none has."""
+    """An attribute of all nodes; None if no node has it."""
     having = [data[name] for _, data in rows if name in data]
     if having and len(having) < len(rows):
         lacking = next(node for node, data in rows if name not in data)
@@ -126,7 +126,7 @@ def _of_all(rows: Sequence[tuple[Any, dict[str, Any]]], name: str) -> list[Any] 
 
 
 def _features(rows: Sequence[dict[str, Any]], own: Sequence[str], prefix: str) -> dict[str, NDArray[Any]]:
-    """Attributes that are arrays when they are put together."""
+    """Attributes that can be stacked into arrays."""
     names = [name for name in (rows[0] if rows else ()) if name not in own and all(name in row for row in rows)]
     found = {}
     for name in names:

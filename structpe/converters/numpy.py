@@ -1,8 +1,8 @@
-"""Arrays of NumPy and tensors of PyTorch: adjacency matrices, or images and videos. Which, must be said.
+"""Arrays of NumPy and tensors of PyTorch: adjacency matrices, or images and videos. ``kind`` is required.
 
 ``as_structure(array, kind="adjacency")`` and ``convert(structure, "numpy")`` are as for sparse matrices of SciPy.
 ``as_structure(array, kind="image", patch=16)`` makes a grid, ``convert(structure, "numpy", kind="image", patch=16)``
-the array again; labels, edges of other kinds and further features are not in it.
+is the inverse; labels, other edges and other features are lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["from_array", "to_array_of"]
 
 Kind = Literal["adjacency", "image"]
 MOST = 1 << 15
-"""The most nodes of a dense adjacency matrix: of more it would take gigabytes."""
+"""The largest number of nodes of a dense adjacency matrix, which would take gigabytes."""
 
 
 def from_array(
@@ -37,16 +37,16 @@ def from_array(
 
     Args:
         array: a matrix (n, n); or pixels, see ``channels``.
-        kind: ``adjacency`` (an entry that is not zero is an edge from its row to its column, truth values without,
-            numbers with ``edge_weight``) or ``image`` (a grid, a node per pixel or patch). An array does not say.
-        directed: of ``adjacency``: whether the graph is; None: unless the matrix is symmetric.
-        patch: of ``image``: how many pixels a node is long on each axis.
-        channels: of ``image``: ``last`` for (H, W, C) and (T, H, W, C), ``first`` for (C, H, W) and (T, C, H, W),
+        kind: ``adjacency`` (an entry that is not zero is an edge from its row to its column; numbers are
+            ``edge_weight``, booleans are not) or ``image`` (a grid, with a node per pixel or patch).
+        directed: for ``adjacency``: whether the graph is directed; None: unless the matrix is symmetric.
+        patch: for ``image``: length of a patch in pixels on each axis.
+        channels: for ``image``: ``last`` for (H, W, C) and (T, H, W, C), ``first`` for (C, H, W) and (T, C, H, W),
             ``none`` for (T, H, W); (H, W) is always one channel.
 
     Raises:
-        ConversionError: no kind, or an array that is not of it.
-        StructureError: no node, too many pixels, NaN or infinity.
+        ConversionError: ``kind`` is missing, or does not fit the array.
+        StructureError: there is no node, there are too many pixels, or NaN or infinity.
     """
     given = to_array(array, "the array")
     if kind == "image":
@@ -73,13 +73,13 @@ def to_array_of(
 
     Args:
         structure: the graph.
-        kind: ``adjacency``, of weights, or of truth values where edges have none; ``image``, of the features ``x`` and
+        kind: ``adjacency``, of weights, or of booleans if edges have no weights; ``image``, of the features ``x`` and
             ``coordinates``.
-        patch: of ``image``: how many pixels a node is long on each axis.
-        channels: of ``image``: the axis that the channels become.
+        patch: for ``image``: length of a patch in pixels on each axis.
+        channels: for ``image``: the axis of the channels.
 
     Raises:
-        ConversionError: more nodes than a dense matrix should have, parallel edges, or no whole grid.
+        ConversionError: there are too many nodes for a dense matrix, parallel edges, or the grid is not complete.
     """
     if kind == "image":
         return pixels(structure, patch, channels)

@@ -1,4 +1,4 @@
-"""pandas: a table as the graph of its columns, for Tab-PET. There is no way back: the rows are not in the graph."""
+"""pandas: a table as the graph of its columns, for Tab-PET. There is no inverse, since the graph has no rows."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def from_pandas(
     """The graph of the columns of a ``DataFrame``; see :func:`structpe.readers.tables.feature_graph`.
 
     Args:
-        frame: columns of numbers, truth values, texts or categories.
+        frame: columns of numbers, booleans, texts or categories.
         relation: ``pearson``, ``spearman`` or ``mutual information``; only the last takes texts and categories.
-        threshold: an edge is there when the absolute value of the relation is greater.
-        bins: most classes of a column of numbers, for ``mutual information``.
-        columns: those to take; None takes all. Leave out what is to be predicted.
+        threshold: an edge joins two columns if the absolute value of the relation is greater.
+        bins: largest number of classes of a column of numbers, for ``mutual information``.
+        columns: names of the columns to use; None for all. Leave out targets.
 
     Raises:
-        ConversionError: no such column, or values that are missing.
-        StructureError: values that the relation cannot be computed of.
+        ConversionError: a column does not exist, or values are missing.
+        StructureError: the relation cannot be computed from the values.
     """
     known = list(frame.columns)
     if columns is not None and (lacking := [each for each in columns if each not in known]):

@@ -1,4 +1,4 @@
-"""penman: graphs and trees of the penman library, and back, as the reader and the writer ``amr`` have them."""
+"""penman: graphs and trees of the penman library to structures and back, as with the reader and the writer ``amr``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def from_penman(thing: Any) -> Structure:
     """The structure of a ``penman.Graph`` or ``penman.Tree``, named by its ``id``.
 
     Raises:
-        ConversionError: the graph cannot be laid out, as it is not connected or has no top.
-        ReadError: a node without a concept, and what else the reader ``amr`` refuses.
+        ConversionError: the graph cannot be written as a tree, as it is not connected or has no top.
+        ReadError: a node has no concept, or another error of the reader ``amr``.
     """
     import penman
 
@@ -26,7 +26,7 @@ def from_penman(thing: Any) -> Structure:
     try:
         text = penman.format(thing) if isinstance(thing, penman.Tree) else penman.encode(thing)
     except (penman.PenmanError, TypeError) as error:
-        raise ConversionError(f"penman cannot write the {type(thing).__name__}: {error}; mend it first") from None
+        raise ConversionError(f"penman cannot write the {type(thing).__name__}: {error}; correct it first") from None
     return graph(text, name)
 
 

@@ -1,6 +1,6 @@
-"""Pillow: images as grids, a node per pixel or per patch. Of an image with a palette the colours are taken.
+"""Pillow: images as grids, with a node per pixel or patch. Images with a palette are converted to colours.
 
-The way back is an array: ``convert(structure, "numpy", kind="image")``, which ``PIL.Image.fromarray`` takes.
+The inverse is an array: ``convert(structure, "numpy", kind="image")``, for ``PIL.Image.fromarray``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["from_pillow"]
 
 
 def from_pillow(image: Any, patch: int | Sequence[int] = 1) -> Structure:
-    """The grid of a ``PIL.Image.Image``, of the frame that it stands at; rows from above, columns from the left.
+    """The grid of the current frame of a ``PIL.Image.Image``; rows from the top, columns from the left.
 
     Args:
-        image: of any mode; its bands are the channels of ``x``, colours of a palette are made ``RGBA``.
-        patch: how many pixels a node is long on each axis, such as 16 or (16, 8), rows first.
+        image: in any mode; its bands are the channels of ``x``. A palette is converted to ``RGBA``.
+        patch: length of a patch in pixels on each axis, such as 16 or (16, 8), rows first.
 
     Raises:
         ConversionError: the file of the image is damaged, or a patch does not divide a length.

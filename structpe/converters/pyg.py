@@ -2,14 +2,14 @@
 
 | structure | ``Data`` |
 |---|---|
-| edges | ``edge_index`` (2, m); of an undirected edge both directions, next to each other |
+| edges | ``edge_index`` (2, m); both directions of an undirected edge, consecutive |
 | features ``x``, ``edge_x``, others | ``x``, ``edge_attr``, the same name; tensors of the same type |
-| nodes, relations, units | ``labels``, ``relations``, ``units``: lists of texts; none where all labels are empty |
+| nodes, relations, units | ``labels``, ``relations``, ``units``: lists of texts; none if all labels are empty |
 | order, owner, root, directed, name | attributes of these names |
 
-The way there and back gives the same structure in every field, also through a ``Batch``. Of other graphs those
-tensors become features that have a row per node, or a row per edge and a name that begins with ``edge_``; ``y`` only
-if it is asked for, as what is to be predicted is no part of a structure. All else is left out.
+The inverse restores every field of a structure, also through a ``Batch``. Tensors of other graphs become features if
+they have a row per node, or a row per edge and a name that begins with ``edge_``. ``y`` is a feature only if
+``features`` includes it, since a target is not part of a structure. Everything else is left out.
 
 ``convert(structure, "pyg", hetero=True)`` makes ``HeteroData``: types of nodes are labels, types of edges relations.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["from_pyg", "to_pyg"]
 
 BLANK = "to"
-"""The relation that PyG gives to edges without one."""
+"""PyG's relation of edges without one."""
 OWN = ("labels", "relations", "units", "owner", "order", "root", "directed", "name")
 NO_FEATURES = (
     "edge_index",
@@ -52,7 +52,7 @@ NO_FEATURES = (
     "root",
     "directed",
 )
-"""Tensors that are no features unless they are asked for."""
+"""Tensors that are features only if they are named."""
 Names = Sequence[str] | None
 
 
@@ -61,22 +61,22 @@ def from_pyg(
 ) -> Structure:
     """The structure of a ``Data`` or ``HeteroData``.
 
-    In ``HeteroData`` each node is labelled by its type, types one after another, and each edge by its relation; there
-    is no relation where all are called ``to``. Edges are read as they stand, reverse ones too.
+    In ``HeteroData`` each node is labelled by its type, type by type, and each edge by its relation; there are no
+    relations if all are ``to``. Edges are read unchanged, including reverses.
 
     Args:
         data: the graph, on any device.
-        directed: whether the graph is; None: an attribute of this name tells; else a ``Data`` is undirected when every
-            edge has its other direction with the same attributes, as ``Data.is_undirected`` has it. Both are one edge.
-        features: names of the attributes to take (``edge_attr``, not ``edge_x``); None: all that fit, but ``y``.
-        widths: what becomes of features that have not one shape in all types of ``HeteroData``: ``error``, ``pad``
-            with zeros up to the widest, or ``blocks``: columns of its own for each type, zero in rows of others.
-        name: of the structure; None: the attribute ``name``.
+        directed: whether the graph is directed; None: the attribute ``directed``; without it, a ``Data`` is undirected
+            if every edge has its reverse with the same attributes, as in ``Data.is_undirected``. Both are one edge.
+        features: names of the attributes to use (``edge_attr``, not ``edge_x``); None: all that fit, except ``y``.
+        widths: how to join features with different shapes in different types of ``HeteroData``: raise an ``error``,
+            ``pad`` with zeros up to the widest, or ``blocks``: separate columns for each type, zero in other rows.
+        name: name of the structure; None: the attribute ``name``.
 
     Raises:
-        ConversionError: no ``edge_index``, or one of another shape; an undirected graph that lacks a direction; a
-            feature that is not there or does not fit; sparse tensors.
-        StructureError: no node, an edge out of range, NaN or infinity in a feature.
+        ConversionError: there is no ``edge_index``, or it has a wrong shape; ``directed`` is False and an edge has no
+            reverse; a feature is missing or does not fit; a tensor is sparse.
+        StructureError: there is no node, an edge out of range, or NaN or infinity in a feature.
     """
     if widths not in ("error", "pad", "blocks"):
         raise ConversionError(f"widths is {widths!r}; give 'error', 'pad' or 'blocks'")
@@ -85,8 +85,8 @@ def from_pyg(
         return _from_hetero(data, directed, features, widths, name)
     if (batch := given.get("batch")) is not None and len(batch) and len(np.unique(to_array(batch, "batch"))) > 1:
         raise ConversionError(
-            "the Data holds several graphs, as its 'batch' says, but does not know where they end; give the graphs one "
-            "by one, or a Batch made by Batch.from_data_list"
+            "the Data has several graphs, by its 'batch', but not their boundaries; give the graphs one by one, or a "
+            "Batch made by Batch.from_data_list"
         )
     ends, size = _ends(given, "Data"), data.num_nodes
     found = _features(given, size, len(ends), features)
@@ -98,20 +98,20 @@ def from_pyg(
     relations = [relations[row] for row in rows.tolist()] if relations else []
     found = {key: value[rows] if key.startswith("edge_") else value for key, value in found.items()}
     return Structure(
-        tuple(labels or [""] * size), ends[rows], tuple(relations), way, features=found, **_own(given, name)
+        tuple(labels or [""] * size), ends[rows], tuple(relations), way, features=found, **_extras_of(given, name)
     )
 
 
 def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
     """The structure as ``Data``, or as ``HeteroData`` with a store for each label and for each relation of two labels.
 
-    ``HeteroData`` has the features of each type, and as ``structure_place`` where nodes and edges stood, so that the
-    way back gives the same structure; the other direction of an undirected edge is ``rev_`` and its relation, or stands
-    in the same store where both ends are of one type.
+    ``HeteroData`` has the features of each type, and the index of nodes and edges as ``structure_place``, so that the
+    inverse restores the structure. The relation of a reverse of an undirected edge has the prefix ``rev_``; if both
+    ends have the same type, it is in the same store.
 
     Raises:
-        ConversionError: a feature whose name means something else there, or whose type PyTorch does not have; for
-            ``hetero`` an empty label, or an empty relation beside others.
+        ConversionError: PyG uses the name of a feature for something else, or PyTorch does not have its dtype; with
+            ``hetero``, a label is empty, or only some relations are empty.
     """
     try:
         from torch_geometric.data import Data, HeteroData
@@ -121,7 +121,7 @@ def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
         if key in (*NO_FEATURES, *OWN, "edge_attr"):
             raise ConversionError(f"the feature {key!r} means something else in PyG; rename it")
     data: Any = HeteroData() if hetero else Data()
-    for key, value in _said(structure).items():
+    for key, value in _extras(structure).items():
         data[key] = value
     if hetero:
         nodes, edges = tables(structure, BLANK)
@@ -131,7 +131,7 @@ def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
         for edge in edges:
             data[edge.type].edge_index = to_tensor(edge.ends.T, "edge_index")
             _fill(data[edge.type], edge.features)
-        if not edges:  # no store is there to hold them
+        if not edges:  # no store can hold them
             _fill(data, {key: value for key, value in structure.features.items() if key.startswith("edge_")})
         return data
     ends, edge_ = both_ways(structure)
@@ -170,7 +170,7 @@ def _graphs(data: Any) -> Iterator[Any]:
         listed: list[Any] = data.to_data_list()
     except RuntimeError:
         raise ConversionError(
-            "the Batch does not know where its graphs end; make it by Batch.from_data_list, or give the graphs"
+            "the Batch lacks the boundaries of its graphs; make it by Batch.from_data_list, or give the graphs"
         ) from None
     return iter(listed)
 
@@ -198,7 +198,7 @@ def _from_hetero(data: Any, directed: bool | None, features: Names, widths: Widt
         raise ConversionError("HeteroData is read as a directed graph, reverse edges included; leave directed= out")
     fields = joined(nodes, edges, BLANK, widths)
     fields["features"] |= _features(own, -1, 0, features) if not edges else {}
-    return Structure(directed=way is not False, **fields, **_own(own, name))
+    return Structure(directed=way is not False, **fields, **_extras_of(own, name))
 
 
 def _edge_name(key: str) -> str:
@@ -226,17 +226,17 @@ def _check_range(ends: NDArray[Any], size: int) -> None:
 
 
 def _features(given: dict[str, Any], nodes: int, edges: int, wanted: Names) -> dict[str, NDArray[Any]]:
-    """Arrays of a store with a row per node, or per edge: -1 means that the store has none of these."""
+    """Arrays of a store with a row per node, or per edge; -1 if the store has no nodes or edges."""
     known = {key: value for key, value in given.items() if is_array(value)}
     if wanted is not None and nodes >= 0 and edges >= 0 and (lacking := [key for key in wanted if key not in known]):
         has = listed(known)
-        raise ConversionError(f"features asks for {lacking[0]!r}; attributes of this graph that are tensors: {has}")
+        raise ConversionError(f"features names {lacking[0]!r}; attributes of this graph that are tensors: {has}")
     found = {}
     for key, value in known.items():
         rows = edges if key.startswith("edge_") or nodes < 0 else nodes
         fits = len(value) == rows
         if wanted is not None and key in wanted and not fits:
-            raise ConversionError(f"features asks for {key!r}, whose shape is {tuple(value.shape)}; {rows} rows needed")
+            raise ConversionError(f"features names {key!r}, whose shape is {tuple(value.shape)}; it needs {rows} rows")
         chosen = key in wanted if wanted is not None else key not in NO_FEATURES
         if fits and (chosen or key == PLACE):
             found["edge_x" if key == "edge_attr" else key] = to_array(value, repr(key))
@@ -244,25 +244,25 @@ def _features(given: dict[str, Any], nodes: int, edges: int, wanted: Names) -> d
 
 
 def _way(given: dict[str, Any]) -> bool | None:
-    """What the attribute ``directed`` says; a batch has made a tensor of it."""
+    """The attribute ``directed``, which is a tensor in a batch."""
     return None if given.get("directed") is None else bool(given["directed"])
 
 
 def _texts(given: dict[str, Any], key: str, rows: int) -> list[str]:
-    """An attribute that is a list of texts, none where it is anything else."""
+    """An attribute that is a list of texts; empty if it is anything else."""
     value = given.get(key)
     if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
         return []
     if len(value) != rows:
         raise ConversionError(
             f"the attribute {key!r} has {len(value)} texts where {rows} are needed; nodes or edges have been added or "
-            "left out since, so delete or mend it"
+            "left out since, so delete or correct it"
         )
     return list(value)
 
 
-def _said(structure: Structure) -> dict[str, Any]:
-    """What a structure says beside nodes, edges and features."""
+def _extras(structure: Structure) -> dict[str, Any]:
+    """The fields of a structure besides nodes, edges and features."""
     said: dict[str, Any] = {"directed": structure.directed, "name": structure.name}
     if structure.root is not None:
         said["root"] = int(structure.root)
@@ -273,8 +273,8 @@ def _said(structure: Structure) -> dict[str, Any]:
     return said
 
 
-def _own(given: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """What :func:`_said` says, for a structure."""
+def _extras_of(given: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """The inverse of :func:`_extras`."""
     arrays = {key: to_array(given[key], key) for key in ("order", "owner") if is_array(given.get(key))}
     units = {"units": tuple(given["units"])} if "units" in given else {}
     root = {} if given.get("root") is None else {"root": int(given["root"])}

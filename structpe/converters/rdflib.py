@@ -1,8 +1,8 @@
-"""rdflib: graphs of statements, and back. A ``Dataset`` is a structure per graph in it.
+"""rdflib: graphs of statements to structures and back. A ``Dataset`` becomes a structure per graph.
 
-``as_structure(graph, names="terms")`` labels nodes and edges by whole terms, so that the way there and back gives the
-same statements, under other names of blank nodes. rdflib keeps no order, so statements are taken sorted. Of labels that
-are no terms IRIs are made on demand (``base=``).
+``as_structure(graph, names="terms")`` labels nodes and edges by whole terms, so that the inverse restores the
+statements, with other names of blank nodes. rdflib keeps no order, so statements are sorted. Labels that are not terms
+become IRIs with ``base=``.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ def from_rdflib(graph: Any, names: Names = "local", literals: Literals = "shared
 
     Args:
         graph: a graph, or one of a data set.
-        names: labels are ``local`` names, ``full`` IRIs, or ``terms`` as N-Triples write them.
-        literals: equal ones are one node (``shared``), each is a node of its own (``own``), or left out (``none``).
+        names: labels are ``local`` names, ``full`` IRIs, or ``terms`` in N-Triples.
+        literals: equal ones are one node (``shared``), each is a separate node (``own``), or left out (``none``).
 
     Raises:
-        ReadError: a formula or variable of N3, which RDF has not.
+        ReadError: there is a formula or variable of N3, which are not in RDF.
         StructureError: there is no statement.
     """
     return item_of(graph_of(graph), "", names=names, literals=literals).structure
 
 
 def to_rdflib(structure: Structure, base: str | None = None) -> rdflib.Graph:
-    """The structure as an ``rdflib.Graph``, a statement per edge; the name, units and features are not said there.
+    """The structure as an ``rdflib.Graph``, a statement per edge; name, units and features are lost.
 
     Args:
-        structure: directed, without nodes that are in no edge.
-        base: start of the IRIs that are made of labels which are no terms of N-Triples.
+        structure: directed, with an edge at each node.
+        base: prefix of the IRIs for labels that are not terms in N-Triples.
 
     Raises:
-        ConversionError: the structure cannot be said in RDF.
+        ConversionError: the structure cannot be written in RDF.
     """
     try:
         import rdflib

@@ -1,11 +1,10 @@
-"""RDKit: molecules as undirected graphs, and back, as the reader ``smiles`` has them.
+"""RDKit: molecules as undirected graphs and back, as with the reader ``smiles``.
 
-With ``features="ogb"`` the molecule that comes back has the same canonical SMILES, hydrogens, charges, radicals and
-stereo included. OGB's features do not know isotopes, atom map numbers and conformers (coordinates are read if asked
-for, as the feature ``pos``), nor charges beyond 5, more than 8 hydrogens or 4 radical electrons, and stereo of other
-kinds than tetrahedral and cis/trans: the former are lost, of the latter no molecule is made. Without features a
-molecule comes back only on demand (``neutral=True``): without charges and stereo, with as many hydrogens as valence
-asks for.
+With ``features="ogb"`` the inverse has the same canonical SMILES, including hydrogens, charges, radicals and stereo.
+OGB's features lack isotopes, atom map numbers and conformers, which are lost (``conformer=`` reads coordinates as the
+feature ``pos``). They also lack charges beyond 5, more than 8 hydrogens or 4 radical electrons, and other stereo than
+tetrahedral and cis/trans, for which the inverse raises an error. Without features the inverse needs ``neutral=True``:
+no charges and stereo, and the hydrogens of the valence.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def from_rdkit(mol: Any, features: Kind = "none", conformer: int | None = None) 
 
     Raises:
         ConversionError: there is no such conformer.
-        ReadError: the molecule is not sanitized, and features are asked for.
+        ReadError: the molecule is not sanitized, which features need.
         StructureError: it has no atom.
     """
     name = mol.GetProp("_Name") if mol.HasProp("_Name") else ""
@@ -55,12 +54,11 @@ def to_rdkit(structure: Structure, neutral: bool = False, strict: bool = True) -
 
     Args:
         structure: undirected; labels are symbols of elements, relations types of bonds such as ``double``.
-        neutral: whether a structure without OGB's features is a molecule of atoms without charge and stereo.
-        strict: whether a valence that RDKit does not permit is an error.
+        neutral: whether atoms of a structure without OGB's features are neutral and without stereo.
+        strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        ConversionError: it is no molecule, or the features that it needs are missing: see the file
-            ``structpe/readers/_molecules.py``.
+        ConversionError: it is not a molecule, or lacks required features; see ``structpe/readers/_molecules.py``.
     """
     try:
         mol = as_molecule(structure, neutral, strict)

@@ -1,8 +1,8 @@
 """SciPy: sparse matrices and arrays as adjacency matrices, and back.
 
-An entry that is stored and not zero is an edge from its row to its column. Truth values are edges alone, numbers their
-``edge_weight``, which comes back in the same type. Labels, relations, order, root, units, other features and the name
-have no place in a matrix and are lost on the way there; edges come back in the order of rows.
+A stored entry that is not zero is an edge from its row to its column. Numbers, but not booleans, are ``edge_weight``,
+with the same dtype in the inverse. A matrix cannot store labels, relations, order, root, units, other features and the
+name, which are lost; edges are in the order of rows.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["from_scipy", "to_scipy"]
 
 
 def from_scipy(matrix: Any, directed: bool | None = None) -> Structure:
-    """The structure of a sparse matrix or array of any format; entries that stand twice are added.
+    """The structure of a sparse matrix or array of any format; repeated entries are added.
 
     Args:
         matrix: square, (n, n).
-        directed: whether the graph is; None: unless the matrix is symmetric.
+        directed: whether the graph is directed; None: unless the matrix is symmetric.
 
     Raises:
-        ConversionError: it is not square, not of real numbers, or to be undirected and not symmetric.
-        StructureError: no node, NaN or infinity.
+        ConversionError: it is not square or not of real numbers, or ``directed`` is False and it is not symmetric.
+        StructureError: there is no node, or NaN or infinity.
     """
     if matrix.ndim != 2:
         raise ConversionError(f"the array has shape {matrix.shape}; an adjacency matrix is square, (n, n)")
@@ -40,10 +40,10 @@ def from_scipy(matrix: Any, directed: bool | None = None) -> Structure:
 
 
 def to_scipy(structure: Structure) -> Any:
-    """The adjacency matrix as a ``scipy.sparse.csr_array``, of truth values where edges have no weight.
+    """The adjacency matrix as a ``scipy.sparse.csr_array``, of booleans if edges have no weights.
 
     Raises:
-        ConversionError: parallel edges, or weights that are zero or not one number per edge.
+        ConversionError: there are parallel edges, a weight is zero, or weights are not one number per edge.
     """
     from scipy import sparse
 

@@ -1,14 +1,14 @@
-"""spaCy: one dependency tree per sentence of a parsed ``Doc`` or ``Span``, and back.
+"""spaCy: a dependency tree per sentence of a parsed ``Doc`` or ``Span``, and back.
 
 | structure | Doc |
 |---|---|
 | nodes, order | the words of a sentence as they are read, without tokens of whitespace |
-| edges, relations | from head to dependent, ``dep_``; that of the root, ``ROOT``, stands on no edge |
-| feature ``span`` | where each word begins and ends in the text of the sentence |
+| edges, relations | from head to dependent, ``dep_``; that of the root, ``ROOT``, is dropped |
+| feature ``span`` | start and end of each word in the text of the sentence |
 
-Whitespace is no word, so its dependents hang on its head; those of a root that is whitespace on the first of them,
-which is the root then. Tags are no arrays, so structures have none: :func:`sentences` gives items that keep them. A Doc
-has words, tags, heads and blanks only, and no two blanks in a row; other features and units are lost on the way there.
+A token of whitespace is not a word: its dependents become those of its head. If it is the root, its first dependent
+becomes the root and the head of the others. A structure has no tags, since they are not arrays; :func:`sentences`
+yields items with tags. A Doc has only words, tags, heads and single spaces; other features and units are lost.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ if TYPE_CHECKING:
 __all__ = ["sentences", "to_doc"]
 
 ROOT = "ROOT"
-"""What spaCy calls the relation of a root to nothing."""
+"""spaCy's relation of the root."""
 
 
 def sentences(doc: Doc | Span, whitespace: bool = False) -> Iterator[Item]:
-    """The sentences of a parsed Doc, or those that lie in a Span, as items.
+    """The sentences of a parsed Doc, or those in a Span, as items.
 
     Args:
-        doc: with heads and sentences, from any pipeline with a parser or made with them.
+        doc: with heads and sentences, from any pipeline with a parser or created with them.
         whitespace: whether tokens of whitespace are nodes too.
 
     Yields:
-        Items with the structure; ``metadata`` has ``text``, the sentence, in which the feature ``span`` counts;
-        ``start``, where in the whole text it begins; the tags ``upos`` and ``xpos`` (spaCy's ``pos_`` and ``tag_``),
-        and ``space_after``, all as the reader ``conllu`` has them. A sentence of nothing but whitespace is left out.
+        Items with the structure; ``metadata`` has ``text``, the sentence, to which the feature ``span`` refers;
+        ``start``, its offset in the whole text; the tags ``upos`` and ``xpos`` (spaCy's ``pos_`` and ``tag_``), and
+        ``space_after``, as in the reader ``conllu``. Sentences of whitespace only are left out.
 
     Raises:
-        ConversionError: the Doc has words, and no heads.
+        ConversionError: the Doc has words but no heads.
         StructureError: a sentence, or its part in a Span, has several roots.
     """
     if not len(doc):
@@ -78,16 +78,16 @@ def to_doc(
     """A rooted tree as a Doc of one sentence; ``Doc.from_docs`` joins several.
 
     Args:
-        structure: its words stand in its order, or by their numbers where it has none.
-        vocab: of the pipeline that shall take the Doc; that of no language by default.
-        spaces: whether a blank follows each node; by default what the feature ``span`` says, and without it one between
-            all words.
+        structure: a tree; words are in its order, or by number without an order.
+        vocab: of the pipeline that will process the Doc; by default one without a language.
+        spaces: whether a space follows each node; by default from the feature ``span``, or, without it, between all
+            words.
         tags: ``tag_`` of each node.
         pos: ``pos_`` of each node, tags of Universal Dependencies.
 
     Raises:
-        ConversionError: a word is empty, which spaCy does not allow; spaces, tags or pos of another number.
-        StructureError: the structure is no tree.
+        ConversionError: a word is empty, which spaCy forbids; the number of spaces, tags or pos is wrong.
+        StructureError: the structure is not a tree.
     """
     try:
         from spacy import blank
@@ -101,7 +101,7 @@ def to_doc(
     relations = dict(zip(structure.edges[:, 1].tolist(), structure.relations, strict=False))
     columns: Any = {name: [c[node] for node in reading] for name, c in (("tags", tags), ("pos", pos)) if c is not None}
     return SpacyDoc(
-        blank("xx").vocab if vocab is None else vocab,  # a bare Vocab would not know what a blank is
+        blank("xx").vocab if vocab is None else vocab,  # an empty Vocab would not know white space
         words=[structure.nodes[node] for node in reading],
         spaces=_spaces(structure, reading) if spaces is None else [bool(spaces[node]) for node in reading],
         heads=[int(place[node if parents[node] < 0 else parents[node]]) for node in reading],
@@ -116,13 +116,13 @@ def _read(doc: Any, whitespace: bool = False) -> Iterator[Structure]:
 
 
 def _has_heads(doc: Doc | Span) -> bool:
-    """A head may be the word itself, so one word that has none looks like a root: its relation tells them apart."""
+    """Whether words have heads. A word without one is its own head, like a root, but has no relation."""
     whole: Any = doc[0].doc
     return bool(whole.has_annotation("DEP") or (whole.has_annotation("HEAD") and any(t.head.i != t.i for t in whole)))
 
 
 def _sentence(token: Token) -> int:
-    """Where the sentence of a token begins."""
+    """The start of the sentence of a token."""
     return int(token.sent.start)
 
 
@@ -144,13 +144,13 @@ def _item(tokens: Sequence[Token], words: Sequence[Token], number: int) -> Item:
 
 
 def _is_apart(word: Token) -> bool:
-    """Whether whitespace follows, of which spaCy makes a token where it is more than one blank."""
+    """Whether whitespace follows, which is a separate token if it is more than one space."""
     last = word.i + 1 == len(word.doc)
     return bool(word.whitespace_) or (not last and word.doc[word.i + 1].text.isspace())
 
 
 def _heads(tokens: Sequence[Token], number_of: dict[int, int]) -> list[int]:
-    """Number of the head of each word, 0 where it is the root or its head is not among the tokens."""
+    """Number of the head of each word; 0 for the root, or if the head is not among the tokens."""
     inside = {token.i for token in tokens}
     heads, adopted = [], 0
     for token in tokens:
@@ -178,7 +178,9 @@ def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> No
         if not label:
             raise ConversionError(f"node {node} has an empty label, and spaCy allows no empty word; give it a text")
         if any("\ud800" <= character <= "\udfff" for character in label):
-            raise ConversionError(f"node {node} ({label!r}) has half of a character (a surrogate); mend its text first")
+            raise ConversionError(
+                f"node {node} ({label!r}) has half of a character (a surrogate); correct its text first"
+            )
 
 
 def _spaces(structure: Structure, reading: Ids) -> list[bool]:

@@ -14,7 +14,7 @@ from structpe.readers._text import lines, shown
 
 __all__ = ["TRACE", "Constituents", "Piece", "escaped", "parse", "trees", "unescaped"]
 
-BLANK = " \t\r\n"  # a word may hold other white space: "8 1/2" with a fixed blank
+BLANK = " \t\r\n"  # a word may contain other white space: "8 1/2" with a no-break space
 PIECE = re.compile(r"\(([^() \t\r\n]*)|\)|[^() \t\r\n]+")
 EDGE = re.compile(r"[()]|[^() \t\r\n]+")
 TRACE = "-NONE-"
@@ -29,9 +29,9 @@ class Constituents:
     """A tree, its nodes in the order in which they begin.
 
     Attributes:
-        categories: label of each phrase and of each word that has one, such as ``NP`` and ``NN``; None for a word that
-            stands beside other parts of a phrase.
-        words: text of each word as it stands in the file; None for a phrase.
+        categories: label of each phrase, and of each word that has one, such as ``NP`` and ``NN``; None for a word
+            without its own brackets.
+        words: text of each word, as in the file; None for a phrase.
         parents: the phrase of each node, -1 for the root.
     """
 
@@ -40,16 +40,16 @@ class Constituents:
     parents: list[int]
 
     def add(self, category: str | None, word: str | None, parent: int) -> None:
-        """Put a node behind all others."""
+        """Append a node."""
         self.categories.append(category)
         self.words.append(word)
         self.parents.append(parent)
 
     def without(self, dropped: list[bool]) -> Constituents:
-        """The tree without some of its words, and without phrases that lose all their parts so.
+        """The tree without some of its words, and without phrases that become empty.
 
         Raises:
-            ReadError: nothing is left.
+            ReadError: no word is left.
         """
         left = [0] * len(self.words)
         gone = list(dropped)
@@ -69,7 +69,7 @@ class Constituents:
 
 
 class Piece(NamedTuple):
-    """The text of one tree: the line where it begins, the text, and why it is no tree, where it is none."""
+    """The text of one tree: the number of its first line, the text, and an error message or None."""
 
     line: int
     text: str
@@ -77,30 +77,30 @@ class Piece(NamedTuple):
 
 
 def unescaped(word: str) -> str:
-    """A word as it is, from how the treebank writes it: ``-LRB-`` is a bracket, and no slash needs its backslash."""
+    """The word from its notation in the treebank: ``-LRB-`` is a bracket, and a slash has a backslash before it."""
     return ESCAPE.sub(lambda found: ESCAPES[found[0]], word)
 
 
 def escaped(word: str) -> str:
-    """A word as it can stand in a treebank: brackets have names."""
+    """The notation of a word in a treebank: brackets have names."""
     return word.translate(WRITTEN)
 
 
 def parse(text: str, remedy: str = "give one tree in parentheses") -> Constituents:
-    """One tree from its text; a word that is alone in its brackets is one node with them.
+    """Parse one tree; brackets with only one word are one node.
 
     Args:
-        text: the tree, with nothing else.
-        remedy: what to do where brackets do not match.
+        text: the tree, and nothing else.
+        remedy: what to do if brackets do not match, for errors.
 
     Raises:
-        ReadError: there is more or less than one tree, or brackets with nothing in them.
+        ReadError: the text is not exactly one tree, or brackets are empty.
     """
     tree, above = Constituents([], [], []), [-1]
     for match in PIECE.finditer(text):
         label, piece = match[1], match[0]
         if above == [-1] and (tree.words or label is None):
-            raise ReadError(f"{shown(piece)} stands outside of the tree; {remedy}")
+            raise ReadError(f"{shown(piece)} is outside of the tree; {remedy}")
         if label is not None:
             tree.add(label, None, above[-1])
             above.append(len(tree.words) - 1)
@@ -114,7 +114,7 @@ def parse(text: str, remedy: str = "give one tree in parentheses") -> Constituen
 
 
 def _merged(tree: Constituents) -> Constituents:
-    """Words that are the only part of their brackets become one node with them."""
+    """Merge words that are the only part of their brackets with them."""
     parts = [0] * len(tree.words)
     for parent in tree.parents[1:]:
         parts[parent] += 1
@@ -131,9 +131,8 @@ def _merged(tree: Constituents) -> Constituents:
 def trees(path: Path) -> Iterator[Piece]:
     """The text of each tree of a file.
 
-    A tree ends where its brackets close, and at the latest at a blank line. Where the first tree stands in one line, or
-    has its other lines indented, a bracket in the first column begins a new tree: so one that is not closed spoils no
-    other.
+    A tree ends when its brackets close, or at a blank line. If the first tree is in one line, or has its other lines
+    indented, a bracket in the first column begins a new tree, so that an unclosed tree does not affect others.
     """
     splitter = _Splitter()
     for number, line in lines(path):
@@ -148,9 +147,9 @@ class _Splitter:
         self.kept: list[tuple[int, str]] = []
         self.depth = self.size = 0
         self.aligned: bool | None = None
-        """Whether a bracket in the first column begins a tree; None where that is not known yet."""
+        """Whether a bracket in the first column begins a tree; None if unknown yet."""
         self.again: int | None = None
-        """The first kept line, behind that of the tree's beginning, which may begin another."""
+        """The first kept line after the first line of the tree that may begin another tree."""
 
     def take(self, number: int, line: str) -> Iterator[Piece]:
         if not line.strip(BLANK):
@@ -168,7 +167,7 @@ class _Splitter:
         yield from self._pieces(number, line)
 
     def end(self) -> Iterator[Piece]:
-        """What is still open is not closed; the lines that may be trees of their own are read again."""
+        """Report an unclosed tree, and read its lines again that may be separate trees."""
         if not self.depth:
             return
         kept, again, depth = self.kept, self.again, self.depth
@@ -195,7 +194,7 @@ class _Splitter:
                 if not self.depth:
                     yield self._closed(number, line[start : found.end()])
             elif not self.depth:
-                wrong = f"{shown(found[0])} stands outside of every tree; a tree is (label word) or (label parts ...)"
+                wrong = f"{shown(found[0])} is outside of every tree; a tree is (label word) or (label parts ...)"
                 yield Piece(number, line[found.start() :], ReadError(wrong))
                 return
         if self.depth:

@@ -14,17 +14,17 @@ __all__ = ["rows"]
 
 
 def _check_header(names: list[str]) -> None:
-    """A column of a name that another has could not be asked for, and would be lost."""
+    """Check that names of columns are unique, since others would be lost."""
     if twice := [name for name, times in Counter(names).items() if times > 1 and name.strip()]:
         raise ReadError(f"{listed(map(shown, twice))} is more than once in the header; rename the columns").at("line 1")
 
 
 def rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """The rows that hold something, each with the line that it begins in; the first is the header.
+    """The rows that are not empty, each with the number of its first line; the first row is the header.
 
     Raises:
-        ReadError: not UTF-8, quotes that do not match, an empty file, two columns of one name, or a delimiter that is
-            not one character.
+        ReadError: the file is not UTF-8 or empty, quotes do not match, two columns have the same name, or the
+            delimiter is not one character.
     """
     try:
         reader = csv.reader((line + "\n" for _, line in lines(path)), delimiter=delimiter, strict=True)

@@ -1,4 +1,4 @@
-"""Molecules of RDKit from structures: what the symbols, the bonds and OGB's features say, and nothing guessed."""
+"""Molecules of RDKit from structures: from symbols, bonds and OGB's features, without guessing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from structpe.structure import Ids, Structure
 __all__ = ["as_molecule"]
 
 UNKNOWN = {1: (3, "chirality"), 3: (11, "charge"), 4: (9, "number of hydrogens"), 5: (5, "number of radical electrons")}
-"""From which category on a column of atoms means 'something else', of which no molecule can be made; a chirality that
-is ``CHI_OTHER`` can end the process within RDKit."""
+"""Per column of atoms, the first category that means 'something else' and cannot be converted. The chirality
+``CHI_OTHER`` can end the process within RDKit."""
 CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 SIDES = {"STEREOZ": "STEREOCIS", "STEREOE": "STEREOTRANS", "STEREOCIS": "STEREOCIS", "STEREOTRANS": "STEREOTRANS"}
@@ -23,21 +23,20 @@ BONDS = ("single", "double", "triple", "aromatic")
 
 
 def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True) -> Any:
-    """The molecule of a structure as the reader ``smiles`` makes it: atoms by labels, bonds by relations.
+    """The molecule of a structure, as from the reader ``smiles``: atoms by labels, bonds by relations.
 
     Hydrogens, charges, radicals and stereo are those of the features ``x`` and ``edge_x`` (``features="ogb"``). These
-    do not know isotopes, numbers of atoms in reactions, nor conformers, so that the molecule has none.
+    lack isotopes, atom map numbers and conformers, and so does the molecule.
 
     Args:
         structure: undirected; labels are symbols, ``*`` for any atom, relations are types of bonds.
-        neutral: what to do without features: False is an error; True takes every atom to be without charge and stereo
-            and to have the hydrogens that its valence lacks. Features are not looked at then.
-        strict: whether a valence that RDKit does not permit is an error.
+        neutral: True ignores features: atoms are neutral, without stereo, and have the hydrogens of their valence.
+            False raises an error if features are missing.
+        strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        StructureError: a label that is no symbol, a relation that is no type of bond, two bonds between the same atoms,
-            features that are missing, contradict the labels or mean 'something else', or no molecule by the rules of
-            valence.
+        StructureError: a label is not a symbol, a relation not a type of bond, two bonds join the same atoms, features
+            are missing, contradict the labels or mean 'something else', or the valences are invalid.
     """
     try:
         from rdkit import Chem, rdBase
@@ -56,9 +55,9 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         if bonds is not None:
             _set_stereo(structure, draft, bonds[:, 1])
         Chem.AssignStereochemistry(draft, cleanIt=True, force=True)
-    except ValueError as error:  # those of RDKit about molecules, which are of kinds of their own, are such
+    except ValueError as error:  # including RDKit's own errors about molecules
         raise structure.error(f"this is no molecule: {str(error).strip()}; correct it, or give strict=False") from None
-    except (RuntimeError, KeyError) as error:  # where a check inside of RDKit fails, or a rank has not been computed
+    except (RuntimeError, KeyError) as error:  # if a check inside RDKit fails, or a rank has not been computed
         reason = shown(" ".join(str(error).split()))
         raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
@@ -81,7 +80,7 @@ def _features(structure: Structure) -> tuple[Ids, Ids]:
                 f"({rows}, {len(sizes)}), give those, or neutral=True"
             )
         if ((values < 0) | (values >= np.array(sizes))).any():
-            raise structure.error(f"feature {key!r} has values out of the categories of OGB, which number {sizes}")
+            raise structure.error(f"feature {key!r} has values outside of OGB's categories, of which there are {sizes}")
         found.append(values)
     return found[0], found[1]
 
@@ -90,7 +89,7 @@ def _atom(structure: Structure, node: int, symbol: str, row: list[int] | None) -
     from rdkit import Chem
 
     if symbol not in SYMBOLS:
-        raise structure.error(f"the label of node {node} is {symbol!r}, which is no symbol of an element")
+        raise structure.error(f"the label of node {node} is {symbol!r}, which is not the symbol of an element")
     number = SYMBOLS.index(symbol)
     atom: Any = Chem.Atom(0 if symbol == "*" else number + 1)
     if row is None:
@@ -127,9 +126,9 @@ def _bond(structure: Structure, draft: Any, edge: int, source: int, target: int)
 
 
 def _set_stereo(structure: Structure, draft: Any, stereo: Ids) -> None:
-    """Stereo of double bonds: Z and E say on which sides the neighbours of highest rank (CIP) are.
+    """Set the stereo of double bonds: Z and E are the sides of the neighbours of highest rank (CIP).
 
-    Ranks may depend on the stereo of other bonds, so this is done until nothing changes.
+    Ranks may depend on the stereo of other bonds, so this is repeated until nothing changes.
     """
     from rdkit import Chem
 
@@ -147,14 +146,14 @@ def _set_stereo(structure: Structure, draft: Any, stereo: Ids) -> None:
             source, target = structure.edges[waiting[0]]
             raise structure.error(
                 f"edge {waiting[0]}, {source} - {target}, has stereo by feature 'edge_x', but an end of it has no "
-                "neighbour of highest rank, which that is said of"
+                "neighbour of highest rank, which stereo needs"
             )
         waiting = [edge for edge in waiting if edge not in ready]
-    Chem.SetDoubleBondNeighborDirections(draft)  # of which RDKit reads stereo again, as it does of SMILES
+    Chem.SetDoubleBondNeighborDirections(draft)  # from which RDKit reads stereo again, as it does from SMILES
 
 
 def _highest(bond: Any) -> tuple[int, int] | None:
-    """The neighbour of highest rank at either end; None where an end has none."""
+    """The neighbour of highest rank at each end; None if an end has none."""
     ends = bond.GetBeginAtom(), bond.GetEndAtom()
     found = []
     for end, other in (ends, ends[::-1]):

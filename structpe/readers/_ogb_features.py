@@ -1,8 +1,8 @@
-"""Features of atoms and bonds as the Open Graph Benchmark has them (Hu et al. 2020), from RDKit alone.
+"""Features of atoms and bonds as in the Open Graph Benchmark (Hu et al. 2020), from RDKit only.
 
 The columns of an atom: atomic number, chirality, degree with hydrogens, formal charge, hydrogens, radical electrons,
-hybridization, whether aromatic, whether in a ring. Of a bond: type, stereo, whether conjugated. All but the last of
-the whole numbers, and the names, have a last category for anything else.
+hybridization, whether aromatic, whether in a ring. Those of a bond: type, stereo, whether conjugated. Numbers and names
+have a last category for anything else.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bond_features(bonds: Iterable[Any]) -> Ids:
     """(e, 3) categories of the bonds of an RDKit molecule.
 
     Raises:
-        ReadError: a bond has a stereo that OGB has no category for (an atropisomer).
+        ReadError: a bond has a stereo without a category in OGB (an atropisomer).
     """
     return np.array([_bond(bond) for bond in bonds], dtype=np.int64).reshape(-1, len(BOND_CATEGORIES))
 
@@ -74,5 +74,5 @@ def _bond(bond: Any) -> tuple[int, ...]:
 
 
 def _within(number: int, low: int, high: int) -> int:
-    """Its place in low..high, or one past the last for any other number."""
+    """The index of a number in low..high; one past the last for any other number."""
     return number - low if low <= number <= high else high - low + 1

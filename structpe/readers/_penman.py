@@ -1,4 +1,4 @@
-"""The text of PENMAN graphs, one by one, parsed by the penman library or refused with the line that is wrong."""
+"""The texts of PENMAN graphs, one by one, parsed by the penman library; errors name the wrong line."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from structpe.readers._text import blocks, shown
 __all__ = ["TOO_DEEP", "Piece", "first_aligned", "graphs", "parse", "split", "unquoted"]
 
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
-"""What matters to find the end of a graph: strings and comments may hold brackets that are none."""
+"""Tokens for finding the end of a graph; brackets in strings and comments do not count."""
 
 ANNOUNCED = re.compile(r"\s*#\s*(?::|\Z)")
-"""A comment with ``::``, which belongs to a graph, or what is left of one that was cut off."""
+"""A comment with ``::``, which belongs to a graph, or a truncated one."""
 DIGITS = 9
-"""As many digits has the number of a token at most."""
+"""The largest number of digits of the number of a token."""
 
-TOO_DEEP = "the graph is nested too deeply to be parsed; it is hardly an AMR, remove it"
+TOO_DEEP = "the graph is nested too deeply to be parsed; it is unlikely to be an AMR, remove it"
 
 SILENT = logging.NullHandler()
-"""Missing concepts and targets are errors here; without it, what the library logs of them would be printed too."""
+"""Missing concepts and targets raise errors here; without this, the library would also log them."""
 
 
 class Piece(NamedTuple):
     """The text of one graph.
 
     Attributes:
-        line: where it begins.
+        line: the number of its first line.
         text: the comments before the graph, and the graph.
-        wrong: why it is no graph; None where it may be one.
+        wrong: why it is not a graph; None if it may be one.
     """
 
     line: int
@@ -45,23 +45,23 @@ class Piece(NamedTuple):
 def graphs(path: Path) -> Iterator[Piece]:
     """Each graph of a file with the comments before it.
 
-    Graphs end where their brackets close, and at the latest at a blank line: so one broken graph spoils no other.
+    A graph ends when its brackets close, or at a blank line, so that a broken graph does not affect others.
     """
     pending: list[str] = []
     start, size = 1, 0
     for first, block, _ in blocks(path):
-        # Comments that a blank line parts from their graph still belong to it; the gap keeps the lines' numbers right.
+        # Comments before a blank line still belong to the next graph; the gap keeps the numbers of lines right.
         start = start if pending else first
         size += first - start - len(pending) + sum(map(len, block))
         if size > _text.LIMIT:
-            raise _text.too_long("what stands before the next graph").at(f"line {start}")
+            raise _text.too_long("the text before the next graph").at(f"line {start}")
         pending += [""] * (first - start - len(pending))
         pending += block
         if not all(line.lstrip().startswith("#") for line in block):
             yield from split("\n".join(pending), start)
             pending, size = [], 0
     if any(ANNOUNCED.match(line) for line in pending):
-        wrong = "the comments of a graph end the file, and no graph follows; the file is cut off, bring back the whole"
+        wrong = "the comments of a graph end the file, and no graph follows; the file is truncated, restore it"
         yield Piece(start, "\n".join(pending), ReadError(wrong))
 
 
@@ -80,7 +80,7 @@ def split(text: str, first: int = 1) -> Iterator[Piece]:
                 start = behind
         elif not depth and not token[0].startswith("#"):
             here = first + text.count("\n", 0, token.start())
-            wrong = f"{shown(token[0])} stands outside of every graph; a graph is (variable / concept :role ...)"
+            wrong = f"{shown(token[0])} is outside of every graph; a graph is (variable / concept :role ...)"
             remedy = "Plain text is read with reader='tokens'"
             yield Piece(here, text[start:], ReadError(f"{wrong}. {remedy}").at(f"line {here}"))
             return
@@ -98,7 +98,7 @@ def parse(text: str, first: int = 1) -> Any:
         raise MissingExtra("penman", "amr") from None
     logging.getLogger("penman").addHandler(SILENT)
     try:
-        # By lines, since penman would also end a line at characters such as U+2028, which sentences may hold.
+        # By lines, since penman would also end a line at characters such as U+2028, which sentences may contain.
         found = next(penman.iterparse(text.split("\n")), None)
     except penman.DecodeError as error:
         line = first + (error.lineno or 1) - 1
@@ -112,13 +112,13 @@ def parse(text: str, first: int = 1) -> Any:
 
 
 def unquoted(symbol: str) -> str:
-    """What a symbol says: a string without its quotes and escapes."""
+    """A symbol without quotes and escapes."""
     return re.sub(r"\\(.)", r"\1", symbol[1:-1]) if symbol.startswith('"') else symbol
 
 
 def first_aligned(alignment: str) -> int:
-    """The first token of an alignment such as ``~e.3,4``; -1 where there is none."""
+    """The first token of an alignment such as ``~e.3,4``; -1 without an alignment."""
     found = re.search("[0-9]+", alignment)
     if found and len(found[0]) > DIGITS:
-        raise ReadError(f"the alignment {shown(alignment)} names a token that no sentence has; mend or remove it")
+        raise ReadError(f"the alignment {shown(alignment)} names a token that no sentence has; correct or remove it")
     return int(found[0]) if found else -1

@@ -1,6 +1,6 @@
-"""How far the reading of files has come: their paths open as files that count the bytes which are taken from them.
+"""The progress of reading files: paths that open as files which count the bytes that are read.
 
-So readers need not know of it, as long as they open the path that they are given.
+Readers need no changes, if they open the path that they are given.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ PIECE = 1 << 17
 
 
 class Meter:
-    """Tells how many bytes are read, and how many there are in all.
+    """Reports the number of bytes read, and of all bytes.
 
     Args:
-        files: what will be read, in this order.
-        tell: to be told; None for nobody.
+        files: the files, in the order of reading.
+        report: called with both numbers; None for no reports.
     """
 
-    def __init__(self, files: Sequence[Path], tell: Callable[[int, int], object] | None) -> None:
-        self.tell = tell
-        self.sizes = [] if tell is None else [file.stat().st_size for file in files]
+    def __init__(self, files: Sequence[Path], report: Callable[[int, int], object] | None) -> None:
+        self.report = report
+        self.sizes = [] if report is None else [file.stat().st_size for file in files]
         self.total = sum(self.sizes)
         self.done = 0
 
     def watched(self, files: Sequence[tuple[Path, T]]) -> Iterator[tuple[Path, T]]:
-        """The files with paths that count; a file that was read in another way counts when it is done with."""
-        if self.tell is None:
+        """The files with counting paths; a file that is read in another way counts at its end."""
+        if self.report is None:
             yield from files
             return
         for place, (file, chosen) in enumerate(files):
@@ -40,12 +40,12 @@ class Meter:
             path.count = self._count
             yield path, chosen
             self.done = sum(self.sizes[: place + 1])
-            self.tell(self.done, self.total)
+            self.report(self.done, self.total)
 
     def _count(self, taken: int) -> None:
         self.done += taken
-        if self.tell is not None:
-            self.tell(self.done, self.total)
+        if self.report is not None:
+            self.report(self.done, self.total)
 
 
 class _Counting(type(Path())):  # type: ignore[misc]  # the class depends on the operating system

@@ -1,4 +1,4 @@
-"""Where the words of CoNLL-U stand in the text, those of multiword ranges (``3-4  don't``) too."""
+"""Character offsets of the words of CoNLL-U in the text, including words of multiword ranges (``3-4  don't``)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Range = tuple[int, int, str]
 
 
 def spans_with_ranges(words: Sequence[str], ranges: Sequence[Range], text: str) -> Ids:
-    """(n, 2) where each word begins and ends in the text, found from left to right; -1, -1 where it does not stand.
+    """(n, 2) start and end of each word in the text, found from left to right; -1, -1 for a missing word.
 
-    A range stands in the text, its words may not. Where they are one after the other in it, each has its part; where of
-    two the first begins it, or the last ends it, the other has what is left; otherwise each has the whole range.
+    The text contains a range, but maybe not its words. If the words concatenate to the range, each has its part. If
+    there are two, and the first is a prefix of the range or the last a suffix, the other has the rest. Otherwise each
+    has the whole range.
     """
     found: list[tuple[int, int]] = []
     at, wide = 0, {first: (last, form) for first, last, form in ranges}

@@ -1,4 +1,4 @@
-"""Terms of RDF, and the lines of N-Triples and N-Quads that they stand in (W3C, RDF 1.1)."""
+"""Terms of RDF, and lines of N-Triples and N-Quads (W3C, RDF 1.1)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ STRING = "http://www.w3.org/2001/XMLSchema#string"
 
 
 class Term(NamedTuple):
-    """What stands in a triple.
+    """A term of a triple.
 
     Attributes:
         kind: ``iri``, ``blank`` or ``literal``.
         text: the IRI, the name of the blank node, or the text of the literal.
-        language: of a literal, such as ``cs``; empty where it has none.
+        language: language of a literal, such as ``cs``; empty without a language.
         datatype: IRI of the type of a literal; empty for plain strings and texts with a language.
     """
 
@@ -41,10 +41,10 @@ class Term(NamedTuple):
     datatype: str = ""
 
     def label(self, names: Names) -> str:
-        """How a node or edge of this term is labelled.
+        """The label of a node or edge of this term.
 
-        ``terms`` is its notation in N-Triples, which alone says everything; ``full`` leaves the brackets and quotes
-        out; ``local`` is what stands behind the last ``#``, ``/`` or ``:`` of an IRI, where something does.
+        ``terms`` is its notation in N-Triples, which is lossless; ``full`` leaves out brackets and quotes; ``local`` is
+        the part after the last ``#``, ``/`` or ``:`` of an IRI, if it is not empty.
         """
         if names == "terms":
             return self.notation()
@@ -56,7 +56,7 @@ class Term(NamedTuple):
         return unquote(last) or self.text
 
     def notation(self) -> str:
-        """As N-Triples write it."""
+        """The notation in N-Triples."""
         if self.kind == "blank":
             return f"_:{self.text}"
         if self.kind == "iri":
@@ -67,16 +67,16 @@ class Term(NamedTuple):
 
 
 def term(text: str) -> Term | None:
-    """The term that a text is the notation of; None where it is of none."""
+    """The term with this notation; None if it is not one."""
     found = _TERM.fullmatch(text)
     return None if found is None else _made(found)
 
 
 def statement(line: str) -> tuple[Term, ...] | None:
-    """Subject, predicate and object of a line, and the name of the graph where it has one; None for a comment or blank.
+    """Subject, predicate and object of a line, and the name of a graph, if any; None for a comment or a blank line.
 
     Raises:
-        ReadError: the line is no statement.
+        ReadError: the line is not a statement.
     """
     at = _skip(line, 0)
     if at == len(line) or line[at] == "#":
@@ -87,12 +87,12 @@ def statement(line: str) -> tuple[Term, ...] | None:
         at = _skip(line, found.end())
     if len(terms) < 3 or not _END.match(line, at):
         raise ReadError(
-            f"{shown(line)} is no statement of N-Triples at column {at + 1}; write <subject> <predicate> <object> . "
+            f"{shown(line)} is not a statement of N-Triples at column {at + 1}; write <subject> <predicate> <object> . "
             'with IRIs in full, _:names and "texts"'
         )
     for found_term, (place, kinds) in zip(terms, PLACES.items(), strict=False):
         if found_term.kind not in kinds:
-            raise ReadError(f"the {place} {shown(found_term.notation())} is a {found_term.kind}; RDF has none there")
+            raise ReadError(f"the {place} {shown(found_term.notation())} is a {found_term.kind}; RDF forbids it there")
     return tuple(terms)
 
 
@@ -102,7 +102,7 @@ PLACES = {
     "object": ("iri", "blank", "literal"),
     "graph": ("iri", "blank"),
 }
-"""The kinds of terms that may stand in each place of a statement."""
+"""The kinds of terms that are allowed in each place of a statement."""
 
 
 def _made(found: re.Match[str]) -> Term:
@@ -130,7 +130,7 @@ def _letter(found: re.Match[str]) -> str:
         return _LETTERS.get(letter, letter)
     code = int(short or long, 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise ReadError(f"{found[0]} is no character; correct it")
+        raise ReadError(f"{found[0]} is not a character; correct it")
     return chr(code)
 
 

@@ -1,4 +1,4 @@
-"""Statements of RDF from structures: nodes and relations as the terms they were read from, or that are made of them."""
+"""Statements of RDF from structures: nodes and relations become terms, those from which they were read or new ones."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ __all__ = ["statements"]
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def statements(structure: Structure, said: Mapping[str, Any], base: str | None) -> Iterator[tuple[Term, Term, Term]]:
+def statements(
+    structure: Structure, metadata: Mapping[str, Any], base: str | None
+) -> Iterator[tuple[Term, Term, Term]]:
     """One statement per edge.
 
-    A node is the term that ``said["terms"]`` has for it, an edge that of ``said["predicates"]``, where the reader has
-    left them and there is one for each. Otherwise labels must be terms as N-Triples write them (``names="terms"``), or
-    with a base any texts: literals where the feature ``is_literal`` says so, else IRIs, the base and the label.
+    The terms of nodes are ``metadata["terms"]``, those of edges ``metadata["predicates"]``, if the reader has set them
+    and there is one for each. Otherwise labels must be terms in N-Triples (``names="terms"``), or, with a base, any
+    texts: literals if the feature ``is_literal`` is true, else IRIs of the base and the label.
 
     Raises:
-        StructureError: an undirected structure, a node without an edge, a label that is no term, nodes that would be
-            the same term, or a term in a place where RDF has none of its kind.
+        StructureError: the structure is undirected, a node has no edge, a label is not a term, two nodes would be the
+            same term, or RDF forbids a term in its place.
     """
     if not structure.directed:
-        raise structure.error("a statement of RDF leads from subject to object; the structure is undirected")
+        raise structure.error("a statement of RDF leads from subject to object, but the structure is undirected")
     if alone := set(range(structure.size)) - set(np.unique(structure.edges).tolist()):
         node = min(alone)
         raise structure.error(f"node {node} ({structure.nodes[node]!r}) is in no edge; RDF is statements only")
-    nodes = _terms(structure, said.get("terms"), structure.nodes, base, "node")
+    nodes = _terms(structure, metadata.get("terms"), structure.nodes, base, "node")
     relations = [structure.relation(edge) for edge in range(len(structure.edges))]
-    edges = _terms(structure, said.get("predicates"), relations, base, "edge")
+    edges = _terms(structure, metadata.get("predicates"), relations, base, "edge")
     _check_different(structure, nodes)
     for edge, (source, target) in enumerate(structure.edges.tolist()):
         if nodes[source].kind == "literal" or edges[edge].kind != "iri":
@@ -54,21 +56,21 @@ def _terms(
     for place, (label, notation) in enumerate(zip(labels, notations, strict=True)):
         made = term(notation)
         if made is not None and made.kind == "iri" and notations is labels and not ABSOLUTE.match(made.text):
-            made = None  # a text such as <> or <b>, which N-Triples have no place for
+            made = None  # a text such as <> or <b>, which is invalid in N-Triples
         if made is None and base is not None and label.strip():
             of_node = what == "node" and literal.ndim == 1 and bool(literal[place])
             made = Term("literal", label) if of_node else Term("iri", base + quote(label, safe="!$&'()*+,;=:@~"))
         if made is None:
             raise structure.error(
-                f"the label of {what} {place} is {shown(label)}, which is no term of RDF; read with names='terms', or "
-                "give base='http://example.org/' to make IRIs of labels"
+                f"the label of {what} {place} is {shown(label)}, which is not a term of RDF; read with names='terms', "
+                "or give base='http://example.org/' to make IRIs from labels"
             )
         found.append(made)
     return found
 
 
 def _check_different(structure: Structure, nodes: Sequence[Term]) -> None:
-    """Nodes that are the same term would be one node; literals may stand in several places."""
+    """Check that nodes are different terms, since they would become one node; literals may be repeated."""
     first: dict[Term, int] = {}
     for node, each in enumerate(nodes):
         if each.kind != "literal" and (other := first.setdefault(each, node)) != node:

@@ -1,4 +1,4 @@
-"""Lines and blocks of UTF-8 text with their numbers, and where words stand in a text."""
+"""Lines and blocks of UTF-8 text with their numbers, and character offsets of words."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["LIMIT", "Block", "blocks", "lines", "not_utf8", "shown", "spans", "t
 
 LONGEST = 80
 LIMIT = 1 << 26
-"""Bytes of a line, and characters of an item, that are still read: 64 MiB. What is longer is no line of a text, but a
-file of another kind, and would fill the memory."""
+"""The largest number of bytes of a line, and of characters of an item: 64 MiB. A longer line is not from a text, and
+would fill the memory."""
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -48,16 +48,16 @@ def not_utf8(line: bytes, place: int) -> ReadError:
 def too_long(what: str) -> ReadError:
     """The error for a line or an item that is longer than the limit."""
     size = f"{LIMIT >> 20} MiB" if LIMIT >> 20 else f"{LIMIT} bytes"
-    return ReadError(f"{what} is longer than {size}, which no graph is; check that the file is what the reader reads")
+    return ReadError(f"{what} is longer than {size}, too long for a graph; check that the reader fits the file")
 
 
 def shown(text: str) -> str:
-    """A piece of a file for an error message: in quotes, without control characters, and no longer than a line."""
+    """A piece of a file for an error: in quotes, without control characters, and shortened to a line."""
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
 
 
 class Block(NamedTuple):
-    """A run of lines that are not blank: the number of the first, the lines, and whether a blank line ends it."""
+    """Consecutive lines that are not blank: the number of the first, the lines, and whether a blank line follows."""
 
     first: int
     lines: list[str]
@@ -65,10 +65,10 @@ class Block(NamedTuple):
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """Runs of lines that are not blank.
+    """Blocks of consecutive lines that are not blank.
 
     Raises:
-        ReadError: a run is longer than 64 MiB, besides what :func:`lines` raises.
+        ReadError: a block is longer than 64 MiB, or an error of :func:`lines`.
     """
     block: list[str] = []
     size = 0
@@ -86,7 +86,7 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def spans(words: Sequence[str], text: str) -> Ids:
-    """(n, 2) where each word begins and ends in the text, found from left to right; -1, -1 where it does not stand."""
+    """(n, 2) start and end of each word in the text, found from left to right; -1, -1 for a missing word."""
     found, start = np.full((len(words), 2), -1), 0
     for i, word in enumerate(words):
         if word and (at := text.find(word, start)) >= 0:

@@ -1,4 +1,4 @@
-"""Where Turtle, TriG and N3 end: of a file that was cut off rdflib only says that an index is out of range."""
+"""Detect truncated files in Turtle, TriG and N3, for which rdflib only says that an index is out of range."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ TOKEN = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""What matters to find the end: strings, IRIs and comments may hold points that end nothing."""
+"""Tokens for finding the end; full stops in strings, IRIs and comments do not count."""
 DIRECTIVE = re.compile(r"(?i)(?:prefix \S*:|base) <[^<>\s]*>")
-"""As SPARQL has it, without a point."""
+"""A directive in the notation of SPARQL, without a full stop."""
 
 
 def check_whole(content: bytes) -> None:
-    """Whether the last statement ends.
+    """Check that the last statement is complete.
 
     Raises:
-        ReadError: it does not, or the text is not UTF-8.
+        ReadError: it is not, or the text is not UTF-8.
     """
     try:
         text = content.decode("utf-8-sig")
@@ -37,5 +37,5 @@ def check_whole(content: bytes) -> None:
         raise not_utf8(content[start:], error.start - start).at(f"line {line}") from None
     last = deque((found[0] for found in TOKEN.finditer(text) if not found[0].startswith("#")), maxlen=3)
     if last and not last[-1].endswith((".", "}")) and not DIRECTIVE.search(" ".join(last)):
-        wrong = f"the last statement ends in {shown(last[-1])}, not in a point; the file is cut off, bring it back"
+        wrong = f"the last statement ends in {shown(last[-1])}, not in a full stop; the file is truncated, restore it"
         raise ReadError(wrong).at(f"line {text.rstrip().count(chr(10)) + 1}")

@@ -1,7 +1,6 @@
-"""Elements of an XML file, piece by piece, without declarations, and without end in no direction.
+"""Elements of an XML file, one by one, with bounds on size and depth; declarations raise an error.
 
-Expat and not ElementTree, whose errors alone have line numbers, and whose C parser cannot be told to refuse
-declarations.
+This uses expat, because ElementTree cannot refuse declarations and has line numbers in its errors only.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ DEEPEST = 100
 
 @dataclass(eq=False)
 class Element:
-    """An element with all that is in it.
+    """An element and its contents.
 
     Attributes:
         tag: its name.
         attributes: its attributes, in the order of the file.
-        line: where it ends; that of the outermost where it begins.
-        text: the text right in it, without white space around.
-        parts: the elements in it.
+        line: the line where it ends; for the outermost element, where it begins.
+        text: its own text, without white space at both ends.
+        parts: its child elements.
     """
 
     tag: str
@@ -39,24 +38,24 @@ class Element:
     text: str = ""
     parts: list[Element] = field(default_factory=list)
 
-    def all(self, tag: str) -> Iterator[Element]:
-        """The parts of this name, at any depth, in the order of the file."""
+    def descendants(self, tag: str) -> Iterator[Element]:
+        """The descendants with this name, in the order of the file."""
         for part in self.parts:
             if part.tag == tag:
                 yield part
-            yield from part.all(tag)
+            yield from part.descendants(tag)
 
-    def own(self, tag: str) -> list[Element]:
-        """The parts of this name right in it."""
+    def children(self, tag: str) -> list[Element]:
+        """The children with this name."""
         return [part for part in self.parts if part.tag == tag]
 
 
 def elements(path: Path, tag: str) -> Iterator[Element]:
-    """The elements of a name as the file is read.
+    """The elements with this name, while the file is read.
 
     Raises:
-        ReadError: the file is not well-formed, declares a document type or entities, nests too deeply, or has an
-            element, or a tag, of more than 64 MiB.
+        ReadError: the file is not well-formed, declares a document type or entities, is nested too deeply, or has an
+            element or a tag of more than 64 MiB.
     """
     builder = _Builder(tag)
     with path.open("rb") as file:
@@ -83,26 +82,26 @@ class _Builder:
         self.parser.EndElementHandler = self.end
         self.parser.CharacterDataHandler = self.characters
         self.above: list[tuple[Element, list[str]]] = []
-        """The elements that are open, from the one asked for, and the pieces of their texts."""
+        """The open elements, from the requested one, and the pieces of their texts."""
         self.done: list[Element] = []
         self.depth = self.size = self.fed = 0
 
     def feed(self, chunk: bytes, last: bool) -> None:
-        """Parse a piece of the file; ``last`` says that it ends here."""
+        """Parse a piece of the file; ``last`` for the last piece."""
         self.fed += len(chunk)
         try:
             self.parser.Parse(chunk, last)
         except expat.ExpatError as error:
-            wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; mend or restore the file"
+            wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; correct or restore the file"
             raise ReadError(wrong).at(f"line {error.lineno}") from None
         except (LookupError, ValueError) as error:
             raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None
-        # The parser keeps what it has not understood yet, such as a tag that does not end.
+        # The parser keeps incomplete input, such as a tag that does not end.
         if self.fed - self.parser.CurrentByteIndex > _text.LIMIT:
             raise _text.too_long("a piece of the XML").at(f"line {self.parser.CurrentLineNumber}")
 
     def take(self) -> list[Element]:
-        """The elements that are complete since the last call."""
+        """The elements that have been completed since the last call."""
         done, self.done = self.done, []
         return done
 
@@ -113,7 +112,7 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            wrong = f"elements are nested more than {DEEPEST} deep; check that the file is what the reader reads"
+            wrong = f"elements are nested more than {DEEPEST} deep; check that the reader fits the file"
             raise ReadError(wrong).at(f"line {self.parser.CurrentLineNumber}")
         if self.above or tag == self.tag:
             self.count(len(tag) + sum(len(key) + len(value) for key, value in attributes.items()))
@@ -125,7 +124,7 @@ class _Builder:
             self.above[-1][1].append(text)
 
     def count(self, letters: int) -> None:
-        """Keep an element that does not end from filling the memory."""
+        """Check that an element does not fill the memory."""
         self.size += letters
         if self.size > _text.LIMIT:
             raise _text.too_long(f"the <{self.tag}>").at(f"line {self.above[0][0].line if self.above else 0}")

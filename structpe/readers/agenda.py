@@ -1,4 +1,4 @@
-"""AGENDA: knowledge graphs of scientific abstracts, as GraphWriter keeps them (Koncel-Kedziorski et al. 2019)."""
+"""AGENDA: knowledge graphs of scientific abstracts, in the format of GraphWriter (Koncel-Kedziorski et al. 2019)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["agenda"]
 COLUMNS = ("title", "entities", "types", "relations", "abstract", "plan")
 VOCABULARY = "relations.vocab"
 RELATIONS = ("USED-FOR", "CONJUNCTION", "FEATURE-OF", "PART-OF", "COMPARE", "EVALUATE-FOR", "HYPONYM-OF")
-"""The relations that numbers stand for where no relations.vocab lies beside the file: those of the published corpus."""
+"""The relations if there is no relations.vocab next to the file: those of the published corpus."""
 TITLE, TYPE = "TITLE-OF", "TYPE"
 SLOT = re.compile(r"<([a-z]+)_([0-9]{1,9})>")
 TYPED = re.compile(r"<([^<>\s]+)>")
@@ -43,21 +43,21 @@ def agenda(
     types: Literal["metadata", "nodes"] = "metadata",
     slots: Literal["filled", "kept"] = "filled",
 ) -> Iterator[Outcome]:
-    """AGENDA rows: entities of an abstract and the relations among them, with the abstract as text.
+    """AGENDA rows: entities of an abstract and the relations between them, with the abstract as text.
 
-    Six fields apart by tabs: title, entities apart by `` ; ``, their types ``<task> <method> ...``, relations ``0 2 3``
-    (subject, relation, object, by their numbers) apart by ``;``, the abstract with slots ``<task_0>`` where it names an
-    entity, and a plan of its sentences. What the numbers of relations stand for is read from ``relations.vocab`` beside
-    the file, a relation per line; without that file they are those of the published corpus.
+    Six fields separated by tabs: title, entities separated by `` ; ``, their types ``<task> <method> ...``, relations
+    ``0 2 3`` (subject, relation, object, as numbers) separated by ``;``, the abstract with slots ``<task_0>`` for
+    entities, and a plan of its sentences. The names of relations are read from ``relations.vocab`` in the same folder,
+    a relation per line; without that file they are those of the published corpus.
 
-    Entities are nodes in their order, also those of the same text and those without a relation. ``metadata`` has
+    Entities are nodes in their order, including those with equal texts and those without relations. ``metadata`` has
     ``title``, ``types`` of the entities, ``abstract`` as in the file, and ``plan``.
 
     Args:
-        path: a file such as ``preprocessed.train.tsv``; ask for this reader by name, since many files end in ``.tsv``.
-        title: whether the title is a node too, the first and the root, with an edge ``TITLE-OF`` to each entity.
-        types: ``nodes`` makes a node of each type, behind the entities; an edge ``TYPE`` leads there from its entities.
-        slots: ``filled`` puts the entities into the slots of the text, ``kept`` leaves the slots.
+        path: a file such as ``preprocessed.train.tsv``; name this reader, since many formats use ``.tsv``.
+        title: whether the title is also a node, the first and the root, with an edge ``TITLE-OF`` to each entity.
+        types: ``nodes`` adds a node for each type, after the entities, with an edge ``TYPE`` from its entities.
+        slots: ``filled`` puts the entities into the slots of the text, ``kept`` keeps the slots.
     """
     beside = path.with_name(VOCABULARY)
     relations = [line.strip() for _, line in lines(beside) if line.strip()] if beside.is_file() else RELATIONS
@@ -95,13 +95,13 @@ def _item(line: str, relations: Sequence[str], id: str, file: str, chosen: tuple
 def _row(line: str, relations: Sequence[str]) -> _Row:
     fields = line.split("\t")
     if len(fields) != len(COLUMNS):
-        wrong = f"the line has {len(fields)} fields; AGENDA has six apart by tabs: {', '.join(COLUMNS)}"
+        wrong = f"the line has {len(fields)} fields; AGENDA has six separated by tabs: {', '.join(COLUMNS)}"
         raise ReadError(f"{wrong}; the line is {shown(line)}")
     title, entities, types, facts, abstract, plan = fields
     names = [name.strip() for name in entities.split(" ; ")]
     kinds = TYPED.findall(types)
     if not all(names):
-        raise ReadError(f"entity {names.index('')} has no text; entities are apart by ' ; '")
+        raise ReadError(f"entity {names.index('')} has no text; entities are separated by ' ; '")
     if len(kinds) != len(names):
         raise ReadError(f"{len(kinds)} types for {len(names)} entities; give one for each, such as <task>")
     numbers = [fact.split() for fact in facts.split(";") if fact.strip()]
@@ -127,7 +127,7 @@ def _filled(row: _Row) -> str:
         number = int(slot[2])
         if number >= len(row.entities) or row.types[number] != slot[1]:
             raise ReadError(
-                f"the slot {slot[0]} of the abstract is no entity; slots are <type_number> of one in the row"
+                f"the slot {slot[0]} of the abstract is not an entity; slots are <type_number> of one in the row"
             )
         return row.entities[number]
 

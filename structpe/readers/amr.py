@@ -25,14 +25,14 @@ VARIABLE = re.compile(r"[a-z][0-9]*")
 
 @reader("amr", ".amr .penman .txt")
 def amr(path: Path) -> Iterator[Outcome]:
-    """PENMAN graphs with ``# ::id`` and ``# ::snt`` comments, apart by blank lines: AMR.
+    """PENMAN graphs with ``# ::id`` and ``# ::snt`` comments, separated by blank lines: AMR.
 
-    See :func:`graph` for what becomes a node. ``# ::snt`` is the text; ``metadata`` has all comments, and under
-    ``epigraph`` what else the text says, with which the writer ``amr`` brings the graph back:
+    See :func:`graph` for the nodes. ``# ::snt`` is the text; ``metadata`` has all comments, and ``epigraph``, the rest
+    of the notation, from which the writer ``amr`` restores the graph:
 
     - ``variables``: of each node, empty for constants; ``symbols``: each concept and constant as it is written;
     - ``alignments``: of each node, such as ``~e.3,4``, or empty; ``edge_alignments``: of each role;
-      ``mention_alignments``: of the variable behind a role that only mentions its node;
+      ``mention_alignments``: of a variable that a role mentions without introducing it;
     - ``edge_order``: the rank of each edge in the text; ``introduces``: whether a node is introduced there.
     """
     for number, piece in enumerate(graphs(path), 1):
@@ -43,19 +43,19 @@ def amr(path: Path) -> Iterator[Outcome]:
 def graph(text: str, name: str = "") -> Structure:
     """The structure of one PENMAN graph.
 
-    Each variable is a node, labelled by its concept. So is each constant, at each place where it stands (attributes),
-    its quotes stripped. Nodes are numbered in the order in which the text introduces them. An edge is a role, with
-    its colon; inverse roles (``:ARG0-of``) are turned round. A variable that stands again is one more edge of its one
-    node (re-entrancy). Edges are in the order in which the text has introduced both their ends. The root is the top.
+    Each variable is a node, labelled by its concept. So is each occurrence of a constant (attributes), without its
+    quotes. Nodes are numbered in the order in which the text introduces them. An edge is a role, with its colon;
+    inverse roles (``:ARG0-of``) are reversed. A repeated variable is another edge to the same node (re-entrancy). Edges
+    are in the order in which the text has introduced both their ends. The root is the top.
 
-    Features: ``is_attribute`` marks the constants, ``edge_inverted`` the roles that the text has as inverse;
-    ``alignment`` and ``edge_alignment`` have the first token that a node or role is aligned with (``~e.3``), or -1.
+    Features: ``is_attribute`` marks the constants, ``edge_inverted`` the roles that are inverse in the text;
+    ``alignment`` and ``edge_alignment`` have the first token with which a node or role is aligned (``~e.3``), or -1.
 
-    Constants of AMR are strings, numbers, ``+`` and ``-``, or words such as ``imperative``. A bare letter with or
-    without digits is therefore a variable, and must be introduced somewhere.
+    Constants of AMR are strings, numbers, ``+`` and ``-``, or words such as ``imperative``. So a letter with or without
+    digits is a variable, and must be introduced.
 
     Raises:
-        ReadError: the text is not one PENMAN graph; a variable without or with two concepts; a role without a target.
+        ReadError: the text is not one PENMAN graph; a variable has no concept or two; a role has no target.
     """
     pieces = list(split(text))
     if wrong := [piece.wrong for piece in pieces if piece.wrong is not None]:
@@ -84,7 +84,7 @@ def _built(tree: Any) -> _Graph:
 def _filled(tree: Any) -> _Graph:
     times = Counter(variable for variable, _ in tree.nodes())
     if twice := [variable for variable, count in times.items() if count > 1]:
-        message = f"variable {twice[0]!r} is introduced {times[twice[0]]} times; give each node a variable of its own"
+        message = f"variable {twice[0]!r} is introduced {times[twice[0]]} times; give each node a different variable"
         raise ReadError(message)
     built = _Graph(frozenset(times))
     built.visit(tree.node, built.introduce(tree.node))
@@ -92,7 +92,7 @@ def _filled(tree: Any) -> _Graph:
 
 
 class _Node(NamedTuple):
-    """A node as it stands in the text: its label, and the symbol and alignment that are written."""
+    """A node in the text: its label, symbol and alignment."""
 
     label: str
     variable: str
@@ -101,7 +101,7 @@ class _Node(NamedTuple):
 
 
 class _Edge(NamedTuple):
-    """A role as it stands in the text, turned round where it is inverse."""
+    """A role in the text, reversed if it is inverse."""
 
     source: int
     target: int
@@ -114,7 +114,7 @@ class _Edge(NamedTuple):
 
 
 class _Role(NamedTuple):
-    """A role whose other end is not known yet: where it stands, its place in the text, and what it says."""
+    """A role whose other end is not known yet: its node, its place in the text, and its text."""
 
     site: int
     place: int
@@ -124,7 +124,7 @@ class _Role(NamedTuple):
 
 
 class _Graph:
-    """A graph in the making, filled in the order of the text."""
+    """A graph under construction, in the order of the text."""
 
     def __init__(self, variables: frozenset[str]) -> None:
         from penman.models.amr import model
@@ -137,7 +137,7 @@ class _Graph:
         self.roles = 0
 
     def visit(self, branch: Any, here: int) -> None:
-        """Add what stands within the brackets of a node."""
+        """Add the roles within the brackets of a node."""
         for role, target in branch[1]:
             if role == "/":
                 continue
@@ -176,7 +176,7 @@ class _Graph:
             self.waiting.setdefault(symbol, []).append(role._replace(mention=alignment))
         elif VARIABLE.fullmatch(symbol):
             raise ReadError(
-                f"variable {symbol!r}, {role.text} of {variable!r}, is introduced nowhere; write ({symbol} / "
+                f"variable {symbol!r}, {role.text} of {variable!r}, is not introduced; write ({symbol} / "
                 "concept) once, or quote it if it is a constant"
             )
         else:
@@ -224,6 +224,6 @@ class _Graph:
 
 
 def _aligned(text: str) -> tuple[str, str]:
-    """A symbol without its alignment, and the alignment; empty where there is none."""
+    """A symbol without its alignment, and the alignment, or an empty text."""
     found = ALIGNMENT.search(text) if "~" in text else None
     return (text[: found.start()], found[0]) if found else (text, "")

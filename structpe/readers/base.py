@@ -1,8 +1,7 @@
-"""A reader turns a path into items: each a structure, its texts, an id and what else the file says about it.
+"""A reader turns a path into items: each a structure, its texts, an id and metadata.
 
-A reader is a generator. Where one item is bad and the next can still be found, it yields the error in the place of
-the item; where the file ends in an error, it raises. Whether errors stop the reading is decided here, once for all:
-:func:`read` and :func:`stream` raise the first, unless the caller asks to skip, and then every one is reported.
+A reader is a generator. For a bad item it yields the error instead, if it can find the next item; otherwise it raises.
+:func:`read` and :func:`stream` raise the first error, or skip bad items and report each of them.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class Item:
 
     Attributes:
         structure: the graph.
-        texts: sentences that say the same, the references of a text generator; none where the file has none.
-        id: its name in the file, or its number from 1 where it has no name.
-        metadata: whatever else the file says about it.
+        texts: sentences with the same meaning, the references of text generation; may be empty.
+        id: its name in the file, or its number from 1 if it has no name.
+        metadata: everything else in the file about it.
     """
 
     structure: Structure
@@ -62,7 +61,7 @@ Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
 """Files and folders: one, or a list of them."""
 
 Outcome: TypeAlias = Item | StructPEError
-"""An item, or the error that stands in its place."""
+"""An item, or the error of a bad item."""
 
 Items: TypeAlias = Callable[..., Iterator[Outcome]]
 T = TypeVar("T", bound=Items)
@@ -74,10 +73,10 @@ class Reader:
 
     Attributes:
         name: its name in the registry.
-        suffixes: the file names it claims, such as ``.conllu``; several readers may claim one.
-        doc: what it reads, in one line.
+        suffixes: the suffixes of its files, such as ``.conllu``; several readers may claim the same.
+        doc: a description, in one line.
         items: ``(path, **options)`` -> items.
-        also: further file names, which it reads in a folder when it is asked for by name.
+        also: further suffixes, of files that it reads in a folder only if it is named.
     """
 
     name: str
@@ -88,20 +87,20 @@ class Reader:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Names of what may be given beside the path."""
+        """Names of the options that ``items`` takes after the path."""
         return tuple(options_of(self.items))
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse options that it cannot take.
+        """Check options.
 
         Raises:
-            ReadError: it has no option of a name, or a value is of another type than it declares.
+            ReadError: an option is unknown, or a value has another type than declared.
         """
         Builder(ReadError).arguments(self.items, options, f"reader {self.name!r}")
 
 
 class Skipped(NamedTuple):
-    """A bad item that was left out: where it stands, and what is wrong with it."""
+    """A bad item that was skipped: its place, and what is wrong with it."""
 
     place: str
     message: str
@@ -112,12 +111,12 @@ READERS: Registry[Reader] = Registry("structpe.readers", "reader", ReadError)
 
 
 def reader(name: str, suffixes: str, also: str = "") -> Callable[[T], T]:
-    """Enter a function into the registry as a reader; its docstring is its doc.
+    """Register a function as a reader; the first line of its docstring is its description.
 
     Args:
         name: its name.
-        suffixes: the file names it claims, apart by blanks.
-        also: file names that are too common to be claimed, but are read when the reader is asked for by name.
+        suffixes: the suffixes of its files, separated by spaces.
+        also: suffixes that are too common to be claimed; such files are read if the reader is named.
     """
 
     def enter(items: T) -> T:
@@ -130,7 +129,7 @@ def reader(name: str, suffixes: str, also: str = "") -> Callable[[T], T]:
 
 @dataclass(frozen=True, eq=False)
 class Reading(Sequence[Item]):
-    """What was read: a sequence of items, and what was skipped on the way."""
+    """A sequence of the items that were read, and the skipped ones."""
 
     items: tuple[Item, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -154,20 +153,20 @@ class Reading(Sequence[Item]):
 
     @property
     def duplicates(self) -> list[str]:
-        """Ids that several items have: no error of a format, but of whoever joins files by their ids."""
+        """Ids of several items, which formats allow, but which matter when files are joined by ids."""
         return [id for id, count in Counter(item.id for item in self.items).items() if count > 1]
 
     def report(self) -> str:
-        """How many items were skipped, which, and why; the whole list is ``skipped``."""
+        """How many items were skipped, and the first of them with reasons; ``skipped`` has all."""
         return skip_report(self.skipped[:SHOWN], len(self.skipped), len(self.items) + len(self.skipped))
 
 
 SHOWN = 20
-"""As many skipped items a report names."""
+"""How many skipped items a report lists."""
 
 
 def skip_report(first: Sequence[Skipped], count: int, total: int) -> str:
-    """How many of all items were skipped, and the first of them."""
+    """How many items were skipped, and the first of them."""
     shown = [f"  {place}: {message}" for place, message in first]
     more = [f"  and {count - len(first)} more"] if count > len(first) else []
     return "\n".join([f"skipped {count} of {total} items" + (":" if shown else ""), *shown, *more])
@@ -176,18 +175,19 @@ def skip_report(first: Sequence[Skipped], count: int, total: int) -> str:
 def read(
     path: Paths, reader: str | None = None, on_error: Literal["raise", "skip"] = "raise", **options: Any
 ) -> Reading:
-    """All items of a file, or of every file of a folder in the order of their names, or of several of these.
+    """Read all items of a file, of all files of a folder in the order of their names, or of several of these.
 
     Args:
-        path: a file or a folder, or a list of them, read one after another; a folder is searched with its subfolders
-            for files that the reader claims.
+        path: a file or a folder, or a list of them; folders and their subfolders are searched for files that the
+            reader claims.
         reader: name of the reader; None chooses by the suffix of the file.
-        on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and lists them in ``skipped``.
+        on_error: ``raise`` raises the error of the first bad item, ``skip`` skips bad items and lists them in
+            ``skipped``.
         options: options of the reader.
 
     Raises:
-        ReadError: no such path, reader or option; with ``raise`` a bad item; with ``skip`` no good item at all.
-        StructureError: with ``raise``, an item whose graph breaks a rule.
+        ReadError: the path, reader or option does not exist; with ``raise``, an item is bad; with ``skip``, all are.
+        StructureError: with ``raise``, the graph of an item is invalid.
     """
     if on_error not in ("raise", "skip"):
         raise ReadError(f"on_error is {on_error!r}; give 'raise' or 'skip'")
@@ -207,13 +207,13 @@ def stream(
     progress: Callable[[int, int], object] | None = None,
     **options: Any,
 ) -> Iterator[Item]:
-    """The items of :func:`read` one by one, so that a corpus larger than memory can be gone through.
+    """Yield the items of :func:`read` one by one, for a corpus larger than memory.
 
     Args:
         path: a file or a folder, or a list of them.
         reader: name of the reader; None chooses by the suffix of the file.
-        skip: told of each bad item, which is then left out; None raises the first.
-        progress: told again and again how many bytes are read, and how many there are in all.
+        skip: called with each bad item, which is then skipped; None raises the first error.
+        progress: called repeatedly with the number of bytes read, and of all bytes.
         options: options of the reader.
     """
     files = [each for one in paths_of(path) for each in _files(one, reader)]
@@ -230,18 +230,18 @@ def stream(
 
 
 def paths_of(path: Paths) -> list[Path]:
-    """The paths that are given, as a list.
+    """The given paths, as a list.
 
     Raises:
-        ReadError: there is none, or something given is no path.
+        ReadError: the list is empty, or something is not a path.
     """
     given: Sequence[object] = [path] if isinstance(path, (str, PathLike)) else path if _is_list(path) else [path]
     if not given:
         raise ReadError("there is no path to read; give a file, a folder, or a list of these with one at least")
     if wrong := [each for each in given if not isinstance(each, (str, PathLike))]:
-        told = repr(wrong[0])
+        given = repr(wrong[0])
         raise ReadError(
-            f"read takes the path of a file or folder, or a list of paths; given is {told[:80]} "
+            f"read takes the path of a file or folder, or a list of paths; given is {given[:80]} "
             f"({type(wrong[0]).__name__})"
         )
     if "" in given:
@@ -254,20 +254,20 @@ def _is_list(path: object) -> TypeGuard[Sequence[object]]:
 
 
 def choose(path: Paths, name: str | None = None) -> Reader:
-    """The reader of a file, or of the first file of a folder: that of the name, or the one that its suffix tells.
+    """The reader of a file, or of the first file of a folder, by name or by suffix.
 
     Raises:
-        ReadError: no such path or reader, or several readers read such files.
+        ReadError: the path or reader does not exist, or several readers claim the suffix.
     """
     return next(_files(paths_of(path)[0], name))[1]
 
 
 def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:
-    """The item that ``make`` makes, or its error with the item's id and the line it begins in."""
+    """The item from ``make``, or its error with the id and the first line of the item."""
     try:
         return make()
     except StructureError as error:
-        # The name of a structure is its file and id, which are said once already.
+        # The name of a structure is its file and id, which the error already has.
         return StructureError(error.message).at(*_place(id, line))
     except ReadError as error:
         return error.at(*_place(id, 0 if error.places else line))
@@ -306,13 +306,13 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
     claimed = given.suffixes + given.also if given else tuple(s for known in READERS.values() for s in known.suffixes)
     files = sorted(f for f in path.rglob("*") if f.suffix in claimed and f.is_file() and not f.name.startswith("."))
     if not files:
-        raise ReadError(f"the folder holds no file whose name ends in {', '.join(sorted(set(claimed)))}").at(str(path))
+        raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(str(path))
     for file in files:
         yield file, given or _choose(file)
 
 
 def _check_head(file: Path) -> None:
-    """Whether a file that no suffix tells about can be text at all."""
+    """Check that a file without a known suffix can be text."""
     try:
         with file.open("rb") as opened:
             check_text(opened.read(HEAD))

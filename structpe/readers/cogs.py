@@ -16,9 +16,9 @@ __all__ = ["cogs"]
 
 @reader("cogs", ".cogs", also=".tsv")
 def cogs(path: Path) -> Iterator[Outcome]:
-    """COGS, a sentence, its logical form and its type per line, apart by tabs: path graphs of the sentence's words.
+    """COGS, a sentence, its logical form and its type per line, separated by tabs: path graphs of the words.
 
-    ``texts`` has the logical form, ``metadata["type"]`` what the example tests: ``in_distribution``, ``primitive``, or
+    ``texts`` has the logical form, ``metadata["type"]`` the type of the example: ``in_distribution``, ``primitive``, or
     one of 21 kinds of generalization.
     """
     for number, line in lines(path):
@@ -29,6 +29,6 @@ def cogs(path: Path) -> Iterator[Outcome]:
 def _item(line: str, number: int, file: str) -> Item:
     columns = [column.strip() for column in line.split("\t")]
     if len(columns) != 3 or not all(columns):
-        raise ReadError(f"the line is {shown(line)}; a sentence, a logical form and a type, apart by tabs, are needed")
+        raise ReadError(f"the line is {shown(line)}; give a sentence, a logical form and a type, separated by tabs")
     sentence, form, kind = columns
     return Item(path_graph(sentence.split(), name=f"{file}:{number}"), (form,), str(number), {"type": kind})

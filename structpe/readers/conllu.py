@@ -27,22 +27,23 @@ KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Outcome]:
     """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
 
-    ``metadata`` has the comments, such as ``sent_id`` and ``text``, and of each node the fields ``lemma``, ``upos``,
-    ``xpos``, ``feats``, ``deps`` and ``misc`` as the file has them; ``space_after``, whether a blank follows each word;
-    and what is no node: all ``comments``, the lines of multiword ``ranges`` (``3-4``) and of ``empty`` nodes (``5.1``)
-    with their ten fields, whose numbers are ``multiword_tokens`` and ``empty_nodes``, and ``root_relation``. With all
-    of it the writer ``conllu`` brings the sentence back.
-    With a text, the feature ``span`` says where each word begins and ends in it, -1 where it does not stand.
-    Words of a range have their part of it, or the whole where it cannot be told apart.
+    ``metadata`` has the comments, such as ``sent_id`` and ``text``; the fields ``lemma``, ``upos``, ``xpos``,
+    ``feats``, ``deps`` and ``misc`` of each node, unchanged; ``space_after``, whether a space follows each word; and
+    everything that is not a node: all ``comments``, the lines of multiword ``ranges`` (``3-4``) and of ``empty`` nodes
+    (``5.1``) with their ten fields, their numbers ``multiword_tokens`` and ``empty_nodes``, and ``root_relation``. From
+    these the writer ``conllu`` restores the sentence.
+
+    With a text, the feature ``span`` has start and end of each word in it, -1 for a missing word. Words of a range have
+    their part of it, or the whole range if the parts cannot be determined.
 
     Args:
         path: a file.
-        graph: ``basic`` makes the tree. ``enhanced`` makes the digraph of DEPS, where a node may have several heads:
-            empty nodes are nodes too, which the feature ``is_empty`` marks; ``is_root`` marks those with head 0, the
-            first of which is the root; ``metadata`` has ``head`` and ``deprel`` of the tree as the file has them.
-        strict: whether the last sentence, too, must end with a blank line, as CoNLL-U says. Nothing else tells a whole
-            sentence from one that lost its last words: those that are left are often a tree. False keeps such a
-            sentence; its ``metadata`` has ``ended``, which is False.
+        graph: ``basic`` makes the tree. ``enhanced`` makes the digraph of DEPS, where a node may have several heads.
+            Empty nodes are nodes then, marked by the feature ``is_empty``; ``is_root`` marks those with head 0, the
+            first of which is the root; ``metadata`` has ``head`` and ``deprel`` of the tree.
+        strict: whether the last sentence must also end with a blank line, as CoNLL-U requires. Otherwise a truncated
+            sentence could not be detected, since its first words are often a tree. False keeps such a sentence, and
+            ``ended`` in its ``metadata`` is False.
     """
     made = _basic if graph == "basic" else _enhanced
     for number, (first, block, ended) in enumerate(blocks(path), 1):
@@ -56,8 +57,8 @@ def _unended(make: Callable[[], Item], strict: bool) -> Item:
     item = make()
     if strict:
         raise ReadError(
-            "the file ends without a blank line behind this sentence, as one does that was cut off; bring back the "
-            "whole, or, if the sentence is whole, add the line or give strict=False"
+            "the file ends without a blank line after this sentence, so it may be truncated; restore the file, or, if "
+            "the sentence is complete, add the line or give strict=False"
         )
     return replace(item, metadata={**item.metadata, "ended": False})
 
@@ -85,7 +86,7 @@ def _item(block: Sequence[str], first: int, id: str, file: str, made: Any) -> It
 
 def _basic(sentence: Sentence, name: str) -> tuple[Structure, dict[str, Any]]:
     heads = [_head(row) for row in sentence.words]
-    # The tree finds what is wrong with heads; None is a head that is none.
+    # The tree checks the heads; None is an invalid head.
     made = tree([row.form for row in sentence.words], heads, [row.deprel for row in sentence.words], name)  # type: ignore[arg-type]
     own = _fields(sentence.words, KEPT)
     relation = sentence.words[heads.index(0)].deprel
@@ -135,7 +136,7 @@ def _head(row: Row) -> int | None:
 
 
 def _space_after(sentence: Sentence) -> tuple[bool, ...]:
-    """Whether a blank follows each word; inside of a range none does, and behind it what the range says."""
+    """Whether a space follows each word: none inside a range, and after it as the range says."""
     spaces = [_blank(row) for row in sentence.words]
     for row in sentence.ranges:
         first, last, _ = _range(row)

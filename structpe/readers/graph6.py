@@ -20,15 +20,15 @@ HEADERS = (">>graph6<<", ">>sparse6<<", ">>digraph6<<")
 LOWEST, LARGE = 63, 126
 BITS = 6
 MOST = 1 << 24
-"""As many nodes may a graph have; a few characters can claim more than any memory holds."""
+"""The largest number of nodes of a graph; a few characters can claim more than fits into memory."""
 
 
 @reader("graph6", ".g6 .s6 .d6")
 def g6(path: Path) -> Iterator[Outcome]:
     """graph6, sparse6 and digraph6: an unlabelled graph per line, as nauty and the House of Graphs write them.
 
-    Of graph6 and sparse6 the graphs are undirected, of digraph6 directed; a line says by its first character which it
-    is. Nodes have empty labels. ``metadata["text"]`` is the line.
+    Graphs in graph6 and sparse6 are undirected, those in digraph6 directed; the first character of a line determines
+    the format. Nodes have empty labels. ``metadata["text"]`` is the line.
     """
     count = 0
     for number, line in lines(path):
@@ -41,17 +41,17 @@ def g6(path: Path) -> Iterator[Outcome]:
 def graph6(text: str, name: str = "") -> Structure:
     """A graph from its text.
 
-    The number of nodes stands first. Then graph6 has the bits of the upper triangle of the matrix, six a character;
+    The number of nodes comes first. Then graph6 has the bits of the upper triangle of the matrix, six per character;
     digraph6, which begins with ``&``, those of the whole matrix; sparse6, which begins with ``:``, a list of edges,
-    where loops and parallel edges may be. Edges are in the order of their first node, then of their second; those of
-    sparse6 as they are listed.
+    with loops and parallel edges. Edges are in the order of their first node, then of their second; in sparse6 in the
+    order of the list.
 
     Args:
         text: a line of a file.
         name: where it comes from, for error messages.
 
     Raises:
-        ReadError: the text is none of the three, or claims more than 16,777,216 nodes.
+        ReadError: the text is in none of the formats, or claims more than 16,777,216 nodes.
     """
     bare = _bare(text)
     kind = bare[:1] if bare[:1] in (":", "&") else ""
@@ -63,7 +63,7 @@ def graph6(text: str, name: str = "") -> Structure:
     except (UnicodeEncodeError, IndexError):
         raise _no_graph6(text) from None
     if size > MOST:
-        raise ReadError(f"{shown(text)} claims {size} nodes, more than {MOST}, which is no graph that fits a memory")
+        raise ReadError(f"{shown(text)} claims {size} nodes, but {MOST} are allowed at most; correct or remove it")
     edges = {"": _triangle, "&": _matrix, ":": _listed}[kind](size, bits) if size else None
     if edges is None:
         raise _no_graph6(text)
@@ -96,7 +96,7 @@ def _triangle(size: int, bits: NDArray[np.uint8]) -> Ids | None:
     if len(bits) != -(-size * (size - 1) // 12) * 6 or bits[size * (size - 1) // 2 :].any():
         return None
     places = np.flatnonzero(bits[: size * (size - 1) // 2])
-    # Column j begins at place j (j - 1) / 2; the root is exact enough for its neighbours to be right.
+    # Column j begins at place j (j - 1) / 2; the square root is exact enough to find j.
     column = ((1 + np.sqrt(8.0 * places + 1)) / 2).astype(np.int64)
     column += (column + 1) * column // 2 <= places
     column -= column * (column - 1) // 2 > places
@@ -111,7 +111,7 @@ def _matrix(size: int, bits: NDArray[np.uint8]) -> Ids | None:
 
 
 def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
-    """Steps of a bit b and a number x: b adds one to the node v; a larger x becomes v, any other is an edge to it."""
+    """Steps of a bit b and a number x: b adds one to the node v; then x > v becomes v, any other x is an edge to v."""
     width = (size - 1).bit_length() + 1
     steps = bits[: len(bits) // width * width].reshape(-1, width)
     numbers = steps[:, 1:].astype(np.int64) @ (1 << np.arange(width - 1)[::-1]) if len(steps) else np.zeros(0, int)
@@ -131,10 +131,10 @@ def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
 def _fills_up(bits: NDArray[np.uint8], size: int) -> bool:
     """Whether bits only fill up the last character: fewer than six, and all 1.
 
-    Of graphs of 2, 4, 8, 16 or 32 nodes the first may be 0, as they could be an edge otherwise.
+    In graphs of 2, 4, 8, 16 or 32 nodes the first bit may be 0, since the bits could be an edge otherwise.
     """
     return len(bits) < BITS and bool(bits[1 if size in (2, 4, 8, 16, 32) else 0 :].all())
 
 
 def _no_graph6(text: str) -> ReadError:
-    return ReadError(f"{shown(text)} is not the text of a graph in graph6; bring back the original")
+    return ReadError(f"{shown(text)} is not the text of a graph in graph6; restore the original")

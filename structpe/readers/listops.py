@@ -1,4 +1,4 @@
-"""ListOps: nested operations on lists of digits, and what they come to (Nangia and Bowman 2018)."""
+"""ListOps: nested operations on lists of digits, and their values (Nangia and Bowman 2018)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ OPERATORS: dict[str, Callable[[Sequence[int]], int]] = {
     "MED": lambda digits: (sorted(digits)[(len(digits) - 1) // 2] + sorted(digits)[len(digits) // 2]) // 2,
     "SM": lambda digits: sum(digits) % 10,
 }
-"""What each operation does with the digits that are its arguments."""
+"""The function of each operation on its arguments, digits."""
 
 DIGITS = tuple("0123456789")
 HEADER = ("Source", "Target")
-"""First line of the files of the Long Range Arena, whose value comes second."""
+"""First line of the files of the Long Range Arena, whose second column is the value."""
 
 
 @reader("listops", ".listops", also=".tsv")
@@ -33,9 +33,9 @@ def listops(path: Path) -> Iterator[Outcome]:
     """ListOps, a value and an expression per line: trees from an operation to its arguments.
 
     Nodes are operations and digits in the order of the text, the root is the outermost operation. ``texts`` and
-    ``metadata["value"]`` are the value, a digit, which must be what the expression comes to. Expressions are written
-    ``[MAX 2 9 [MIN 4 7 ] ]``, with or without the parentheses of the published files. In files of the Long Range Arena,
-    which begin with the line ``Source``, ``Target``, the value comes behind the expression.
+    ``metadata["value"]`` are the value, a digit, which is checked. Expressions are written ``[MAX 2 9 [MIN 4 7 ] ]``,
+    with or without the parentheses of the published files. In files of the Long Range Arena, which begin with the line
+    ``Source``, ``Target``, the value comes after the expression.
     """
     swapped = False
     for number, line in lines(path):
@@ -53,7 +53,7 @@ def _item(line: str, number: int, file: str, swapped: bool) -> Item:
     symbols = tuple(text.replace("(", " ").replace(")", " ").split())
     structure, digit = _parsed(symbols, f"{file}:{number}")
     if given.strip() != str(digit):
-        raise ReadError(f"the value is {shown(given)}, and the expression comes to {digit}; correct one of them")
+        raise ReadError(f"the value is {shown(given)}, and the expression has the value {digit}; correct one of them")
     return Item(structure, (str(digit),), str(number), {"value": digit})
 
 
@@ -61,23 +61,23 @@ def expression(text: str, name: str = "") -> Structure:
     """The tree of an expression.
 
     Args:
-        text: ``[MAX 2 9 [MIN 4 7 ] ]``; parentheses are left out of account.
+        text: such as ``[MAX 2 9 [MIN 4 7 ] ]``; parentheses are ignored.
         name: where it comes from, for error messages.
 
     Raises:
-        ReadError: it is no expression.
+        ReadError: it is not an expression.
     """
     return _parsed(tuple(text.replace("(", " ").replace(")", " ").split()), name)[0]
 
 
 def value(symbols: Sequence[str]) -> int:
-    """What an expression comes to.
+    """The value of an expression.
 
     Args:
-        symbols: of it, such as ``("[MAX", "2", "9", "]")``.
+        symbols: its symbols, such as ``("[MAX", "2", "9", "]")``.
 
     Raises:
-        ReadError: they are no expression.
+        ReadError: they are not an expression.
     """
     return _evaluated(symbols)[2]
 
@@ -96,7 +96,7 @@ def _evaluated(symbols: Sequence[str]) -> tuple[list[str], list[tuple[int, int]]
     above: list[int] = []
     for symbol in symbols:
         if nodes and not above:
-            raise ReadError(f"{shown(symbol)} stands behind the end of the expression; one expression in a line")
+            raise ReadError(f"{shown(symbol)} is after the end of the expression; give one expression per line")
         if symbol == "]":
             _close(nodes, arguments, above)
             continue
@@ -108,7 +108,7 @@ def _evaluated(symbols: Sequence[str]) -> tuple[list[str], list[tuple[int, int]]
             continue
         if not symbol.startswith("[") or symbol[1:] not in OPERATORS:
             known = ", ".join(f"[{name}" for name in OPERATORS)
-            raise ReadError(f"{shown(symbol)} is no symbol of ListOps; known: {known}, ], 0 to 9")
+            raise ReadError(f"{shown(symbol)} is not a symbol of ListOps; known: {known}, ], 0 to 9")
         above.append(len(nodes))
         arguments.append([])
         nodes.append(symbol[1:])

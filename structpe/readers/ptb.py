@@ -1,4 +1,4 @@
-"""Constituency trees in brackets: the Penn Treebank, the Stanford Sentiment Treebank, and what parsers write."""
+"""Constituency trees in brackets: the Penn Treebank, the Stanford Sentiment Treebank, and output of parsers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def ptb(
 ) -> Iterator[Outcome]:
     """Constituency trees in brackets, as in the Penn Treebank and SST: an edge from each phrase to each of its parts.
 
-    A tree may span lines. See :func:`constituents` for what becomes a node.
+    A tree may span lines. See :func:`constituents` for the nodes.
 
     Args:
         path: a file.
-        preterminals: ``merge`` makes one node of a word and its tag, ``keep`` a node for each.
-        traces: ``keep`` keeps words whose tag is ``-NONE-``, which nobody says; ``drop`` leaves them out, with phrases
-            that have no other part.
-        classes: whether the labels are numbers, as the sentiments 0 to 4 of SST: they become the feature ``class``.
+        preterminals: ``merge`` makes one node from a word and its tag, ``keep`` a node for each.
+        traces: ``keep`` keeps words with the tag ``-NONE-``, which are not spoken; ``drop`` removes them, and phrases
+            without any other part.
+        classes: whether the labels are numbers, such as the sentiments 0 to 4 of SST; they become the feature
+            ``class``.
     """
     for number, piece in enumerate(trees(path), 1):
         make = partial(_item, piece, str(number), path.name, preterminals, traces, classes)
@@ -49,19 +50,19 @@ def constituents(
 ) -> Item:
     """The item of one tree in brackets, such as ``(S (NP (PRP It)) (VP (VBZ works)))``.
 
-    Nodes stand in the order in which they begin, which is their order too; the root is the whole, edges lead from
-    phrases to their parts and have no relations. Phrases are labelled by their category. With ``preterminals="merge"``
-    a word and its tag are one node, labelled by the word; with ``keep`` they are two. A word is as it was said: for
-    ``-LRB-`` there is a bracket. An empty bracket around the whole, ``( (S ...) )``, is no node.
+    Nodes are in the order in which they begin, which is also the reading order. The root is the whole tree; edges lead
+    from phrases to their parts and have no relations. Phrases are labelled by their category. With
+    ``preterminals="merge"`` a word and its tag are one node, labelled by the word; with ``keep`` they are two. Escaped
+    words are restored: ``-LRB-`` becomes a bracket. An empty outer bracket, ``( (S ...) )``, is not a node.
 
-    The feature ``is_word`` marks words, ``is_trace`` those that are traces. ``metadata`` has ``categories``, the
-    category or tag of each node (None for a word that has none, or has it in the node above); ``escaped``, each word as
-    in the file (None for phrases); ``text``, the words that are no traces, apart by blanks; and ``outer``, whether
-    there was an empty bracket around the whole. With ``classes`` categories are numbers: the feature ``class`` has
-    them, -1 for a word without one, and phrases have empty labels.
+    The feature ``is_word`` marks words, ``is_trace`` traces. ``metadata`` has ``categories``, the category or tag of
+    each node (None for a word without one, or whose tag is the node above); ``escaped``, each word as in the file (None
+    for phrases); ``text``, the words except traces, separated by spaces; and ``outer``, whether there was an empty
+    outer bracket. With ``classes``, categories are numbers, in the feature ``class``, -1 for a word without one;
+    phrases have empty labels.
 
     Raises:
-        ReadError: the text is not one tree, or a category is no number where it should be one.
+        ReadError: the text is not one tree, or with ``classes`` a category is not a number.
     """
     tree, outer = _inner(parse(text))
     if traces == "drop":
@@ -89,7 +90,7 @@ def _item(piece: Piece, id: str, file: str, preterminals: Preterminals, traces: 
 
 
 def _inner(tree: Constituents) -> tuple[Constituents, bool]:
-    """The tree without an empty bracket around the whole, and whether there was one."""
+    """The tree without an empty outer bracket, and whether there was one."""
     outer = tree.categories[0] == "" and tree.words[0] is None and tree.parents.count(0) == 1
     if not outer or tree.categories[1] is None:
         return tree, False
@@ -97,7 +98,7 @@ def _inner(tree: Constituents) -> tuple[Constituents, bool]:
 
 
 def _apart(tree: Constituents) -> Constituents:
-    """The tree with a node for each tag and a node for each word."""
+    """The tree with separate nodes for tags and words."""
     apart, number = Constituents([], [], []), {-1: -1}
     for node, (category, word, parent) in enumerate(zip(tree.categories, tree.words, tree.parents, strict=True)):
         number[node] = len(apart.words)
@@ -110,7 +111,7 @@ def _apart(tree: Constituents) -> Constituents:
 
 
 def _traces(tree: Constituents) -> list[bool]:
-    """Whether a node is a word with the tag of traces, be the tag in the same node or above it."""
+    """Whether each node is a trace: a word whose tag, in the same node or above it, is that of traces."""
     tags = [
         tree.categories[parent] if category is None else category
         for category, parent in zip(tree.categories, tree.parents, strict=True)

@@ -29,24 +29,25 @@ Literals = Literal["shared", "own", "none"]
 LINES = (".nt", ".nq")
 FORMATS = {".ttl": "turtle", ".n3": "n3", ".trig": "trig", ".rdf": "xml", ".owl": "xml"}
 BASE = "relative:/"
-"""What relative IRIs are taken to be relative to, so that no path of this machine comes into a graph."""
+"""The base of relative IRIs, so that a graph contains no paths of this machine."""
 
 
 @reader("rdf", ".nt .nq .ttl .n3 .trig .rdf .owl")
 def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Literals = "shared") -> Iterator[Outcome]:
     """RDF in N-Triples, N-Quads, Turtle, TriG, N3 or RDF/XML: a node per term, an edge per statement.
 
-    A statement that stands twice is one edge. ``metadata`` has the ``terms`` of the nodes and the ``predicates`` of the
-    edges as N-Triples write them, language and datatype included. N-Triples and N-Quads need no other library and are
-    read line by line: with ``each`` other than ``file``, in the memory of one graph. Nothing is ever fetched, relative
-    IRIs are kept as ``relative:/...``, and RDF/XML with a document type or entities is refused.
+    A repeated statement is one edge. ``metadata`` has the ``terms`` of the nodes and the ``predicates`` of the edges in
+    N-Triples, including language and datatype. N-Triples and N-Quads need no other library and are read line by line;
+    unless ``each`` is ``file``, this takes the memory of one graph. Nothing is downloaded, relative IRIs become
+    ``relative:/...``, and RDF/XML with a document type or entities raises an error.
 
     Args:
-        path: a file; its suffix says in which notation.
-        each: what an item is: the whole ``file``, each named ``graph``, or what is said of each ``subject``. In
-            N-Triples and N-Quads, lines of one graph or subject that are apart are several items.
-        names: labels of nodes and edges: ``local`` names, ``full`` IRIs, or ``terms`` as N-Triples write them.
-        literals: equal ones are one node (``shared``), each is a node of its own (``own``), or they are left out.
+        path: a file; its suffix determines the notation.
+        each: what an item is: the whole ``file``, each named ``graph``, or the statements of each ``subject``. In
+            N-Triples and N-Quads, lines of a graph or subject that are not consecutive are several items.
+        names: labels of nodes and edges: ``local`` names, ``full`` IRIs, or ``terms`` in N-Triples.
+        literals: equal ones are one node (``shared``), each is a separate node (``own``), or they are left out
+            (``none``).
     """
     made = partial(_item, file=path.name, names=names, literals=literals)
     if path.suffix in LINES:
@@ -62,7 +63,7 @@ def item_of(
     """An item with the graph of statements, and their terms as metadata; see :func:`rdf`.
 
     Nodes are in the order in which statements first mention them, which is the reading order; the root is the first
-    subject. The feature ``is_literal`` (n,) marks the literals. Blank nodes are numbered anew: ``_:b1``, ...
+    subject. The feature ``is_literal`` (n,) marks the literals. Blank nodes are renumbered: ``_:b1``, ...
 
     Raises:
         StructureError: there is no statement.
@@ -104,7 +105,7 @@ def of_rdflib(value: Any) -> Term:
     """The term of a node of rdflib.
 
     Raises:
-        ReadError: it is none of RDF: a variable, or the formulas of N3.
+        ReadError: it is not a term of RDF, but a variable or a formula of N3.
     """
     import rdflib
 
@@ -119,9 +120,9 @@ def of_rdflib(value: Any) -> Term:
 
 
 def graph_of(graph: Any) -> Iterator[Statement]:
-    """The statements of a graph of rdflib, those of a data set with the names of their graphs.
+    """The statements of a graph of rdflib; those of a data set with the names of their graphs.
 
-    They are sorted, as rdflib keeps no order: that of the graph is another in each run.
+    They are sorted, because rdflib keeps no order, and the order of a graph differs in each run.
     """
     import rdflib
 
@@ -142,7 +143,7 @@ def _item(key: str, statements: Sequence[Statement], file: str, names: Names, li
 
 
 def _by_lines(path: Path, each: Each, made: Any) -> Iterator[Outcome]:
-    """Items as their lines end; of the whole file only its terms are kept."""
+    """Yield items while lines are read; only the terms of the whole file are kept."""
     if each == "file":
         yield attempt(partial(made, "", (found for _, found in _statements(path) if isinstance(found, tuple))))
         return
@@ -178,7 +179,7 @@ def _statements(path: Path, skip: bool = False) -> Iterator[tuple[int, Statement
 
 
 def _key(statement_: Statement, each: Each) -> str:
-    """What statements of one item have in common."""
+    """The key that the statements of an item share."""
     if each == "subject":
         return statement_[0].label("full")
     return statement_[3].label("full") if len(statement_) == 4 else "default"
@@ -195,7 +196,7 @@ def _parsed(path: Path) -> Iterable[Statement]:
     """The statements of a file, by rdflib."""
     if path.suffix not in FORMATS:
         known = ", ".join((*LINES, *FORMATS))
-        raise ReadError(f"the name ends in {path.suffix!r}, but that says which notation of RDF it is: one of {known}")
+        raise ReadError(f"the name ends in {path.suffix!r}, which is not a notation of RDF; known: {known}")
     try:
         import rdflib
     except ImportError:
@@ -211,7 +212,7 @@ def _parsed(path: Path) -> Iterable[Statement]:
             graph.parse(data=content, format=FORMATS[path.suffix], publicID=BASE)
     except ReadError:
         raise
-    except Exception as error:  # rdflib raises whatever its parsers stumble over
+    except Exception as error:  # rdflib raises any error of its parsers
         reason = " ".join(str(error).split())
         at = [f"line {error.lines + 1}"] if isinstance(vars(error).get("lines"), int) else []  # type: ignore[attr-defined]
         raise ReadError(f"not {FORMATS[path.suffix]}: {type(error).__name__}: {shown(reason)}; correct it").at(
@@ -222,7 +223,7 @@ def _parsed(path: Path) -> Iterable[Statement]:
 
 
 def _recording() -> tuple[Any, dict[tuple[Any, Any], None]]:
-    """A store of rdflib, and what is put into it in the order of the file, each with the name of its graph."""
+    """A store of rdflib, and the statements added to it in the order of the file, with the names of their graphs."""
     from rdflib.plugins.stores.memory import Memory
 
     seen: dict[tuple[Any, Any], None] = {}
@@ -230,7 +231,7 @@ def _recording() -> tuple[Any, dict[tuple[Any, Any], None]]:
     class Recording(Memory):
         def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
             if quoted:
-                raise ReadError("there are formulas in braces, which N3 has and RDF has not; leave them out")
+                raise ReadError("there are formulas in braces, which N3 has but RDF does not; leave them out")
             seen[triple, context.identifier] = None
             super().add(triple, context, quoted)
 
@@ -239,12 +240,12 @@ def _recording() -> tuple[Any, dict[tuple[Any, Any], None]]:
 
 @contextmanager
 def _as_written(rdflib: Any) -> Iterator[None]:
-    """Let literals stay as they are ("01" would become "1"), and what rdflib thinks of their values unsaid."""
+    """Keep literals unchanged ("01" would become "1"), and suppress rdflib's warnings about their values."""
     log = logging.getLogger("rdflib.term")
     before = rdflib.NORMALIZE_LITERALS, log.disabled
     rdflib.NORMALIZE_LITERALS, log.disabled = False, True
     try:
-        with warnings.catch_warnings():  # of rdflib about itself
+        with warnings.catch_warnings():  # deprecations inside rdflib
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -252,13 +253,13 @@ def _as_written(rdflib: Any) -> Iterator[None]:
 
 
 def _refuse_declarations(content: bytes) -> None:
-    """Document types and entities can fill the memory or open files; rdflib's parser would take them."""
+    """Raise an error for document types and entities, which can fill the memory or open files in rdflib's parser."""
     parser = expat.ParserCreate()
 
     def refuse(name: str, *_: object) -> None:
         raise ReadError(
-            f"the XML declares a document type or entity ({name!r}), which is refused; write what it stands for in "
-            "full, or save the file as Turtle"
+            f"the XML declares a document type or entity ({name!r}), which is refused; replace it by its content, or "
+            "save the file as Turtle"
         ).at(f"line {parser.CurrentLineNumber}")
 
     parser.StartDoctypeDeclHandler = refuse
@@ -266,7 +267,7 @@ def _refuse_declarations(content: bytes) -> None:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; mend or restore the file"
+        wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; correct or restore the file"
         raise ReadError(wrong).at(f"line {error.lineno}") from None
     except (LookupError, ValueError) as error:
         raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None

@@ -22,41 +22,40 @@ __all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "SYMBOLS", "molecule", "of_mole
 Kind = Literal["none", "ogb"]
 Made = Callable[[str, str], Structure]
 LARGE = re.compile(r"\[[^][]*?(H[0-9]{3,}|[+-][0-9]{3,})[^][]*]")
-"""An atom with more hydrogens or a larger charge than there is: RDKit keeps them in a byte, so 260 would become 4."""
-KEEP = "give strict=False to keep it with the valence it has, or on_error='skip' to leave it out"
+"""An atom with an impossible number of hydrogens or charge: RDKit keeps them in a byte, so 260 would become 4."""
+KEEP = "give strict=False to keep it with this valence, or on_error='skip' to skip it"
 
 
 def molecule(smiles: str, name: str = "", features: Kind = "none", strict: bool = True) -> Structure:
-    """A molecule: a node per heavy atom, labelled by its symbol, an undirected edge per bond, by its type.
+    """A molecule: a node per heavy atom, labelled by its symbol, an undirected edge per bond, labelled by its type.
 
-    Bond types are ``single``, ``double``, ``triple`` and ``aromatic`` (and RDKit's rarer ones); hydrogens are left
-    implicit unless SMILES writes them as atoms of their own. There is no reading order and no root.
+    Bond types are ``single``, ``double``, ``triple`` and ``aromatic`` (and RDKit's rarer ones). Hydrogens are implicit,
+    unless the SMILES writes them as separate atoms. There is no reading order and no root.
 
     Args:
         smiles: the text.
         name: where it comes from, for error messages.
         features: ``ogb`` adds the features of the Open Graph Benchmark: ``x`` (n, 9) and ``edge_x`` (e, 3), integers
             of :data:`ATOM_CATEGORIES` and :data:`BOND_CATEGORIES`.
-        strict: whether a valence that RDKit does not permit is an error; see :func:`parsed`.
+        strict: whether a valence that RDKit does not permit raises an error; see :func:`parsed`.
 
     Raises:
-        ReadError: the text is no SMILES, no molecule by the rules of valence, or ``features`` are unknown.
+        ReadError: the text is not SMILES, a valence is invalid, or ``features`` is unknown.
     """
     _check(features)
     return of_molecule(parsed(smiles, strict), name, features)
 
 
 def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structure:
-    """The structure of a molecule of RDKit, as :func:`molecule` says.
+    """The structure of a molecule of RDKit, as in :func:`molecule`.
 
     Args:
-        found: an ``rdkit.Chem.Mol``, sanitized; atoms keep their numbers, hydrogens that are atoms are nodes.
+        found: a sanitized ``rdkit.Chem.Mol``; atoms keep their numbers, explicit hydrogens are nodes.
         name: where it comes from, for error messages.
-        features: as of :func:`molecule`.
+        features: as in :func:`molecule`.
 
     Raises:
-        ReadError: ``features`` are unknown, the molecule is not sanitized and they are asked for, or an atom is of no
-            element.
+        ReadError: ``features`` is unknown, or needs a sanitized molecule, or an atom is not an element.
     """
     _check(features)
     atoms, bonds = list(found.GetAtoms()), list(found.GetBonds())  # once: RDKit makes new objects each time
@@ -83,21 +82,21 @@ def _check(features: str) -> None:
 def _features(atoms: list[Any], bonds: list[Any]) -> dict[str, Ids]:
     try:
         return {"x": atom_features(atoms), "edge_x": bond_features(bonds)}
-    except RuntimeError:  # RDKit's, for what has not been computed
+    except RuntimeError:  # from RDKit, for missing properties
         raise ReadError("the molecule is not sanitized; call Chem.SanitizeMol of RDKit on it first") from None
 
 
 @reader("smiles", ".csv .smi .smiles")
 def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: bool = True) -> Iterator[Outcome]:
-    """SMILES: a column of a CSV file with a header, or in other files a SMILES per line and after a blank its name.
+    """SMILES: a column of a CSV file with a header; in other files a SMILES per line, and after a space its name.
 
     The other columns become ``metadata``, and so does the SMILES.
 
     Args:
-        path: a CSV file, by its suffix ``.csv``, or a list.
-        column: the column of the CSV file that holds the SMILES.
-        features: of atoms and bonds, as in :func:`molecule`.
-        strict: whether a valence that RDKit does not permit is an error, as in :func:`molecule`.
+        path: a CSV file, with the suffix ``.csv``, or a list.
+        column: the column of the CSV file with the SMILES.
+        features: features of atoms and bonds, as in :func:`molecule`.
+        strict: whether a valence that RDKit does not permit raises an error, as in :func:`molecule`.
     """
     made = partial(molecule, features=features, strict=strict)
     return _table(path, column, made) if path.suffix == ".csv" else _list(path, made)
@@ -121,7 +120,7 @@ def _list(path: Path, made: Made) -> Iterator[Outcome]:
 
 def _row(header: list[str], row: list[str], column: str, number: int, file: str, made: Made) -> Item:
     if len(row) != len(header):
-        raise ReadError(f"the row has {len(row)} cells, the header {len(header)}; quote cells that hold commas")
+        raise ReadError(f"the row has {len(row)} cells, the header {len(header)}; quote cells with commas")
     cells = dict(zip(header, row, strict=True))
     return _item(cells[column].strip(), cells.get("id", str(number)), cells, file, made)
 
@@ -135,12 +134,12 @@ def parsed(smiles: str, strict: bool = True) -> Any:
 
     Args:
         smiles: the text.
-        strict: whether a valence that RDKit does not permit is an error. RDKit has narrowed what it permits of boron
-            and metals over the years, so that molecules of older data sets are among these. Everything else that
-            RDKit does to a molecule (rings, aromaticity, hybridization, stereo, hydrogens) is done to them too.
+        strict: whether a valence that RDKit does not permit raises an error. RDKit permits fewer valences of boron and
+            metals than in the past, so this affects molecules of older data sets. Without ``strict`` everything else
+            that RDKit computes (rings, aromaticity, hybridization, stereo, hydrogens) is the same.
 
     Raises:
-        ReadError: the text is no SMILES, or no molecule.
+        ReadError: the text is not SMILES, or not a molecule.
     """
     try:
         from rdkit import rdBase
@@ -151,13 +150,13 @@ def parsed(smiles: str, strict: bool = True) -> Any:
     if wraps := LARGE.search(smiles):
         problem = f"{shown(wraps[0])} has a number of three digits or more, which RDKit would take for a small one"
         raise ReadError(f"{shown(smiles)} is not a molecule: {problem}; correct or remove it")
-    # What RDKit would print is said in the error instead.
+    # RDKit's output becomes part of the error.
     quiet = rdBase.BlockLogs()
     try:
         found, reason = _read(smiles, strict)
     except MemoryError:
         raise
-    except Exception as error:  # RuntimeError and others, where a check inside of RDKit fails
+    except Exception as error:  # RuntimeError and others, if a check inside RDKit fails
         found, reason = None, f"{type(error).__name__}: {shown(' '.join(str(error).split()))}; correct or remove it"
     finally:
         del quiet
@@ -167,7 +166,7 @@ def parsed(smiles: str, strict: bool = True) -> Any:
 
 
 def _read(smiles: str, strict: bool) -> tuple[Any, str]:
-    """The molecule; or None, and why there is none and what to do."""
+    """The molecule, or None and an error message."""
     from rdkit import Chem
 
     found: Any = Chem.MolFromSmiles(smiles)
@@ -185,12 +184,12 @@ def _read(smiles: str, strict: bool) -> tuple[Any, str]:
 
 
 def _with_any_valence(draft: Any) -> Any:
-    """What ``MolFromSmiles`` does after parsing, without the check of valences."""
+    """The steps of ``MolFromSmiles`` after parsing, without the check of valences."""
     from rdkit import Chem
 
     draft.UpdatePropertyCache(strict=False)
     Chem.SanitizeMol(draft, Chem.SANITIZE_ALL ^ Chem.SANITIZE_PROPERTIES)
     found: Any = Chem.RemoveHs(draft, sanitize=False)
-    found.UpdatePropertyCache(strict=False)  # the hydrogens that were removed are implicit ones now
+    found.UpdatePropertyCache(strict=False)  # removed hydrogens become implicit
     Chem.AssignStereochemistry(found, cleanIt=True, force=True)
     return found

@@ -1,4 +1,4 @@
-"""Tables: a graph whose nodes are the columns, and whose edges say how much they depend on one another."""
+"""Tables: a graph whose nodes are the columns, and whose edges measure how much they depend on each other."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def feature_graph(
     bins: int = 10,
     name: str = "",
 ) -> Structure:
-    """The graph of the columns of a table that Tab-PET takes its positions from (Leng et al. 2025).
+    """The graph of the columns of a table, from which Tab-PET computes positions (Leng et al. 2025).
 
     Args:
-        names: labels of the columns, m of them.
-        columns: the values of each, n of them: numbers, truth values, or texts.
-        relation: of two columns x and y. ``pearson``: r = cov(x, y) / (s_x s_y). ``spearman``: r of the ranks, ties
-            sharing the mean of theirs. ``mutual information``: sum p(a, b) ln(p(a, b) / p(a) p(b)) in nats, over the
-            shares of rows in class a of x and b of y; texts are classes, and so are numbers, where there are more than
-            ``bins`` of them classes of about as many rows each.
-        threshold: an edge joins two columns when the absolute value of the relation is greater than this.
-        bins: most classes of a column of numbers, 2 or more.
-        name: of the structure.
+        names: labels of the m columns.
+        columns: the n values of each column: numbers, booleans or texts.
+        relation: of two columns x and y. ``pearson``: r = cov(x, y) / (s_x s_y). ``spearman``: r of the ranks, where
+            ties have their mean rank. ``mutual information``: sum p(a, b) ln(p(a, b) / p(a) p(b)) in nats, where p is
+            the share of rows in class a of x and b of y. Each distinct text or number is a class; if a column has more
+            than ``bins`` numbers, classes have about equal numbers of rows.
+        threshold: an edge joins two columns if the absolute value of the relation is greater than this.
+        bins: largest number of classes of a column of numbers, 2 or more.
+        name: name of the structure.
 
     Returns:
         An undirected graph without order; the feature ``edge_weight`` (e,) is the relation, with its sign.
 
     Raises:
-        StructureError: no column, columns of different lengths or fewer than 2 rows; a value that is missing or not
-            finite; texts or a column of one value where a correlation is asked for; an option out of range.
+        StructureError: there is no column, columns have different lengths or fewer than 2 rows; a value is missing or
+            not finite; a correlation of texts or of a constant column is requested; an option is out of range.
     """
     _check_options(relation, threshold, bins)
     _check_shape(names, columns)
@@ -75,17 +75,17 @@ def table(
     columns: Sequence[str] | None = None,
     delimiter: str = ",",
 ) -> Iterator[Outcome]:
-    """A CSV file as one graph of its columns, joined by how much they depend on one another, for Tab-PET.
+    """A CSV file as one graph of its columns, with edges between dependent columns, for Tab-PET.
 
     It claims no suffix, so give ``reader="table"``. See :func:`feature_graph` for the edges.
 
     Args:
         path: a CSV file whose first line names the columns.
         relation: ``pearson``, ``spearman`` or ``mutual information``.
-        threshold: an edge is there when the absolute value of the relation is greater.
-        bins: most classes of a column of numbers, for ``mutual information``.
-        columns: names of those to take; None takes all. Leave out what is to be predicted.
-        delimiter: what stands between cells.
+        threshold: an edge joins two columns if the absolute value of the relation is greater.
+        bins: largest number of classes of a column of numbers, for ``mutual information``.
+        columns: names of the columns to use; None for all. Leave out targets.
+        delimiter: the separator of cells.
     """
     yield attempt(partial(_item, path, (relation, threshold, bins), columns, delimiter))
 
@@ -97,7 +97,7 @@ def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str
     cells: list[list[str]] = [[] for _ in chosen]
     for line, row in found:
         if len(row) != len(header):
-            wrong = f"the row has {len(row)} cells, the header {len(header)}; quote cells that hold '{delimiter}'"
+            wrong = f"the row has {len(row)} cells, the header {len(header)}; quote cells with '{delimiter}'"
             raise ReadError(wrong).at(f"line {line}")
         for column, place in zip(cells, chosen, strict=True):
             if not row[place].strip():
@@ -117,7 +117,7 @@ def _place(header: Sequence[str], name: str) -> int:
 
 
 def _numbers(column: Sequence[str]) -> NDArray[Any]:
-    """Floats where all cells are numbers, else texts."""
+    """Floats if all cells are numbers, else texts."""
     if all(NUMBER.fullmatch(cell) for cell in column):
         return np.array([float(cell) for cell in column])
     return np.array(column, dtype=object)
@@ -134,11 +134,11 @@ def _check_options(relation: str, threshold: float, bins: float) -> None:
 
 def _check_shape(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
     if not names:
-        raise StructureError("the table has no column; a graph of columns needs one at least")
+        raise StructureError("the table has no column; a graph of columns needs at least one")
     if len(lengths := {len(column) for column in columns}) > 1:
         raise StructureError(f"columns have different lengths: {listed(sorted(lengths))}")
     if min(lengths) < 2:
-        raise StructureError(f"the table has {min(lengths)} rows; how columns depend on one another takes 2 or more")
+        raise StructureError(f"the table has {min(lengths)} rows; dependence between columns needs 2 or more")
 
 
 def _values(label: str, column: NDArray[Any]) -> NDArray[Any]:
@@ -156,7 +156,7 @@ def _values(label: str, column: NDArray[Any]) -> NDArray[Any]:
     for row, value in enumerate(column.tolist()):
         if not isinstance(value, str):
             raise StructureError(
-                f"column {shown(label)} holds {value!r} in row {row}; give numbers, truth values or texts, none missing"
+                f"column {shown(label)} has {value!r} in row {row}; give numbers, booleans or texts, none missing"
             )
     return column.astype(object)
 
@@ -165,8 +165,8 @@ def _correlation(names: Sequence[str], columns: Sequence[NDArray[Any]], relation
     for label, column in zip(names, columns, strict=True):
         if column.dtype.kind != "f":
             raise StructureError(
-                f"column {shown(label)} holds texts, {shown(column[0])} first, which have no correlation; give "
-                "relation='mutual information', make numbers of them, or leave the column out"
+                f"column {shown(label)} has texts, {shown(column[0])} first, which have no correlation; give "
+                "relation='mutual information', convert them to numbers, or leave the column out"
             )
         if (column == column[0]).all():
             raise StructureError(f"column {shown(label)} has one value, {column[0]}, so no correlation; leave it out")

@@ -1,4 +1,4 @@
-"""Plain text as path graphs: a sentence per line, its tokens apart by blanks."""
+"""Plain text as path graphs: a sentence per line, with tokens separated by spaces."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["tokens"]
 
 @reader("tokens", ".tokens .tok")
 def tokens(path: Path) -> Iterator[Outcome]:
-    """One sentence per line, tokens apart by blanks: path graphs.
+    """One sentence per line, tokens separated by spaces: path graphs.
 
-    ``metadata["text"]`` is the line, the feature ``span`` where each token begins and ends in it. A blank line is a
-    bad item, not nothing: in a pair of parallel files it would shift all that follows.
+    ``metadata["text"]`` is the line, the feature ``span`` has start and end of each token in it. A blank line is a bad
+    item and not ignored, because in parallel files it would shift all following lines.
     """
     for number, line in lines(path):
         yield attempt(partial(_item, line, number, path.name), line=number)

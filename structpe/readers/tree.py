@@ -19,15 +19,15 @@ def tree(tokens: Sequence[str], heads: Sequence[int], labels: Sequence[str] | No
     Args:
         tokens: the words in their order, n of them.
         heads: number of the head of each token. Tokens are numbered from 1, as in CoNLL; 0 marks the root.
-        labels: relation of each token to its head; the root's stands on no edge and is dropped.
+        labels: relation of each token to its head; that of the root is dropped.
         name: where the tree comes from, for error messages.
 
     Returns:
-        Nodes and their order are the tokens'; edges are in the order of their dependents.
+        A structure whose nodes are the tokens, in their order; edges are in the order of their dependents.
 
     Raises:
-        StructureError: a head that is no integer, out of range or the token itself; no root, two roots or a cycle;
-            heads or labels that do not match the tokens in number.
+        StructureError: a head is not an integer, out of range or the token itself; there is no root, two roots or a
+            cycle; the number of heads or labels differs from that of the tokens.
     """
     heads = list(heads)
     if problem := _problem(list(tokens), heads, labels):
@@ -44,7 +44,7 @@ def tree(tokens: Sequence[str], heads: Sequence[int], labels: Sequence[str] | No
 
 
 def _problem(tokens: list[str], heads: list[int], labels: Sequence[str] | None) -> str:
-    """What is wrong with the tree; the empty string where nothing is."""
+    """What is wrong with the tree; empty if nothing."""
     if not tokens:
         return "the sentence has no token; a tree needs at least one"
     for what, given in (("heads", heads), ("labels", labels)):
@@ -64,7 +64,7 @@ def _shape_problem(tokens: list[str], heads: list[int]) -> str:
     roots = [i for i, head in enumerate(heads) if not head]
     if len(roots) > 1:
         named = listed(_named(tokens, i) for i in roots)
-        return f"a tree has one root, this one has {len(roots)}: tokens {named}; set the head 0 once"
+        return f"a tree has one root, this one has {len(roots)}: tokens {named}; set head 0 once"
     if cycle := _cycle(heads):
         way = [_named(tokens, i) for i in [*cycle, cycle[0]]]
         cut = [*way[:FEW], f"({len(way) - FEW - 1} more)", way[-1]] if len(way) > FEW + 2 else way
@@ -75,7 +75,7 @@ def _shape_problem(tokens: list[str], heads: list[int]) -> str:
 
 
 def _cycle(heads: list[int]) -> list[int]:
-    """The tokens of one cycle; none where all lead to the root. Every step goes to a token not seen before."""
+    """The tokens of one cycle; empty if all lead to the root. Every step goes to a new token."""
     seen: set[int] = set()
     for start in range(len(heads)):
         way: list[int] = []

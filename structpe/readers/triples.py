@@ -31,12 +31,12 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
         the order of the facts, a fact given twice is two edges. The root is the first subject.
 
     Raises:
-        StructureError: no fact, one that has not three parts, or an empty part.
+        StructureError: there is no fact, or one does not have three parts that are not empty.
     """
     for place, fact in enumerate(facts, 1):
         if len(fact) != 3 or not all(str(part).strip() for part in fact):
             message = (
-                f"triple {place} is {_told(fact)}; give (subject, relation, object), three texts that are not empty"
+                f"triple {place} is {_shown(fact)}; give (subject, relation, object), three texts that are not empty"
             )
             raise StructureError(message).at(*([name] if name else []))
     number: dict[str, int] = {}
@@ -51,35 +51,35 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     )
 
 
-def _told(fact: Triple) -> str:
+def _shown(fact: Triple) -> str:
     text = repr(fact)
     return text if len(text) <= 3 * LONGEST else f"{text[: 3 * LONGEST]}..."
 
 
 @reader("triples", ".tsv", also=".txt")
 def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Outcome]:
-    """Subject, relation and object apart by tabs, a fact per line: the whole file is one graph.
+    """Subject, relation and object separated by tabs, a fact per line: the whole file is one graph.
 
-    So are WN18RR, UMLS and Nations published (``reader="triples"``, as their names end in ``.txt``), the last with
-    ``columns="rht"``. OpenKE's form is ``numbered=True, names="."``.
+    WN18RR, UMLS and Nations are published like this (``reader="triples"``, as their names end in ``.txt``), the last
+    with ``columns="rht"``. OpenKE's format is ``numbered=True, names="."``.
 
     Args:
         path: a file.
-        columns: the order in which head (h, the subject), relation (r) and tail (t, the object) come; None is
-            ``hrt``, and with ``numbered`` ``htr``, the order of OpenKE.
-        numbered: whether the first line is the number of facts, and the others are three whole numbers apart by
-            blanks, as OpenKE has it. Where ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each
-            number must be in them.
-        names: with ``numbered``, the folder, as seen from that of the file, with ``entity2id.txt`` and
+        columns: the order of head (h, the subject), relation (r) and tail (t, the object); None for ``hrt``, or with
+            ``numbered`` for ``htr``, the order of OpenKE.
+        numbered: whether the first line is the number of facts, and the others are three whole numbers separated by
+            spaces, as in OpenKE. If ``entity2id.txt`` and ``relation2id.txt`` are in the same folder, each number must
+            be in them.
+        names: with ``numbered``, the folder, relative to that of the file, with ``entity2id.txt`` and
             ``relation2id.txt``, whose first line is a number and whose others are a name, a tab and its number; None
-            takes the numbers for names.
+            uses the numbers as names.
     """
     if columns is not None and sorted(columns) != sorted("hrt"):
         raise ReadError(
             f"columns is {columns!r}; give the letters h, r, t (head, relation, tail) in their order, 'hrt'"
         )
     if names is not None and not numbered:
-        raise ReadError("names belongs to numbered facts; give numbered=True too, or leave it out")
+        raise ReadError("names needs numbered facts; give numbered=True too, or leave it out")
     yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names))
 
 
@@ -94,20 +94,20 @@ def _texts(path: Path, columns: str) -> list[list[str]]:
         if line.strip():
             fact = [part.strip() for part in line.split("\t")]
             if len(fact) != 3 or not all(fact):
-                message = f"{shown(line)} is no triple; give subject, relation and object, apart by tabs"
+                message = f"{shown(line)} is not a triple; give subject, relation and object, separated by tabs"
                 raise ReadError(message).at(f"line {number}")
             facts.append(_in_order(fact, columns))
     return facts
 
 
 def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:
-    """The facts of a file in OpenKE's form, by names where there are any."""
+    """The facts of a file in OpenKE's format, with names if there are any."""
     known = {kind: _known(path, names, kind) for kind in KINDS}
     facts = []
     for number, line in _counted(path):
         given = line.split()
         if len(given) != 3 or not all(_is_number(part) for part in given):
-            raise ReadError(f"{shown(line)} is no triple; give three whole numbers, apart by blanks").at(
+            raise ReadError(f"{shown(line)} is not a triple; give three whole numbers, separated by spaces").at(
                 f"line {number}"
             )
         fact = [int(part) for part in _in_order(given, columns)]
@@ -123,12 +123,12 @@ def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:
 
 KINDS = ("entity", "relation")
 ROLES = ("entity", "relation", "entity")
-"""What head, relation and tail are."""
+"""The kinds of head, relation and tail."""
 Names = dict[int, str]
 
 
 def _known(path: Path, names: str | None, kind: str) -> Names | None:
-    """The names of all numbers of a kind; None where there is none next to the file, and none are asked for."""
+    """The names of all numbers of a kind; None if no names are requested, and there is no file next to the facts."""
     file = path.parent / (names or ".") / f"{kind}2id.txt"
     return _names(file) if names is not None or file.is_file() else None
 
@@ -139,12 +139,12 @@ def _named(number: int, table: Names | None) -> str:
 
 def _unknown(kind: str, number: int, table: Names, other: str) -> ReadError:
     problem = f"{kind} {number} is not in {kind}2id.txt, which has 0..{len(table) - 1}"
-    remedy = f"the numbers fit columns={other!r}, give that" if other else "restore the files that belong together"
+    remedy = f"the numbers fit columns={other!r}, give that" if other else "restore the original files"
     return ReadError(f"{problem}; {remedy}")
 
 
 def _other_order(given: list[str], known: dict[str, Names | None], columns: str) -> str:
-    """Another order in which all numbers of a line are known; the empty string where there is none."""
+    """Another order in which all numbers of a line are known; empty if there is none."""
     for other in ("htr", "hrt", "rht"):
         fact = [int(part) for part in _in_order(given, other)]
         tables = [known[kind] for kind in ROLES]
@@ -161,7 +161,7 @@ def _names(path: Path) -> Names:
         for number, line in counted:
             name, _, text = line.rpartition("\t")
             if not name.strip() or not _is_number(text.strip()):
-                raise ReadError(f"{shown(line)} is no name; give it, a tab and its number").at(f"line {number}")
+                raise ReadError(f"{shown(line)} is not a name; give a name, a tab and its number").at(f"line {number}")
             if int(text) >= len(counted):
                 wrong = f"{shown(name)} has the number {int(text)}, but the {len(counted)} are 0..{len(counted) - 1}"
                 raise ReadError(f"{wrong}; restore the file").at(f"line {number}")
@@ -177,7 +177,7 @@ def _names(path: Path) -> Names:
 
 
 def _check_different(names: Names) -> None:
-    """Entities of one name would be one node."""
+    """Check that names differ, since entities with the same name would be one node."""
     first: dict[str, int] = {}
     for number, name in names.items():
         if (other := first.setdefault(name, number)) != number:
@@ -185,7 +185,7 @@ def _check_different(names: Names) -> None:
 
 
 def _counted(path: Path) -> Numbered:
-    """The lines after the first, which must be how many they are."""
+    """The lines after the first, which must be their number."""
     given = [(number, line) for number, line in lines(path) if line.strip()]
     if not given or not _is_number(given[0][1].strip()):
         first = shown(given[0][1]) if given else "nothing"

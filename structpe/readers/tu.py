@@ -1,4 +1,4 @@
-"""TU Dortmund's format of graph sets: files of numbers that belong together by their names (Morris et al. 2020)."""
+"""TU Dortmund's format of graph sets: several files of numbers with the same prefix (Morris et al. 2020)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T", int, float)
 
 
 class _Set(NamedTuple):
-    """What the files of a set say.
+    """The contents of the files of a set.
 
-    ``edges`` (e, 2) count the nodes of all graphs from 0; ``graph`` (n,) is the graph of each node. The others are None
-    where there is no such file: (n, .) and (e, .) labels and attributes, (g, .) targets of graphs.
+    ``edges`` (e, 2) number the nodes of all graphs from 0; ``graph`` (n,) is the graph of each node. The others are
+    None without their file: (n, .) and (e, .) labels and attributes, (g, .) targets of graphs.
     """
 
     edges: Ids
@@ -38,14 +38,15 @@ class _Set(NamedTuple):
     graph_attributes: NDArray[np.float64] | None
 
 
-@reader("tu", "")  # its files have no suffix of their own, and belong together: a folder cannot be read
+@reader("tu", "")  # a set has several files, without a special suffix, so a folder cannot be read
 def tu(path: Path) -> Iterator[Outcome]:
     """Graph sets of TU Dortmund: undirected graphs; the path is that of ``NAME_A.txt``, its siblings are read too.
 
-    Needed are ``NAME_A.txt`` (an edge per line: two numbers of nodes from 1 on, apart by a comma) and
-    ``NAME_graph_indicator.txt`` (the number of the graph of each node). Where they are there, labels of nodes are the
-    labels of the structure, those of edges its relations, attributes the features ``x`` and ``edge_x``, and labels or
-    attributes of graphs ``metadata["label"]`` and ``metadata["attributes"]``. An edge that is given both ways is one.
+    ``NAME_A.txt`` (an edge per line: two numbers of nodes from 1 on, separated by a comma) and
+    ``NAME_graph_indicator.txt`` (the number of the graph of each node) are required. The other files are optional:
+    labels of nodes are the labels of the structure, those of edges its relations, attributes the features ``x`` and
+    ``edge_x``, labels and attributes of graphs ``metadata["label"]`` and ``metadata["attributes"]``. An edge in both
+    directions is one.
     """
     if not path.name.endswith(ENDING):
         raise ReadError(f"the file is called {path.name}; give the one whose name ends in {ENDING}")
@@ -69,8 +70,8 @@ def _item(found: _Set, number: int, nodes: range, mine: Ids, path: Path) -> Item
     features = {"x": found.node_attributes, "edge_x": found.edge_attributes}
     rows: dict[str, Any] = {"x": span, "edge_x": mine}
     labels = ("",) * len(nodes) if found.node_labels is None else _texts(found.node_labels[span])
-    told = {"label": found.graph_labels, "attributes": found.graph_attributes}
-    metadata = {key: value[number].tolist() for key, value in told.items() if value is not None}
+    given = {"label": found.graph_labels, "attributes": found.graph_attributes}
+    metadata = {key: value[number].tolist() for key, value in given.items() if value is not None}
     structure = Structure(
         labels,
         local[once],
@@ -84,12 +85,12 @@ def _item(found: _Set, number: int, nodes: range, mine: Ids, path: Path) -> Item
 
 
 def _check_ways(found: _Set, edges: Ids, firsts: Ids) -> None:
-    """An edge that is given again, the other way too, must be the same edge: one alone is kept."""
+    """Check that repeated edges, in any direction, have the same values, since only one is kept."""
     for what, rows in (("label", found.edge_labels), ("attribute", found.edge_attributes)):
         if rows is not None and len(wrong := np.flatnonzero((rows[edges] != rows[firsts]).any(axis=1))):
             again, first = int(edges[wrong[0]]) + 1, int(firsts[wrong[0]]) + 1
             raise ReadError(
-                f"lines {first} and {again} give the same edge with another {what}; an undirected edge has one, mend it"
+                f"lines {first} and {again} give the same undirected edge with different {what}s; correct one of them"
             )
 
 
@@ -101,11 +102,11 @@ def _read(path: Path) -> _Set:
     stem = path.name.removesuffix(ENDING)
     graph = _numbers(path.with_name(f"{stem}_graph_indicator.txt"), int)
     if graph is None:
-        raise ReadError(f"there is no file {stem}_graph_indicator.txt beside it; bring it back")
+        raise ReadError(f"there is no file {stem}_graph_indicator.txt next to it; restore it")
     edges = _numbers(path, int)
     edges = np.zeros((0, 2), dtype=np.int64) if edges is None or not edges.size else edges
     if problem := _problem(edges, graph):
-        raise ReadError(f"{problem}; bring back the original")
+        raise ReadError(f"{problem}; restore the original")
     counts = {"node": len(graph), "edge": len(edges), "graph": int(graph.max(initial=0))}
     more = {
         f"{what}_{kind}": _rows(path.with_name(f"{stem}_{what}_{kind}.txt"), number, counts[what], what)
@@ -116,15 +117,15 @@ def _read(path: Path) -> _Set:
 
 
 def _problem(edges: Ids, graph: Ids) -> str:
-    """What is wrong with the numbers; the empty string where nothing is."""
+    """What is wrong with the numbers; empty if nothing."""
     if graph.shape[1] != 1 or graph.min(initial=1) < 1 or (np.diff(graph[:, 0]) < 0).any():
-        return "the graph indicator has not one number from 1 on per line that never falls"
+        return "the graph indicator must have one number from 1 on per line, never decreasing"
     if len(np.unique(graph)) != graph.max(initial=0):
-        return "a graph has no node; a structure has one at least"
+        return "a graph has no node; a structure needs at least one"
     if edges.shape[1] != 2:
         return f"a line has {edges.shape[1]} numbers; two are needed"
     if edges.size and (edges.min() < 1 or edges.max() > len(graph)):
-        return f"an edge names a node that is none of 1..{len(graph)}"
+        return f"an edge has a node out of 1..{len(graph)}"
     split = np.flatnonzero(graph[edges[:, 0] - 1, 0] != graph[edges[:, 1] - 1, 0])
     return f"the edge of line {split[0] + 1} joins nodes of two graphs" if len(split) else ""
 
@@ -132,12 +133,12 @@ def _problem(edges: Ids, graph: Ids) -> str:
 def _rows(file: Path, number: Callable[[str], T], count: int, what: str) -> NDArray[Any] | None:
     found = _numbers(file, number)
     if found is not None and len(found) != count:
-        raise ReadError(f"{file.name} has {len(found)} lines for {count} {what}s; bring back the original")
+        raise ReadError(f"{file.name} has {len(found)} lines for {count} {what}s; restore the original")
     return found
 
 
 def _numbers(file: Path, number: Callable[[str], T]) -> NDArray[Any] | None:
-    """(lines, columns) numbers apart by commas; None where there is no such file."""
+    """(lines, columns) numbers separated by commas; None without the file."""
     if not file.is_file():
         return None
     rows: list[list[T]] = []
@@ -145,7 +146,7 @@ def _numbers(file: Path, number: Callable[[str], T]) -> NDArray[Any] | None:
         try:
             row = [number(text) for text in line.split(",")] if line.strip() else []
         except ValueError:
-            raise ReadError(f"{shown(line)} in {file.name} is not all numbers").at(f"line {place}") from None
+            raise ReadError(f"{shown(line)} in {file.name} has other text than numbers").at(f"line {place}") from None
         if row and rows and len(row) != len(rows[0]):
             raise ReadError(f"{file.name} has {len(row)} numbers here and {len(rows[0])} before").at(f"line {place}")
         if row:
@@ -153,4 +154,4 @@ def _numbers(file: Path, number: Callable[[str], T]) -> NDArray[Any] | None:
     try:
         return np.array(rows, dtype=type(number("0"))).reshape(len(rows), len(rows[0]) if rows else 1)
     except OverflowError:
-        raise ReadError(f"{file.name} holds a number beyond 64 bits; bring back the original") from None
+        raise ReadError(f"{file.name} has a number beyond 64 bits; restore the original") from None

@@ -1,4 +1,4 @@
-"""Transforms: from a structure to another that says the same, always asked for by name and never done in silence."""
+"""Transforms: from a structure to another with the same content. Nothing is transformed unless you call one."""
 
 from structpe.transforms.contexts import contexts
 from structpe.transforms.edge_tokens import edge_tokens

@@ -1,4 +1,4 @@
-"""How a graph with an order is read: by which edge each node is reached first, and where the other edges are read."""
+"""Depth-first reading of a graph with an order: the edge that reaches each node first, and the place of the others."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Tour:
     """The spanning forest along which a graph is read.
 
     Attributes:
-        starts: nodes where reading begins: the root, then the first node in order of each part not yet reached.
-        entry: (n,) the edge by which each node is reached, -1 for the starts.
+        starts: the start nodes: the root, then the first node in order of each part not yet reached.
+        entry: (n,) the edge that reaches each node, -1 for start nodes.
         site: (e,) the node at which each edge is read: for the edges of ``entry`` the end nearer to the start; for
-            the others, which close a cycle or a re-entrancy, the source, or the target where the feature
-            ``edge_inverted`` says so (a role that PENMAN writes as ``-of``).
+            the others, which close a cycle or a re-entrancy, the source, or the target if the feature
+            ``edge_inverted`` is true (a role that PENMAN writes as ``-of``).
     """
 
     starts: tuple[int, ...]
@@ -30,10 +30,10 @@ class Tour:
 
 
 def tour(structure: Structure) -> Tour:
-    """Reach every node: of all edges that lead on, take the one to the node that comes first in the order.
+    """Visit every node: of all edges to new nodes, take the one to the node that is first in the order.
 
-    Edges are walked both ways, since an inverse role is an edge towards the node that is read first. Between edges to
-    the same node the first one stored decides. O(e log e).
+    Directions are ignored, since an inverse role is an edge towards the node that is read first. Of several edges to
+    the same node the first one stored is taken. O(e log e).
 
     Raises:
         StructureError: the structure has no order.
@@ -63,7 +63,7 @@ def tour(structure: Structure) -> Tour:
 
 
 def _incident(structure: Structure) -> list[list[tuple[int, int]]]:
-    """Per node its edges, in the order in which they are stored, each with its other end."""
+    """The edges of each node, in the order in which they are stored, each with its other end."""
     incident: list[list[tuple[int, int]]] = [[] for _ in structure.nodes]
     for edge, (source, target) in enumerate(structure.edges.tolist()):
         incident[source].append((edge, target))

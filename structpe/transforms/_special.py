@@ -1,4 +1,4 @@
-"""Nodes that are no words: they hang on the root, so that a tree stays one."""
+"""Special tokens as children of the root, so that a tree stays a tree."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SPECIAL = "special"
 
 
 def hung_on_root(structure: Structure, front: Sequence[str], back: Sequence[str]) -> Structure:
-    """The structure with nodes before and behind its own, in number and in order; their features are 0.
+    """The structure with nodes added before and after its own, in number and in order; their features are 0.
 
     Raises:
-        StructureError: it has no root.
+        StructureError: the structure has no root.
     """
     if structure.root is None:
-        raise structure.error("the structure has no root for special tokens to hang on; give them to the border nodes")
+        raise structure.error("the structure has no root for special tokens; give them to the border nodes")
     led, count = len(front), len(front) + len(back)
     behind = np.arange(led + structure.size, structure.size + count)
     new = np.concatenate([np.arange(led), behind])
@@ -47,6 +47,6 @@ def hung_on_root(structure: Structure, front: Sequence[str], back: Sequence[str]
 
 
 def _padded(values: NDArray[Any], rows: tuple[int, int]) -> NDArray[Any]:
-    """Rows of zeros before and behind."""
+    """Add rows of zeros before and after."""
     values = np.asarray(values)
     return np.pad(values, [rows, *[(0, 0)] * (values.ndim - 1)])

@@ -1,4 +1,4 @@
-"""Tokenizers of Hugging Face in whatever form they come: all are one of the ``tokenizers`` library in the end."""
+"""Tokenizers of Hugging Face in any form, converted to one of the ``tokenizers`` library."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FILE = "tokenizer.json"
 
 
 class TokenizerError(StructPEError):
-    """What is no fast tokenizer."""
+    """Something is not a fast tokenizer."""
 
 
 def as_tokenizer(given: AnyTokenizer) -> Tokenizer:
-    """The tokenizer itself, which tells where in a text its units stand.
+    """The tokenizer, which has character offsets of its units.
 
     Raises:
-        TokenizerError: a slow tokenizer, which does not tell; a path without a tokenizer; something else.
+        TokenizerError: it is a slow tokenizer without offsets, a path without a tokenizer, or something else.
         MissingExtra: the ``tokenizers`` library is not installed.
     """
     try:
@@ -41,12 +41,12 @@ def as_tokenizer(given: AnyTokenizer) -> Tokenizer:
     kind = type(given).__name__
     if not any(cls.__name__ == "PreTrainedTokenizerBase" for cls in type(given).__mro__):
         raise TokenizerError(
-            f"a {kind} is no tokenizer that is known here; give a tokenizers.Tokenizer, a fast tokenizer of "
+            f"a {kind} is not a known tokenizer; give a tokenizers.Tokenizer, a fast tokenizer of "
             f"transformers, or the path of a {FILE}"
         )
     if not given.is_fast:
         raise TokenizerError(
-            f"{kind} is a slow tokenizer, which does not tell where in the text its units stand; load the fast one: "
+            f"{kind} is a slow tokenizer, which has no character offsets; load the fast one: "
             "AutoTokenizer.from_pretrained(..., use_fast=True)"
         )
     backend: Tokenizer = given.backend_tokenizer
@@ -54,7 +54,7 @@ def as_tokenizer(given: AnyTokenizer) -> Tokenizer:
 
 
 def unknown_token(tokenizer: Tokenizer) -> str | None:
-    """Only Unigram keeps an id in place of the token, and tells it in its JSON alone."""
+    """The unknown token; Unigram has an id instead, which is only in its JSON."""
     model = json.loads(tokenizer.to_str())["model"]
     if model.get("unk_id") is not None:
         return str(model["vocab"][model["unk_id"]][0])
@@ -73,6 +73,6 @@ def _load(path: Path) -> Tokenizer:
     except Exception as error:  # plain Exception is what the library raises
         reason = " ".join(str(error).split())[:200]
         raise TokenizerError(
-            f"the file is no tokenizer ({reason}); give what save() of the tokenizers library, or save_pretrained() of "
-            "a fast tokenizer of transformers, wrote"
+            f"the file is not a tokenizer ({reason}); give a file written by save() of the tokenizers library, or by "
+            "save_pretrained() of a fast tokenizer of transformers"
         ).at(str(file)) from None

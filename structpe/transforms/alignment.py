@@ -12,8 +12,8 @@ class Gap(NamedTuple):
     """Characters that no unit covers.
 
     Attributes:
-        node: the node whose label they are in; -1 where a whole text was split.
-        start: where in the label or text they begin.
+        node: the node with the label; -1 if a whole text was split.
+        start: their first position in the label or text.
         text: the characters.
     """
 
@@ -24,19 +24,19 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Alignment:
-    """What a tokenizer could not align with the nodes, as far as its offsets are right. Blanks do not count.
+    """What a tokenizer could not align with the nodes, if its offsets are right. White space does not count.
 
-    BPE without bytes and without an unknown token drops characters, and miscounts the offsets of what follows them:
-    the gaps have the right length then, but stand too far right.
+    BPE without bytes and without an unknown token drops characters, which shifts the following offsets: gaps then have
+    the right length, but are too far right.
 
     Attributes:
-        missing: nodes that got no unit; they stand for the unknown token now, or own none.
+        missing: nodes without a unit; they have the unknown token, or no unit.
         gaps: characters that no unit covers.
         shared: (text of the unit, its node, another node that it also covers) of units that cross a border.
-        dropped: texts of units that lie in no node, and were left out.
-        blanks: texts of units of nothing but blanks, which were left out. No loss, but the tokenizer gives them.
-        moved: texts of units that do not stand where they stand in the text, as units follow the numbers of nodes. No
-            loss either.
+        dropped: texts of units in no node, which were left out.
+        blanks: texts of units of white space only, which were left out. This is not a loss, but differs from the
+            tokenizer's output.
+        moved: texts of units whose order differs from the text, as units are sorted by node. This is not a loss.
     """
 
     missing: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class Alignment:
         return not (self.missing or self.gaps or self.shared or self.dropped)
 
     def plain(self) -> dict[str, Any]:
-        """As data that can be written as JSON."""
+        """Plain data for JSON."""
         return asdict(self) | {"gaps": [gap._asdict() for gap in self.gaps], "complete": self.complete}
 
     def __str__(self) -> str:
@@ -64,5 +64,5 @@ class Alignment:
             "units of blanks left out": self.blanks,
             "units in another place than in the text": self.moved,
         }
-        told = [f"{len(found)} {what}: {', '.join(map(repr, found))}" for what, found in parts.items() if found]
-        return "; ".join((["every unit has one node, every node a unit"] if self.complete else []) + told)
+        lines = [f"{len(found)} {what}: {', '.join(map(repr, found))}" for what, found in parts.items() if found]
+        return "; ".join((["every unit has one node, every node a unit"] if self.complete else []) + lines)

@@ -1,4 +1,4 @@
-"""Contexts: from one large graph, for each node the few nodes nearest to it, as structures of their own."""
+"""Contexts: for each node of a large graph, the few nodes nearest to it as a separate structure."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from structpe.structure import Ids, Structure
 __all__ = ["UNREACHABLE", "contexts"]
 
 MOST = 1 << 15
-"""The most nodes of the whole graph: the matrix of intimacy takes 8 GiB then."""
+"""The largest number of nodes of the whole graph, for which the matrix of intimacy takes 8 GiB."""
 
 _SAME, _LEAST = 1e-9, 1e-14
-"""Scores that differ by less, relatively and in all, are equal but for rounding."""
+"""Scores with a smaller relative and absolute difference are equal up to rounding."""
 
 UNREACHABLE = 99
-"""What the feature ``hop`` says of a node that no path joins with the target."""
+"""The feature ``hop`` of a node without a path to the target."""
 
 
 def contexts(
     structure: Structure, k: int = 5, targets: Sequence[int] | None = None, restart: float = 0.15
 ) -> Iterator[Structure]:
-    """For each target its k most intimate nodes, nearest first, behind the target (Zhang et al. 2020, section 3.1).
+    """For each target, the target and its k most intimate nodes, nearest first (Zhang et al. 2020, section 3.1).
 
-    Row t of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1 says how intimate nodes are with t; A_ij = 1 where an edge joins i
-    and j in either direction, D is its row sum. A context has no edges ("linkless"), the target is its root and reading
-    goes by intimacy. What the whole graph says of its nodes is in features: ``intimacy``, the rank 0, 1, ..., k;
-    ``hop``, the edges on the shortest way from the target, walked both ways, 99 where there is none. Features of nodes
-    go on. For the roles of nodes give the graph a feature first, the values of :class:`structpe.encodings` class
-    ``WeisfeilerLehman`` say.
+    Row t of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1 is the intimacy of nodes with t; A_ij = 1 if an edge joins i and j
+    in either direction, D is its row sum. A context has no edges ("linkless"), the target is its root, and the reading
+    order is by intimacy. Features have information of the whole graph: ``intimacy``, the rank 0, 1, ..., k; ``hop``,
+    the number of edges on the shortest path from the target, ignoring directions, 99 without a path. Features of nodes
+    are kept. For roles of nodes, first add a feature to the graph, such as the values of the encoding
+    ``weisfeiler-lehman``.
 
-    Of equally intimate nodes those with higher numbers come first, as in the authors' code; scores that differ by
-    rounding errors alone are equal, as they are not there. S takes memory n^2.
+    Of equally intimate nodes those with higher numbers come first, as in the authors' code; unlike there, scores that
+    differ only by rounding errors are equal. S takes memory n^2.
 
     Args:
         structure: the whole graph.
-        k: number of nodes beside the target; fewer where the graph is smaller.
+        k: number of nodes besides the target; fewer in a smaller graph.
         targets: nodes; all by default.
         restart: c.
 
     Raises:
-        StructureError: units already split, more than 2^15 nodes, k below 1, a target that is no node, or c not between
-            0 and 1.
+        StructureError: units are already split, there are more than 2^15 nodes, k is below 1, a target is not a node,
+            or c is not between 0 and 1.
     """
     chosen = range(structure.size) if targets is None else targets
     _check(structure, k, chosen, restart)
@@ -98,13 +98,13 @@ def _joined(structure: Structure) -> tuple[NDArray[np.bool_], csr_array]:
 
 
 def _is_whole(given: Any) -> bool:
-    """Whether it is a list of whole numbers, which a type hint alone does not see to."""
+    """Whether it is a list of whole numbers."""
     return isinstance(given, (Sequence, np.ndarray)) and all(isinstance(each, (int, np.integer)) for each in given)
 
 
 def _check(structure: Structure, k: int, targets: Sequence[int], restart: float) -> None:
     if structure.units is not None:
-        raise structure.error("the nodes are split into units already; take contexts first, then split")
+        raise structure.error("the nodes are already split into units; take contexts first, then split")
     if structure.size > MOST:
         raise structure.error(
             f"contexts of {structure.size} nodes need a matrix of as many rows and columns; {MOST} nodes at most"

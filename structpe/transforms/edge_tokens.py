@@ -1,4 +1,4 @@
-"""Edges as units beside the nodes: a graph as a set of tokens, without any edge left."""
+"""Nodes and edges as tokens: a graph as a set of tokens."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["edge_tokens"]
 
 
 def edge_tokens(structure: Structure) -> Structure:
-    """The graph with a node more for each edge, labelled by its relation, between source and target (Kim et al. 2022).
+    """The graph with an additional node for each edge, labelled by its relation, between its ends (Kim et al. 2022).
 
-    Nodes keep their numbers; the edges follow, marked by the feature ``is_edge``, an undirected edge twice, once in
-    each direction (a self-loop once), as the authors' code has molecules. What were edges source -> target are now
-    edges source -> token -> target, which say of which two nodes a token is the edge. Edges without a relation have
-    the text "". Where there is an order, the edges are read after all nodes, in the order of source and target. Other
-    features of nodes are 0 for the edges, those of edges are left out.
+    Nodes keep their numbers; the edges follow, marked by the feature ``is_edge``. An undirected edge becomes two nodes,
+    one per direction (a self-loop one), as for molecules in the authors' code. An edge source -> target becomes the
+    edges source -> token -> target, which determine the two nodes of a token. Edges without a relation have the label
+    "". If there is an order, the edges are read after all nodes, in the order of source and target. Other features of
+    nodes are 0 for the edges; features of edges are left out.
 
     Raises:
-        StructureError: units already split; split after this.
+        StructureError: units are already split; split after this.
     """
     if structure.units is not None:
-        raise structure.error("the nodes are split into units already; make the edges tokens first, then split")
+        raise structure.error("the nodes are already split into units; make the edges tokens first, then split")
     pairs, which = _both_ways(structure)
     n, e = structure.size, len(pairs)
     tokens = np.arange(n, n + e)

@@ -1,4 +1,4 @@
-"""From nodes that own units to units that are nodes: how the position of a word becomes that of its subwords."""
+"""From nodes that own units to units that are nodes: the positions of subwords from that of their word."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ __all__ = ["Rule", "expand"]
 Rule = Literal["all", "first", "chain"]
 
 UNIT = "unit"
-"""The relation between two units of one word, where units are nodes."""
+"""The relation between two units of one word."""
 
 
 def expand(structure: Structure, rule: Rule = "all") -> Structure:
-    """Choose where the subwords of a word stand in the structure.
+    """Choose the positions of the subwords of a word.
 
-    * ``all``: every unit has the place of its word (survey, footnote 1), and nothing changes, as this is what encodings
-      do by themselves. Those that count offsets between nodes, such as ``distance``, tell the units of one word apart
-      by their order in it (survey, eq. 31).
-    * ``first``: the first unit of a word takes its place, with its edges; each further unit is a node of its own, a
-      child of the first by the relation ``unit``. In a tree it stands one deeper, so nothing but the first has the
-      word's own position.
-    * ``chain``: likewise, but each further unit is a child of the one before, so that positions go on within the word:
-      depths d, d + 1, d + 2, ..., and ``spr-relative`` and signed distances among them are their offset.
+    * ``all``: every unit has the place of its word (survey, footnote 1). Nothing changes, since encodings do this by
+      default. Those of offsets between nodes, such as ``distance``, distinguish the units of one word by their order
+      (survey, eq. 31).
+    * ``first``: the first unit replaces the word, with its edges; each further unit is a new node, a child of the first
+      by the relation ``unit``. In a tree it is one level deeper, so only the first unit has the position of the word.
+    * ``chain``: as ``first``, but each further unit is a child of the previous one, so that positions continue within
+      the word: depths are d, d + 1, d + 2, ..., and ``spr-relative`` and signed distances between them are offsets.
 
-    The units are read in their order. A node's features are those of its word, a new edge's are 0. A word of a tree
-    that owns no unit is left out: its dependents hang on its head, and those of such a root on the first of them, which
-    is the root then.
+    The units are read in their order. A node has the features of its word; those of a new edge are 0. A word of a tree
+    without units is left out: its dependents become those of its head. If it is the root, its first dependent becomes
+    the root and the head of the others.
 
     Raises:
-        StructureError: no such rule; a node owns no unit, and the graph is no tree.
+        StructureError: the rule does not exist; a node has no unit, and the graph is not a tree.
     """
     if rule not in ("all", "first", "chain"):
         raise structure.error(f"the rule is {rule!r}; give 'all', 'first' or 'chain'")
@@ -76,7 +75,7 @@ def _order(structure: Structure, owner: Ids) -> Ids | None:
 
 
 def _without_units(structure: Structure, owner: Ids) -> Structure:
-    """The tree without the nodes that own no unit."""
+    """The tree without nodes that have no unit."""
     kept = np.unique(owner)
     if len(kept) == structure.size:
         return structure

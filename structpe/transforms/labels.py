@@ -1,4 +1,4 @@
-"""Labels as a reader would write them, so that nodes and texts share their words."""
+"""Labels as words, so that nodes and texts share a vocabulary."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def readable(label: str) -> str:
-    """A node: ``want-01`` is "want", ``Alan_Bean`` "Alan Bean", ``"B"`` B. Humps stay: AmeriGas."""
+    """The label of a node: ``want-01`` becomes "want", ``Alan_Bean`` "Alan Bean", ``"B"`` B; AmeriGas stays."""
     return " ".join(_SENSE.sub("", label.strip().strip('"')).replace("_", " ").split()) or label
 
 
 def readable_relation(label: str) -> str:
-    """A relation: ``birthPlace`` is "birth place", ``LCCN_number`` "LCCN number"; roles (``:ARG0``) stay."""
+    """A relation: ``birthPlace`` becomes "birth place", ``LCCN_number`` "LCCN number"; roles (``:ARG0``) stay."""
     if label.startswith(":"):
         return label
     words = _HUMP.sub(" ", label.strip().strip('"').replace("_", " ")).split()
@@ -27,15 +27,15 @@ def readable_relation(label: str) -> str:
 
 
 def with_readable_labels(structure: Structure) -> Structure:
-    """The same graph with its labels as :func:`readable` and :func:`readable_relation` write them.
+    """The same graph with labels from :func:`readable` and :func:`readable_relation`.
 
-    Nodes stay as they are told apart, even where two now read alike.
+    Nodes stay separate, even if two have the same label now.
 
     Raises:
-        StructureError: the nodes are split into units already; relabel first, then split.
+        StructureError: the nodes are already split into units; relabel first, then split.
     """
     if structure.units is not None:
-        raise structure.error("the nodes are split into units already; make the labels readable first, then split")
+        raise structure.error("the nodes are already split into units; make the labels readable first, then split")
     return replace(
         structure,
         nodes=tuple(readable(label) for label in structure.nodes),

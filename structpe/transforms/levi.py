@@ -17,22 +17,21 @@ def levi(structure: Structure) -> Structure:
     """The graph with n + e nodes and 2e unlabelled edges: source -> relation -> target (Levi 1942).
 
     Nodes keep their numbers 0..n-1; the relation of edge i is node n + i, labelled by it. The feature ``is_relation``
-    marks them. A feature goes on where nodes and edges both have one (``alignment`` and ``edge_alignment``); others
-    would have no value for half of the nodes and are left out.
+    marks them. A feature is kept if both nodes and edges have it (``alignment`` and ``edge_alignment``); others would
+    have no value for some of the nodes and are left out.
 
-    Where there is an order, the nodes keep theirs among each other, and each relation is read right before the node
-    that it introduces; the others, which go back to a node introduced elsewhere (a re-entrancy), right after the
-    node that has them.
+    If there is an order, the nodes keep it, and each relation is read right before the node that it introduces. A
+    relation to a node that is introduced by another one (a re-entrancy) is read right after its own node.
     So the units in their order read like the linearised graph, but a re-entrant node is read once, where
     :func:`structpe.transforms.linearise.linearise` repeats it.
 
     Raises:
-        StructureError: edges without relations, or units already split; split after this.
+        StructureError: edges have no relations, or units are already split; split after this.
     """
     if structure.units is not None:
-        raise structure.error("the nodes are split into units already; make the Levi graph first, then split")
+        raise structure.error("the nodes are already split into units; make the Levi graph first, then split")
     if len(structure.edges) and not structure.relations:
-        raise structure.error("the edges have no relations, which a Levi graph makes nodes of; give relations")
+        raise structure.error("the edges have no relations, which become nodes in a Levi graph; give relations")
     n, e = structure.size, len(structure.edges)
     middle = np.arange(n, n + e)
     pairs = np.stack([structure.edges[:, 0], middle, middle, structure.edges[:, 1]], axis=1)

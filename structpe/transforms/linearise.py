@@ -1,4 +1,4 @@
-"""Linearised graph: the sequence that a text model reads in place of the graph, as a baseline."""
+"""Linearised graph: the sequence that a text model reads instead of the graph, as a baseline."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class _Token(NamedTuple):
 def linearise(structure: Structure) -> Structure:
     """A path graph over the depth-first linearisation, after Konstas et al. (2017): PENMAN without its variables.
 
-    A node is its label; an edge its relation, then the node it leads to; a node with edges of its own stands in
-    brackets, except at the start. An edge of a directed graph walked against its direction adds ``-of``. A re-entrant
-    node stands again wherever it is mentioned, without its own edges. Edges without a relation leave no token.
+    A node becomes its label, an edge its relation followed by its target. A node with outgoing edges is in brackets,
+    except at the start. An edge of a directed graph that is walked against its direction adds ``-of``. A re-entrant
+    node is repeated at each mention, without its edges. Edges without a relation have no token.
 
     ``(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))`` becomes ``want-01 :ARG0 boy :ARG1 ( go-02 :ARG0 boy )``.
 
-    Features: ``origin``, the node that a token stands for, -1 for brackets and relations; ``is_relation``.
+    Features: ``origin``, the node of each token, -1 for brackets and relations; ``is_relation``.
 
     Raises:
-        StructureError: the structure has no order, or units already split; split after this.
+        StructureError: the structure has no order, or units are already split; split after this.
     """
     if structure.units is not None:
-        raise structure.error("the nodes are split into units already; linearise first, then split")
+        raise structure.error("the nodes are already split into units; linearise first, then split")
     tokens = list(_tokens(structure))
     sequence = path([token.text for token in tokens], structure.name)
     features = {
@@ -50,7 +50,7 @@ def _tokens(structure: Structure) -> Iterator[_Token]:
     read: list[list[int]] = [[] for _ in structure.nodes]
     for edge, node in enumerate(way.site.tolist()):
         read[node].append(edge)
-    # What is left to do, the next last: a token to give, or a node to expand. No recursion, since paths can be long.
+    # A stack of tokens to yield and nodes to expand, instead of recursion, since paths can be long.
     todo: list[_Token | int] = list(reversed(way.starts))
     while todo:
         here = todo.pop()

@@ -1,4 +1,4 @@
-"""The same graph with other numbers of nodes: whatever depends on these is not a property of the graph."""
+"""The same graph with another numbering of nodes, on which a property of the graph must not depend."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ __all__ = ["renumbered"]
 
 
 def renumbered(graph: Structure, generator: np.random.Generator) -> Structure:
-    """The same graph with its nodes numbered otherwise and its edges in another order.
+    """The same graph with its nodes renumbered and its edges in another order.
 
-    Labels, relations, features, order and root go along. Of an undirected graph some edges are turned round too.
+    Labels, relations, features, order and root are permuted accordingly. In an undirected graph some edges are
+    also reversed.
 
     Raises:
-        StructureError: the graph has units; their owners stand in the order of the nodes, which is lost.
+        StructureError: the graph has units, whose owners are in the order of the nodes.
     """
     if graph.units is not None:
-        raise graph.error("a graph with units is not numbered anew; take its units away first (units=None, owner=None)")
+        raise graph.error("a graph with units cannot be renumbered; remove its units first (units=None, owner=None)")
     number = generator.permutation(graph.size)
     moved = generator.permutation(len(graph.edges))
     edges = number[graph.edges][moved]

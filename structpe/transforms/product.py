@@ -18,22 +18,23 @@ from structpe.transforms.virtual import with_virtual_node
 __all__ = ["grid", "product", "with_class_token"]
 
 MOST = 1 << 20
-"""The most nodes that a product may have: more is a slip, as what is computed of pairs would need 10^12 numbers."""
+"""The largest number of nodes of a product; with more, quantities of pairs would need 10^12 numbers."""
 
 
 def grid(shape: Sequence[int], labels: Sequence[str] | None = None, name: str = "") -> Structure:
     """A grid of any number of axes: the product of one path per axis, in row-major order, the last axis fastest.
 
     An edge leads from each node to its next neighbour on each axis, the root is the first node, and the feature
-    ``coordinates`` (n, axes) says where each node stands. ``grid((n,))`` is a path with coordinates.
+    ``coordinates`` (n, axes) has the place of each node. ``grid((n,))`` is a path with coordinates.
 
     Args:
         shape: length of each axis, such as (height, width) or (frames, height, width).
-        labels: of the nodes, in row-major order; by default their coordinates, as "0,1".
-        name: as of a :class:`Structure`.
+        labels: labels of the nodes, in row-major order; by default their coordinates, such as "0,1".
+        name: name of the structure.
 
     Raises:
-        StructureError: no axis, an axis shorter than 1, more than 2^20 nodes, or another number of labels.
+        StructureError: there is no axis, an axis is shorter than 1, there are more than 2^20 nodes, or the number of
+            labels is wrong.
     """
     if not _is_whole(shape):
         raise StructureError(f"the shape of a grid is a list of whole numbers, such as (4, 6); given is {shape!r}")
@@ -54,14 +55,14 @@ def grid(shape: Sequence[int], labels: Sequence[str] | None = None, name: str = 
 def product(a: Structure, b: Structure) -> Structure:
     """The Cartesian product: a node (i, j) for each node i of ``a`` and j of ``b``, numbered i n_b + j.
 
-    An edge i -> i' of ``a`` gives (i, j) -> (i', j) for each j, one of ``b`` likewise, with their relations. Reading
-    order goes through ``a`` first and within it through ``b``; both must have one, and so for the root. Coordinates are
-    those of ``a`` and then those of ``b``, its reading order where a structure has none. Every node (i, j) has the
-    features of i and of j; those of edges are left out. Its label is "label of i,label of j".
+    An edge i -> i' of ``a`` becomes (i, j) -> (i', j) for each j, with its relation, and the same for edges of ``b``.
+    The reading order is that of ``a``, and within a node of ``a`` that of ``b``. There is an order, or a root, only if
+    both have one. Coordinates are those of ``a``, then those of ``b``; the reading order replaces missing coordinates.
+    A node (i, j) has the features of i and of j; features of edges are left out. Its label is "label of i,label of j".
 
     Raises:
-        StructureError: units already split, one is directed and the other is not, a feature of both, or more than 2^20
-            nodes.
+        StructureError: units are already split, only one structure is directed, both have the same feature, or there
+            are more than 2^20 nodes.
     """
     _check(a, b)
     edges = [(a.edges[:, None] * b.size + np.arange(b.size)[None, :, None]).reshape(-1, 2)]
@@ -82,13 +83,13 @@ def product(a: Structure, b: Structure) -> Structure:
 
 
 def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
-    """The structure with one more node in front, read first: a class token, as Transformers of images have it.
+    """The structure with one more node in front, read first: a class token, as in Vision Transformers.
 
-    It is a virtual node (:func:`structpe.transforms.virtual.with_virtual_node`), and where the others have coordinates
-    its own are -1, which says that it has no place in the grid.
+    It is a virtual node (:func:`structpe.transforms.virtual.with_virtual_node`). If the others have coordinates, its
+    coordinates are -1: it has no place in the grid.
 
     Raises:
-        StructureError: the structure has a virtual node already.
+        StructureError: the structure already has a virtual node.
     """
     led = with_virtual_node(structure, label)
     if "coordinates" not in led.features:
@@ -100,7 +101,7 @@ def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
 
 
 def _is_whole(given: Any) -> bool:
-    """Whether it is a list of whole numbers, which a type hint alone does not see to."""
+    """Whether it is a list of whole numbers."""
     return isinstance(given, Sequence) and all(isinstance(each, (int, np.integer)) for each in given)
 
 
@@ -112,7 +113,7 @@ def _line(length: int) -> Structure:
 def _check(a: Structure, b: Structure) -> None:
     for structure in (a, b):
         if structure.units is not None:
-            raise structure.error("the nodes are split into units already; make the product first, then split")
+            raise structure.error("the nodes are already split into units; make the product first, then split")
     if a.directed != b.directed:
         raise StructureError("one structure is directed and the other is not; give two of one kind")
     if a.size * b.size > MOST:
@@ -137,7 +138,7 @@ def _features(a: Structure, b: Structure) -> dict[str, NDArray[Any]]:
 
 
 def _coordinates(structure: Structure) -> NDArray[Any] | Ids | None:
-    """(n, axes) coordinates of the nodes, or their reading order as the only axis."""
+    """(n, axes) coordinates of the nodes, or their reading order as a single axis."""
     if "coordinates" in structure.features:
         given = np.asarray(structure.features["coordinates"])
         return given.reshape(structure.size, -1)

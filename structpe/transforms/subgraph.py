@@ -1,4 +1,4 @@
-"""Some nodes of a graph, with edges among them, as a graph of their own."""
+"""Some nodes of a graph, with edges between them, as a separate graph."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["subgraph"]
 
 
 def subgraph(structure: Structure, nodes: Ids, edges: Ids | None = None) -> Structure:
-    """Some nodes, numbered in the order in which they are given, and edges among them.
+    """Some nodes, numbered in the given order, and edges between them.
 
-    Labels, relations and features go along. Reading order goes on over the nodes that are left, and the root stays the
-    root if it is among them.
+    Labels, relations and features are kept. The remaining nodes keep their reading order, and the root, if it remains,
+    stays the root.
 
     Args:
         structure: the whole graph.
-        nodes: numbers of nodes, each once.
-        edges: numbers of edges, both of whose ends are among the nodes; None for all such edges.
+        nodes: distinct numbers of nodes.
+        edges: numbers of edges between these nodes; None for all such edges.
 
     Raises:
-        StructureError: the graph has units, there is no node or one is given twice, or an edge has an end elsewhere.
+        StructureError: the graph has units, there is no node, a node is repeated, or an edge has another end.
     """
     if structure.units is not None:
-        raise structure.error("nodes are split into units already; take the subgraph first, then split")
+        raise structure.error("nodes are already split into units; take the subgraph first, then split")
     nodes = np.asarray(nodes, dtype=np.int64)
     place = np.full(structure.size, -1)
     place[nodes] = np.arange(len(nodes))

@@ -1,4 +1,4 @@
-"""Subwords: a tokenizer splits what a node says into units, which the node then owns."""
+"""Subwords: a tokenizer splits the label of a node into units, which the node then owns."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Split:
         structure: the same graph with ``units`` and ``owner``.
         ids: (u,) id of each unit in the tokenizer's vocabulary.
         report: what could not be aligned.
-        spans: (u, 2) where each unit begins and ends in the text, or in the label of its node where no text was given;
-            -1, -1 for what the text does not have: the unknown token of a missing node, and special tokens.
+        spans: (u, 2) start and end of each unit in the text, or in the label of its node if there is no text; -1, -1
+            for units that are not in the text: the unknown token of a missing node, and special tokens.
     """
 
     structure: Structure
@@ -58,32 +58,32 @@ def split(
     """Split the nodes of a structure into units, by character offset.
 
     Args:
-        structure: without a text, each label is split by itself. A tokenizer that marks words by the blank before
-            them sees none there, unless it adds one itself.
-        tokenizer: any of the ``tokenizers`` library, or any fast one of ``transformers``, or the path of a
+        structure: the graph. Without a text, each label is split separately; a tokenizer that marks words by the space
+            before them sees no space there, unless it adds one.
+        tokenizer: one of the ``tokenizers`` library, a fast one of ``transformers``, or the path of a
             ``tokenizer.json`` or of a folder that has one. Its padding is not used.
-        text: the sentence that the nodes are words of. It is split whole, so that blanks and context count, and each
-            unit goes to the node whose ``span`` (a feature of the readers ``conllu`` and ``tokens``) it covers most; of
-            several the first.
-        missing: what becomes of a node without any unit, such as a bracket that is one unit with the full stop behind
-            it: it gets the tokenizer's ``unknown`` token; or it owns ``none``, so that no row stands for it (unless no
-            node has any: a structure has units, so all get the unknown token); or it is an ``error``.
-        blanks: whether units of blanks between words are left out; kept, they go to the node behind them, and at the
-            end to the node before. Then the ids are what the tokenizer gives for the text, where all was aligned.
-        special: what becomes of tokens that the tokenizer puts around a text, such as [CLS] and [SEP]: ``none`` leaves
-            them out; with ``border`` the first node owns those in front and the last those behind; with ``root`` each
-            is a node of its own, which hangs on the root by the relation ``special``.
+        text: the sentence whose words are the nodes. It is split as a whole, with spaces and context, and each unit
+            belongs to the node whose ``span`` (a feature of the readers ``conllu`` and ``tokens``) it covers most; the
+            first of several.
+        missing: for a node without units, such as a bracket that is one unit with the full stop after it: ``unknown``
+            gives it the tokenizer's unknown token; ``none`` leaves it without a unit (unless no node has any, since a
+            structure needs units; then all get the unknown token); ``error`` raises an error.
+        blanks: whether to drop units of white space between words; otherwise they belong to the node after them, and
+            at the end to the node before. Then the ids are those of the tokenizer for the text, if all was aligned.
+        special: for tokens that the tokenizer adds around a text, such as [CLS] and [SEP]: ``none`` leaves them out;
+            with ``border`` they belong to the first and the last node; with ``root`` each is a new node, a child of
+            the root by the relation ``special``.
 
     Raises:
-        StructureError: a tokenizer that truncates; a text without spans; a node without a unit where that is an error,
-            or where the tokenizer has no unknown token; ``root`` where the structure has none.
-        TokenizerError: a slow tokenizer, or none.
+        StructureError: the tokenizer truncates; there is a text but no spans; a node has no unit, and ``missing`` is
+            ``error`` or the tokenizer has no unknown token; ``special`` is ``root`` and there is no root.
+        TokenizerError: the tokenizer is slow, or not a tokenizer.
     """
     fast = as_tokenizer(tokenizer)
     if fast.truncation is not None:
         length = fast.truncation["max_length"]
         raise structure.error(
-            f"the tokenizer truncates to {length} units, so nodes could be lost in silence; call its "
+            f"the tokenizer truncates to {length} units, so nodes could be lost silently; call its "
             "no_truncation() first"
         )
     units, report = _of_labels(structure, fast) if text is None else _of_text(structure, fast, text, blanks == "keep")
@@ -119,13 +119,13 @@ def _of_labels(structure: Structure, tokenizer: Tokenizer) -> tuple[list[_Unit],
 def _of_text(structure: Structure, tokenizer: Tokenizer, text: str, keep: bool) -> tuple[list[_Unit], Found]:
     if "span" not in structure.features:
         raise structure.error(
-            "the structure has no feature 'span', which says where in the text each node stands; "
+            "the structure has no feature 'span', the character offsets of each node; "
             "read it with 'conllu' or 'tokens', or split by labels: split(..., text=None)"
         )
     spans = np.asarray(structure.features["span"])
     units, covered, shared, dropped, blanks = [], [], [], [], []
     for piece, id, start, end in _parts(tokenizer.encode(text, add_special_tokens=False)):
-        # A unit of no width (a mark that the tokenizer adds) belongs where it stands.
+        # A unit of no width (a mark that the tokenizer adds) belongs to the node at its position.
         over = np.minimum(spans[:, 1], max(end, start + 1)) - np.maximum(spans[:, 0], start)
         covered.append((start, end))
         if (best := int(over.argmax())) >= 0 and over[best] > 0:
@@ -141,13 +141,13 @@ def _of_text(structure: Structure, tokenizer: Tokenizer, text: str, keep: bool) 
 
 
 def _nearest(spans: Ids, start: int) -> int:
-    """The node that begins first from there on; behind all of them the last."""
+    """The first node that begins at or after ``start``, or the last node."""
     behind = np.flatnonzero(spans[:, 0] >= start)
     return int(behind[spans[behind, 0].argmin()] if len(behind) else spans[:, 1].argmax())
 
 
 def _moved(units: Sequence[_Unit]) -> tuple[str, ...]:
-    """The units before which one of a later node stands in the text: sorted by node they go before it."""
+    """Units that come after a unit of a later node in the text, and that sorting by node moves before it."""
     moved, latest = [], -1
     for unit in units:
         if unit.owner < latest:
@@ -157,7 +157,7 @@ def _moved(units: Sequence[_Unit]) -> tuple[str, ...]:
 
 
 def _around(tokenizer: Tokenizer, text: str) -> tuple[list[_Unit], list[_Unit]]:
-    """The tokens that are put in front of a text, and those behind it."""
+    """The tokens that are added before a text, and those after it."""
     encoding = tokenizer.encode(text, add_special_tokens=True)
     rows = zip(encoding.tokens, encoding.ids, encoding.special_tokens_mask, encoding.attention_mask, strict=True)
     real = [(_Unit(token, id, 0), bool(added)) for token, id, added, kept in rows if kept]
@@ -182,7 +182,7 @@ def _with_special(
 
 
 def _parts(encoding: Encoding) -> Iterator[tuple[str, int, int, int]]:
-    """Text, id, start and end of each unit that is no padding."""
+    """Text, id, start and end of each unit, without padding."""
     columns = zip(encoding.tokens, encoding.ids, encoding.offsets, encoding.attention_mask, strict=True)
     for text, id, (start, end), real in columns:
         if real:

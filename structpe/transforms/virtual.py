@@ -1,4 +1,4 @@
-"""A virtual node: one that belongs to the whole graph, and that everything may attend to."""
+"""A virtual node, which represents the whole graph."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["with_virtual_node"]
 def with_virtual_node(structure: Structure, label: str = "[GRAPH]") -> Structure:
     """The structure with one more node in front, whose feature ``virtual`` is 1; that of all others is 0.
 
-    No edge leads to it, so that distances, degrees and eigenvectors of the others stay what they are. What it means to
-    attend to it is for a position model to say: Graphormer has a distance of its own for it. It is read first, its
-    other features are 0, what was the root still is, and where nodes are split into units it has one.
+    It has no edges, so distances, degrees and eigenvectors of the others do not change. A position model decides what
+    attention to it means: Graphormer has a special distance for it. It is read first, its other features are 0, the
+    root does not change, and if nodes are split into units, it has one.
 
     Raises:
-        StructureError: the structure has a virtual node already.
+        StructureError: the structure already has a virtual node.
     """
     if "virtual" in structure.features and np.asarray(structure.features["virtual"]).any():
         raise structure.error("the structure has a virtual node already; give it one only")

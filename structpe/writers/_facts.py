@@ -1,4 +1,4 @@
-"""The edges of a structure as facts, for formats that know entities by their labels and nothing but facts."""
+"""The edges of a structure as facts, for formats that identify entities by their labels and contain facts only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def facts(structure: Structure, rule: str) -> list[tuple[str, str, str]]:
 
     Args:
         structure: the graph.
-        rule: how the format knows nodes, for error messages.
+        rule: how the format identifies nodes, for errors.
 
     Raises:
-        WriteError: two nodes of one label, or a node without an edge.
+        WriteError: two nodes have the same label, or a node has no edge.
     """
     if len(set(structure.nodes)) < structure.size:
         seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""A walk through a rooted graph that writes every edge once: along edges as far as they lead, then against one."""
+"""A walk through a rooted graph that visits every edge once: along edges as far as possible, then against one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["Branch", "walked"]
 
 
 class Branch(NamedTuple):
-    """An edge as it stands at one of its ends.
+    """An edge, written at one of its ends.
 
     Attributes:
         edge: its number.
-        other: the end at which it does not stand.
-        inverted: whether it stands at its target.
-        introduces: whether the other end is met here for the first time.
+        other: its other end.
+        inverted: whether it is written at its target.
+        introduces: whether the other end is visited for the first time.
     """
 
     edge: int
@@ -26,13 +26,13 @@ class Branch(NamedTuple):
 
 
 def walked(edges: Sequence[Sequence[int]], inverted: Sequence[bool], root: int, size: int) -> list[list[Branch]]:
-    """The edges of each node on the walk; a node that no way leads to is introduced nowhere.
+    """The edges of each node on the walk; a node without a path is never introduced.
 
     Args:
         edges: source and target of each.
-        inverted: whether an edge shall stand at its target rather than at its source; where the walk does not come to
-            that end, it stands at the other.
-        root: where the walk begins.
+        inverted: whether to write each edge at its target instead of its source; it is written at the other end if the
+            walk does not visit this one.
+        root: the first node of the walk.
         size: number of nodes.
     """
     walk = _Walk(edges, inverted, size)
@@ -54,10 +54,10 @@ class _Walk:
             self.here[site].append(edge)
             self.there[other].append(edge)
         self.waiting: list[int] = []
-        """Edges from elsewhere that lead to nodes already seen, the first on top."""
+        """Edges from other nodes to nodes already seen, the first on top."""
 
     def go(self, node: int) -> None:
-        """Write all that can be reached from a node."""
+        """Write everything that can be reached from a node."""
         self._see(node)
         stack = [(node, iter(self.here[node]))]
         while stack:
@@ -74,7 +74,7 @@ class _Walk:
                 stack.pop()
 
     def turn(self) -> bool:
-        """Walk against the first edge that leads to a node not seen yet; whether there was one."""
+        """Walk against the first edge that leads to an unseen node. Returns whether there was one."""
         while self.waiting:
             edge = heapq.heappop(self.waiting)
             site, other = self.ends[edge]

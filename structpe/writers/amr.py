@@ -20,7 +20,7 @@ from structpe.writers.base import WriteError, writer
 __all__ = ["amr"]
 
 DEEPEST = 300
-"""As deep may a graph be nested; the penman library, which calls itself for each level, reads little more."""
+"""The largest depth of a graph; the penman library is recursive and reads little more."""
 INDENT = 4
 ROLE = re.compile(r":[^\s\"()/:~]*")
 SYMBOL = re.compile(r"[^\s\"()/:~#]+")
@@ -34,26 +34,26 @@ PER_EDGE = ("edge_alignments", "mention_alignments", "edge_order", "introduces")
 
 @writer("amr", ".amr .penman", between="\n")
 def amr(item: Item) -> str:
-    """A graph in PENMAN notation, with its comments; blank lines part graphs.
+    """A graph in PENMAN notation, with its comments; graphs are separated by blank lines.
 
-    What the reader ``amr`` has put into the metadata comes back: variables, alignments, comments, and which role
-    introduces a node. Any other structure is walked from its root, edge by edge, first along edges; one that must be
-    walked against its direction becomes an inverse role, and a node that is met again is mentioned by its variable.
-    Constants are the nodes that the feature ``is_attribute`` marks. Roles get a colon where they have none, a text that
-    PENMAN would misread gets quotes. A relation that is an inverse role itself, such as ``:ARG0-of``, is read turned
-    round, which means the same. Without metadata, ``# ::id`` is the item's id and ``# ::snt`` its first text.
+    The metadata from the reader ``amr`` is written again: variables, alignments, comments, and which role introduces a
+    node. Any other structure is walked from its root, first along edges. An edge that is walked against its direction
+    becomes an inverse role, and a node that is visited again is mentioned by its variable. Constants are the nodes that
+    the feature ``is_attribute`` marks. Roles without a colon get one, and texts that PENMAN would misread get quotes. A
+    relation that is already an inverse role, such as ``:ARG0-of``, is reversed when it is read again, which means the
+    same. Without metadata, ``# ::id`` is the item's id and ``# ::snt`` its first text.
 
     Raises:
-        WriteError: there is no root, or a node that no way leads to; a constant with parts, or with several edges; a
-            label or relation that PENMAN cannot hold; a graph nested too deeply for readers.
-        MissingExtra: penman is not installed; it knows which roles are inverse.
+        WriteError: there is no root, or no path to a node; a constant has parts or several edges; PENMAN cannot store a
+            label or relation; the graph is nested too deeply for readers.
+        MissingExtra: penman, which knows the inverse roles, is not installed.
     """
     graph = _Graph(item)
     return "".join(f"{line}\n" for line in [*_comments(item), *graph.lines()])
 
 
 class _Graph:
-    """A structure on its way to text."""
+    """A structure that is converted to text."""
 
     def __init__(self, item: Item) -> None:
         try:
@@ -62,7 +62,7 @@ class _Graph:
             raise MissingExtra("penman", "amr") from None
         self.model, self.structure = model, item.structure
         if self.structure.root is None:
-            raise WriteError("the graph has no root to begin with; give Structure(root=...)")
+            raise WriteError("the graph has no root to start from; give Structure(root=...)")
         self.edges = self.structure.edges.tolist()
         self.said = _epigraph(item)
         self.attribute = _flags(self.structure, "is_attribute", self.structure.size)
@@ -118,13 +118,13 @@ class _Graph:
         return alignment
 
     def _symbol(self, node: int) -> str:
-        """As it was written, where that still says the same; in quotes where it would be misread without."""
+        """The symbol as it was read, if it is unchanged; with quotes if it would be misread without them."""
         label = self.structure.nodes[node]
         kept = str(self.said["symbols"][node]) if "symbols" in self.said else ""
         if (SYMBOL.fullmatch(kept) or STRING.fullmatch(kept)) and unquoted(kept) == label:
             return kept
         if "\n" in label or "\r" in label:
-            raise WriteError(f"the label of node {node} is {shown(label)}; PENMAN holds labels of one line only")
+            raise WriteError(f"the label of node {node} is {shown(label)}; PENMAN needs labels of one line")
         bare = BARE if self.attribute[node] else SYMBOL
         return label if bare.fullmatch(label) else '"' + label.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -143,7 +143,7 @@ class _Graph:
         return made
 
     def _as_read(self) -> list[list[Branch]] | None:
-        """The roles of each node as the text had them; None where they are not known, or do not make this graph."""
+        """The roles of each node as they were read; None if unknown, or if they do not give this graph."""
         if not {"edge_order", "introduces"} <= set(self.said):
             return None
         inverted = _flags(self.structure, "edge_inverted", len(self.edges))
@@ -172,7 +172,7 @@ class _Graph:
         reached = {root, *(branch.other for own in branches for branch in own if branch.introduces)}
         if missed := [node for node in range(self.structure.size) if node not in reached]:
             named = f"{missed[0]} ({self.structure.nodes[missed[0]]!r})"
-            raise WriteError(f"no way leads from the root to node {named}; PENMAN holds connected graphs only")
+            raise WriteError(f"no path leads from the root to node {named}; PENMAN needs a connected graph")
         return branches
 
     def _check_constants(self) -> None:
@@ -184,7 +184,7 @@ class _Graph:
 
 
 def _epigraph(item: Item) -> Mapping[str, Sequence[Any]]:
-    """What the reader kept, as far as the structure still has as many nodes and edges."""
+    """The epigraph from the reader, if the numbers of nodes and edges are unchanged."""
     kept = item.metadata.get("epigraph")
     if not isinstance(kept, Mapping):
         return {}
@@ -197,7 +197,7 @@ def _flags(structure: Structure, feature: str, size: int) -> list[bool]:
 
 
 def _current(alignment: str, first: int) -> str:
-    """The alignment as it was written, where the feature still says the same."""
+    """The alignment as it was read, if the feature is unchanged."""
     return alignment if first_aligned(alignment) == first else f"~e.{first}" if first >= 0 else ""
 
 

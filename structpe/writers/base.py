@@ -1,7 +1,6 @@
-"""A writer turns an item into the text of a file format; what stands before, between and after items belongs to it.
+"""A writer turns an item into the text of a file format, including the text before, between and after items.
 
-Items are written one by one as they come, to a file that gets its name when it is whole. So a corpus larger than
-memory can be written, and nothing half-written is ever taken for a corpus.
+Items are written one by one, so a corpus can be larger than memory. The file is written atomically.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ T = TypeVar("T", bound=Text)
 
 
 class WriteError(StructPEError):
-    """A structure that a format cannot say, or a file that cannot be written."""
+    """A structure that cannot be written in a format, or a file that cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class Writer:
 
     Attributes:
         name: its name in the registry; the reader of the same name reads what it writes.
-        suffixes: the file names it claims, such as ``.conllu``.
-        doc: what it writes, in one line.
+        suffixes: the suffixes of its files, such as ``.conllu``.
+        doc: a description, in one line.
         text: ``(item, **options)`` -> its text, which ends with the end of a line.
         before: text before the first item.
         between: text between two items.
@@ -70,7 +69,7 @@ WRITERS: Registry[Writer] = Registry("structpe.writers", "writer", WriteError)
 
 
 def writer(name: str, suffixes: str, before: str = "", between: str = "", after: str = "") -> Callable[[T], T]:
-    """Enter a function into the registry as a writer. ``suffixes`` are apart by blanks; its docstring is its doc."""
+    """Register a function as a writer. ``suffixes`` are separated by spaces; its docstring is the description."""
 
     def enter(text: T) -> T:
         doc = (inspect.getdoc(text) or "").partition("\n")[0]
@@ -84,12 +83,12 @@ def as_text(item: Item | Structure, to: str, **options: Any) -> str:
     """The text of one item in a format.
 
     Args:
-        item: an item, or a structure alone.
+        item: an item or a structure.
         to: name of the writer.
         options: options of the writer.
 
     Raises:
-        WriteError: no such writer or option, or the structure cannot be said in the format.
+        WriteError: the writer or option does not exist, or the structure cannot be written in the format.
     """
     chosen = WRITERS[to]
     chosen.check(options)
@@ -103,21 +102,21 @@ def write(
     skip: Callable[[Skipped], object] | None = None,
     **options: Any,
 ) -> int:
-    """Write items to a file, which replaces one of its name when it is whole.
+    """Write items to a file atomically; an existing file is replaced at the end.
 
     Args:
-        items: items or structures; they are taken one by one.
+        items: items or structures; they are written one by one.
         path: the file.
         to: name of the writer; None chooses by the suffix of the file.
-        skip: told of each item that the format cannot say, which is then left out; None raises the first.
+        skip: called with each item that cannot be written, which is then skipped; None raises the first error.
         options: options of the writer.
 
     Returns:
-        How many items were written.
+        The number of written items.
 
     Raises:
-        WriteError: no such writer or option, no item, or an item that the format cannot say: it is named by its number
-            from 1, and no file is written. A text that is no Unicode (a lone surrogate) is such an item too.
+        WriteError: the writer or option does not exist, there is no item, or an item cannot be written, for example
+            because of a lone surrogate. The error has its number from 1, and no file is written.
     """
     path = Path(path)
     chosen = choose(path, to)
@@ -159,16 +158,16 @@ def _text(chosen: Writer, item: Item | Structure, options: dict[str, Any]) -> st
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        wrong = f"a text holds half a character ({text[error.start]!a}), which no file can hold; mend what made it"
+        wrong = f"a text has a lone surrogate ({text[error.start]!a}), which cannot be written in UTF-8; correct it"
         raise WriteError(wrong) from None
     return text
 
 
 def choose(path: str | Path, name: str | None = None) -> Writer:
-    """The writer of a file: that of the name, or the one that the suffix tells.
+    """The writer of a file, by name or by suffix.
 
     Raises:
-        WriteError: no such writer, or several writers write such files.
+        WriteError: the writer does not exist, or several writers claim the suffix.
     """
     path = Path(path)
     if name is not None:

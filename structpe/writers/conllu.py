@@ -1,4 +1,4 @@
-"""CoNLL-U: a tree as HEAD and DEPREL of its words, or any digraph as DEPS; what was read with it stands beside."""
+"""CoNLL-U: a tree as HEAD and DEPREL of its words, or any digraph as DEPS, with the other fields as they were read."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ NOTHING = "_"
 
 @writer("conllu", ".conllu")
 def conllu(item: Item, graph: Literal["basic", "enhanced"] | None = None) -> str:
-    """A sentence in ten columns apart by tabs, and a blank line behind it.
+    """A sentence in ten columns separated by tabs, and a blank line after it.
 
-    Words stand in the order of the structure. HEAD and DEPREL are its edges; what the reader ``conllu`` has put into
-    the metadata comes back: comments, the other fields of each node, multiword ranges and empty nodes. So what was read
-    is written byte for byte, and where the tree was changed, the change is written. What is not known is ``_``.
+    Words are in the order of the structure. HEAD and DEPREL are its edges. The metadata from the reader ``conllu`` is
+    written again: comments, the other fields of each node, multiword ranges and empty nodes. So an unchanged sentence
+    is written byte for byte as it was read, and changes of the tree are written. Unknown fields are ``_``.
 
     Args:
         item: an item, or a structure.
         graph: ``basic`` writes a tree. ``enhanced`` writes any digraph into DEPS, each edge at its target; HEAD and
-            DEPREL are those of the metadata then. By default as the item was read, and ``basic`` where it was not.
+            DEPREL are those of the metadata then. By default as the item was read, or ``basic``.
 
     Raises:
-        WriteError: the structure is undirected or, with ``basic``, no tree; a text that a field cannot hold; metadata
-            that does not fit.
+        WriteError: the structure is undirected or, with ``basic``, not a tree; a field cannot store a text; the
+            metadata does not fit.
     """
     graph = graph or ("enhanced" if item.metadata.get("graph") == "enhanced" else "basic")
     structure = item.structure
@@ -55,7 +55,7 @@ ORDER = ("form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "mi
 
 
 def _ids(reading: Any, empty: Any) -> list[str]:
-    """The id of each node: words count 1, 2, ..., empty nodes behind word 3 count 3.1, 3.2, ..."""
+    """The id of each node: words count 1, 2, ..., empty nodes after word 3 count 3.1, 3.2, ..."""
     ids = [""] * len(reading)
     word = behind = 0
     for node in reading.tolist():
@@ -77,7 +77,7 @@ def _kept(item: Item, size: int) -> Columns:
 
 
 def _blanks(item: Item) -> list[str]:
-    """MISC from ``space_after``, for sentences that come from elsewhere."""
+    """MISC from ``space_after``, for sentences that were not read from CoNLL-U."""
     after = item.metadata.get("space_after")
     if not isinstance(after, (tuple, list)) or len(after) != item.structure.size:
         return [NOTHING] * item.structure.size
@@ -106,7 +106,7 @@ def _enhanced(structure: Structure, ids: Sequence[str], reading: Any, columns: C
     for node, raw in enumerate(columns["deps"]):
         said = [part for part in raw.split("|") if part != NOTHING]
         own = [text for _, text in heads[node]]
-        # Where the edges are those that were read, so is the field, with the order of its parts and the root's label.
+        # If the edges are unchanged, so is the field, with the order of its parts and the label of the root.
         if any(part.startswith("0:") for part in said) == roots[node] and own == [
             part for part in said if not part.startswith("0:")
         ]:
@@ -118,7 +118,7 @@ def _enhanced(structure: Structure, ids: Sequence[str], reading: Any, columns: C
 
 
 def _with_lines_between(rows: list[list[str]], item: Item) -> Iterator[Sequence[str]]:
-    """The rows, with ranges before their first word and empty nodes that are no nodes behind their word."""
+    """The rows, with ranges before their first word, and empty nodes that are not nodes after their word."""
     ids = [row[0] for row in rows]
     before: dict[str, list[Sequence[str]]] = {}
     behind: dict[str, list[Sequence[str]]] = {}
@@ -154,5 +154,5 @@ def _line(row: Sequence[str]) -> str:
     line = "\t".join(row)
     if line.count("\t") != len(ORDER) or "\n" in line or "\r" in line or not all(row):
         wrong = next((text for text in row if not text or any(letter in text for letter in "\t\n\r")), line)
-        raise WriteError(f"{wrong!r} cannot stand in a field of CoNLL-U; give a text without tabs and ends of lines")
+        raise WriteError(f"{wrong!r} cannot be written in a field of CoNLL-U; give a text without tabs and line ends")
     return line

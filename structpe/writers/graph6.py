@@ -24,30 +24,30 @@ LOWEST, LARGE = 63, 126
 def graph6(item: Item, kind: Kind | None = None, labels: Literal["refuse", "drop"] = "refuse") -> str:
     """An unlabelled graph in graph6, sparse6 or digraph6, one line of printable characters.
 
-    Nodes keep their numbers; order, root, units and features cannot be said.
+    Nodes keep their numbers; order, root, units and features are lost.
 
     Args:
         item: an item, or a structure.
         kind: ``graph6`` is for undirected graphs without loops and parallel edges, ``sparse6`` for undirected graphs of
-            any kind and short where edges are few, ``digraph6`` for directed graphs without parallel edges. By default
-            the first of them that can say the graph in a line of at most 64 MiB.
-        labels: what to do with labels of nodes and edges, which none of the three can say.
+            any kind, and short for few edges, ``digraph6`` for directed graphs without parallel edges. By default the
+            first of them that can write the graph in a line of at most 64 MiB.
+        labels: whether labels of nodes and edges, which none of the three can store, raise an error or are dropped.
 
     Raises:
-        WriteError: the kind cannot say the graph, or there are labels, which are not to be dropped.
+        WriteError: the kind cannot store the graph, or there are labels and ``labels`` is ``refuse``.
     """
     structure = item.structure
     if labels == "refuse" and (any(structure.nodes) or any(structure.relations)):
-        raise WriteError("graph6 holds no labels, and nodes or edges have some; give labels='drop' to leave them out")
+        raise WriteError("graph6 cannot store labels, and nodes or edges have some; give labels='drop' to drop them")
     parallel = not structure.directed and _loops_or_parallels(structure)
     kind = kind or _kind(structure, parallel)
     if structure.directed != (kind == "digraph6"):
         has, fit = ("directed", "digraph6") if structure.directed else ("undirected", "graph6 or sparse6")
-        raise WriteError(f"{kind} cannot say a graph whose edges are {has}; give kind {fit}")
+        raise WriteError(f"{kind} cannot store a graph whose edges are {has}; give kind {fit}")
     if kind == "sparse6":
         return f":{_number(structure.size)}{_characters(_list(structure))}\n"
     if parallel:
-        raise WriteError("graph6 cannot say loops and parallel edges; give kind 'sparse6'")
+        raise WriteError("graph6 cannot store loops and parallel edges; give kind 'sparse6'")
     bits = _matrix(structure) if kind == "digraph6" else _triangle(structure)
     return f"{'&' if kind == 'digraph6' else ''}{_number(structure.size)}{_characters(bits)}\n"
 
@@ -60,7 +60,7 @@ def _kind(structure: Structure, parallel: bool) -> Kind:
 
 
 def _loops_or_parallels(structure: Structure) -> bool:
-    pairs = structure.edges.tolist()  # a set is faster here than what sorts arrays, as most graphs are small
+    pairs = structure.edges.tolist()  # for small graphs a set is faster than sorting arrays
     kinds = {(low, high) if low < high else (high, low) for low, high in pairs if low != high}
     return len(kinds) < len(pairs)
 
@@ -73,14 +73,14 @@ def _triangle(structure: Structure) -> Bits:
 def _matrix(structure: Structure) -> Bits:
     places = structure.edges @ np.array([structure.size, 1])
     if len(set(places.tolist())) < len(places):
-        raise WriteError("digraph6 cannot say parallel edges; leave out all but one of each")
+        raise WriteError("digraph6 cannot store parallel edges; leave out all but one of each")
     return _filled(structure.size**2, places, "digraph6")
 
 
 def _filled(count: int, places: NDArray[np.int64], kind: str) -> Bits:
     if count // 6 >= _text.LIMIT:
         raise WriteError(
-            f"the text in {kind} would be longer than a line may be; graphs as large are written otherwise"
+            f"the text in {kind} would be longer than a line may be; write so large a graph in another format"
         )
     bits: Bits = np.zeros(count, dtype=np.uint8)
     bits[places] = 1
@@ -101,7 +101,7 @@ def _list(structure: Structure) -> Bits:
     numbers = np.array(steps, dtype=np.int64).reshape(-1, 2)
     digits = (numbers[:, 1:] >> np.arange(width)[::-1]) & 1
     bits = np.concatenate([numbers[:, :1], digits], axis=1).astype(np.uint8).reshape(-1)
-    # Ones fill up the last character; where they would read as a loop of the last node, a zero stands before them.
+    # Ones fill up the last character, with a zero before them if they would be a loop of the last node.
     fills = -len(bits) % 6
     if structure.size == 1 << width and fills > width and at == structure.size - 2:
         bits = np.append(bits, np.uint8(0))

@@ -1,4 +1,4 @@
-"""Constituency trees in brackets, as in the Penn Treebank: one tree in a line."""
+"""Constituency trees in brackets, as in the Penn Treebank: one tree per line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ UNFIT = re.compile(r"[() \t\r\n]")
 def ptb(item: Item) -> str:
     """A tree in brackets, in one line: ``(S (NP (PRP It)) (VP (VBZ works)))``.
 
-    What the reader ``ptb`` has put into the metadata comes back: the tags of words, how words were escaped, and an
-    empty bracket around the whole. Without it, words are the nodes that the feature ``is_word`` marks, or those without
-    parts; they have no brackets of their own, and a node with parts is labelled by its category: such a tree is read
-    again with ``preterminals="keep"``. The parts of a node stand in the order of the structure.
+    The metadata from the reader ``ptb`` is written again: tags of words, escaped words, and an empty outer bracket.
+    Without it, words are the nodes that the feature ``is_word`` marks, or those without parts; they have no separate
+    brackets, and a node with parts is labelled by its category. Read such a tree with ``preterminals="keep"``. The
+    parts of a node are in the order of the structure.
 
     Raises:
-        WriteError: the structure is no tree, or one word without a category; a label that brackets cannot hold;
-            metadata that does not fit.
+        WriteError: the structure is not a tree, or is one word without a category; a label cannot be written in
+            brackets; the metadata does not fit.
     """
     structure = item.structure
     root, parts = _parts(structure)
@@ -51,7 +51,7 @@ def ptb(item: Item) -> str:
     if not opening[root].startswith("("):
         raise WriteError("the tree is one word without a category; give metadata 'categories' with one")
     text = _text(root, parts, opening)
-    # The reader drops one empty bracket around the whole; so where one is a node, it is written twice.
+    # The reader drops one empty outer bracket; so if one is a node, it is written twice.
     hollow = opening[root] == "(" and len(parts[root]) == 1 and opening[parts[root][0]].startswith("(")
     return f"( {text})\n" if item.metadata.get("outer") is True or hollow else f"{text}\n"
 
@@ -59,7 +59,7 @@ def ptb(item: Item) -> str:
 def _parts(structure: Structure) -> tuple[int, list[list[int]]]:
     """The root, and the parts of each node in the order of the structure."""
     if not structure.directed:
-        raise WriteError("the edges are undirected; brackets hold a tree whose edges lead to the parts of a phrase")
+        raise WriteError("the edges are undirected; brackets need a tree whose edges lead to the parts of a phrase")
     try:
         parents = structure.parents().tolist()
     except StructureError as error:
@@ -83,7 +83,7 @@ def _kept(item: Item, name: str) -> Sequence[str | None]:
 
 
 def _opening(label: str, category: str | None, written: str | None, is_word: bool, node: int) -> str:
-    """What stands before the parts of a node."""
+    """The text before the parts of a node."""
     category = (label if category is None else category) if not is_word else category
     if category is not None and UNFIT.search(category):
         raise WriteError(f"the category of node {node} is {category!r}; give one without blanks and brackets")
@@ -94,11 +94,11 @@ def _opening(label: str, category: str | None, written: str | None, is_word: boo
 
 
 def _word(label: str, written: str | None, node: int) -> str:
-    """As it was written, where that still says the same."""
+    """The word as it was read, if it is unchanged."""
     word = written if written and unescaped(written) == label else escaped(label)
     if not word or UNFIT.search(word) or unescaped(word) != label:
         raise WriteError(
-            f"the word of node {node} is {shown(label)}, which brackets cannot hold; give it another label"
+            f"the word of node {node} is {shown(label)}, which cannot be written in brackets; give it another label"
         )
     return word
 

@@ -1,4 +1,4 @@
-"""RDF: a statement per edge, as N-Triples, which are Turtle too."""
+"""RDF: a statement per edge, as N-Triples, which are also Turtle."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["rdf"]
 
 @writer("rdf", ".nt .nq .ttl")
 def rdf(item: Item, base: str | None = None, graphs: bool = False) -> str:
-    """N-Triples, a line per edge; N-Quads where each item is a graph of its own.
+    """N-Triples, a line per edge; N-Quads if each item is a separate graph.
 
-    Terms are those of the metadata that the reader ``rdf`` gives, or the labels, if these are terms as N-Triples write
-    them. Blank nodes of items with other ids are other blank nodes. A statement that stands twice is one when it is
-    read again; nodes are then numbered as statements mention them.
+    Terms are those in the metadata from the reader ``rdf``, or the labels, if these are terms in N-Triples. Blank nodes
+    of items with different ids are different. A repeated statement is read again as one, and nodes are then numbered in
+    the order of the statements.
 
     Args:
         item: a directed graph.
-        base: start of the IRIs that are made of other labels, such as ``http://example.org/``.
-        graphs: whether to write the id of the item as the graph of each statement (``.nq``); else all items are one
-            graph.
+        base: prefix of the IRIs for labels that are not terms, such as ``http://example.org/``.
+        graphs: whether to write the id of the item as the graph of each statement (``.nq``); otherwise all items are
+            one graph.
 
     Raises:
-        WriteError: an undirected structure, a node without an edge, a label that is no term where there is no base,
-            nodes of one term, or a literal with something to say.
+        WriteError: the structure is undirected, a node has no edge, a label is not a term and there is no base, two
+            nodes are the same term, or a literal is a subject.
     """
     try:
         found = list(statements(item.structure, item.metadata, base))
@@ -45,5 +45,5 @@ def _written(term: Term, mark: str) -> str:
     try:
         notation.encode()
     except UnicodeEncodeError:
-        raise WriteError(f"{notation!r} holds half a character, which UTF-8 cannot say; correct it") from None
+        raise WriteError(f"{notation!r} has a lone surrogate, which cannot be written in UTF-8; correct it") from None
     return f"_:{mark}{term.text}" if term.kind == "blank" else notation

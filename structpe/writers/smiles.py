@@ -1,4 +1,4 @@
-"""SMILES: molecules as canonical texts, a line each."""
+"""SMILES: molecules as canonical texts, one per line."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["smiles"]
 
 @writer("smiles", ".smi .smiles")
 def smiles(item: Item, neutral: bool = False, strict: bool = True) -> str:
-    """A canonical SMILES by RDKit, and after a blank the id of the item, a line per molecule.
+    """A canonical SMILES by RDKit, and after a space the id of the item, one molecule per line.
 
     Args:
-        item: a molecule as the reader ``smiles`` makes it with ``features="ogb"``: charges, hydrogens and stereo are
-            said by these features. Isotopes and numbers of atoms in reactions are not, and are lost.
-        neutral: whether a structure without features is a molecule of atoms without charge and stereo.
-        strict: whether a valence that RDKit does not permit is an error.
+        item: a molecule from the reader ``smiles`` with ``features="ogb"``, which contain charges, hydrogens and
+            stereo. Isotopes and atom map numbers are lost.
+        neutral: whether atoms of a structure without features are neutral and without stereo.
+        strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        WriteError: the structure is no molecule, lacks the features, or the id holds an end of line.
+        WriteError: the structure is not a molecule or lacks the features, or the id contains a line end.
     """
     try:
         molecule = as_molecule(item.structure, neutral, strict)

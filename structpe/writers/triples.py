@@ -1,4 +1,4 @@
-"""Triples apart by tabs: a fact per line. Nodes without an edge cannot be said."""
+"""Triples separated by tabs: a fact per line. Nodes without an edge cannot be written."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["triples"]
 
 @writer("triples", ".tsv")
 def triples(item: Item) -> str:
-    """Subject, relation and object apart by tabs, a fact per line.
+    """Subject, relation and object separated by tabs, a fact per line.
 
-    Entities are known by their labels when the file is read again, so that labels must differ; parts must not be empty
-    nor hold tabs or ends of lines. The reader numbers nodes as facts mention them.
+    The reader identifies entities by their labels, so labels must differ. Parts must not be empty, nor contain tabs or
+    line ends. The reader numbers nodes in the order of the facts.
 
     Raises:
-        WriteError: two nodes of one label, a node without an edge, or a part that a line cannot hold.
+        WriteError: two nodes have the same label, a node has no edge, or a part cannot be written in a line.
     """
     rows = facts(item.structure, "triples know nodes by their labels")
     return "".join("\t".join(map(_part, row)) + "\n" for row in rows)

@@ -30,13 +30,13 @@ AFTER = "  </entries>\n</benchmark>\n"
 def webnlg(item: Item) -> str:
     """An entry with its triples, a fact per edge, and the item's texts.
 
-    What the reader ``webnlg`` has put into the metadata comes back: attributes, original triples, links, and what is
-    said of each text, as long as the texts are still those. Otherwise ``eid`` is the item's id, ``size`` the number of
-    facts, and texts are numbered. Entities are known by their labels when the file is read again.
+    The metadata from the reader ``webnlg`` is written again: attributes, original triples, links, and attributes of
+    texts, if the texts are unchanged. Otherwise ``eid`` is the item's id, ``size`` the number of facts, and texts are
+    numbered. The reader identifies entities by their labels.
 
     Raises:
-        WriteError: two nodes of one label, a node without an edge, a part of a fact that is empty, has white space
-            around it or holds a bar between blanks; a character that XML forbids.
+        WriteError: two nodes have the same label, a node has no edge, a part of a fact is empty, has white space at an
+            end or contains `` | ``, or XML forbids a character.
     """
     structure = item.structure
     said = {name: str(item.metadata[name]) for name in NAMES if isinstance(item.metadata.get(name), str)}
@@ -73,7 +73,7 @@ def _facts(structure: Structure) -> list[str]:
     rows = facts(structure, "WebNLG knows entities by their labels")
     for part in (part for row in rows for part in row):
         if not part.strip() or part != part.strip() or " | " in f" {part} ":
-            raise WriteError(f"{part!r} cannot stand in a triple of WebNLG; give a text without ' | ' and outer blanks")
+            raise WriteError(f"{part!r} cannot be written in WebNLG; give a text without ' | ' and outer spaces")
     return [" | ".join(row) for row in rows]
 
 
@@ -133,5 +133,5 @@ def _tag(tag: str, attributes: Mapping[str, str]) -> str:
 
 def _allowed(text: str) -> str:
     if found := FORBIDDEN.search(text):
-        raise WriteError(f"{shown(text)} holds {found[0]!a}, which XML forbids; take the character out")
+        raise WriteError(f"{shown(text)} has {found[0]!a}, which XML forbids; remove the character")
     return text

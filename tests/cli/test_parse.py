@@ -164,7 +164,9 @@ def test_bad_texts_and_tokenizers(parser: Path, tmp_path: Path) -> None:
         "there is no such file; check the path"
     )
     assert complaint("parse", " ", *model, code=1) == "there is no sentence in the text; give one word at least"
-    assert complaint("parse", "a", *model, "--tokenizer", bad, code=1).startswith(f"{bad}: the file is no tokenizer (")
+    assert complaint("parse", "a", *model, "--tokenizer", bad, code=1).startswith(
+        f"{bad}: the file is not a tokenizer ("
+    )
     out = tmp_path / "out.tsv"
     complaint("parse", "--file", bad, *model, "--out", out, "--format", "tsv", code=1)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["bad.txt"]

@@ -41,7 +41,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         (["encode", "", "--encoding", "depth", "--out", "o"], 2, EMPTY),
         (["encode", TREES, "--encoding", "depth", "--out", ""], 2, EMPTY),
-        (["encode", "folder", "--encoding", "depth", "--out", "o"], 1, "the folder holds no file whose name ends in"),
+        (["encode", "folder", "--encoding", "depth", "--out", "o"], 1, "the folder has no file whose name ends in"),
         (["show", "-"], 2, PIPE),
         (["show", TREES, "--out", "folder"], 2, "--out folder does not say how to draw"),
         (

@@ -105,7 +105,7 @@ def test_images_of_pillow() -> None:
         (np.array([[0, np.nan], [0, 0]]), {"kind": "adjacency"}, "feature 'edge_weight' is not finite in row 0"),
         (np.zeros((0, 0)), {"kind": "adjacency"}, "the graph has no node"),
         (np.triu(np.ones((2, 2))), {"kind": "adjacency", "directed": False}, "has no counterpart 1 -> 0"),
-        (torch.eye(3).to_sparse(), {"kind": "adjacency"}, "the array is a sparse_coo tensor; make it an ordinary one"),
+        (torch.eye(3).to_sparse(), {"kind": "adjacency"}, "the array is a sparse_coo tensor; convert it first"),
         (np.ones(3), {"kind": "image"}, r"the array has shape \(3,\); an image is \(H, W\) or \(H, W, C\), a video"),
         (
             np.ones((5, 4)),

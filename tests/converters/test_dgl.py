@@ -90,7 +90,7 @@ def test_several_types_of_ones_own() -> None:
         ("plays", [3, 0]),
     ]
     assert structure.features["x"].tolist() == [[1, 1, 1]] * 2 + [[1, 1, 0]] * 2
-    with pytest.raises(StructPEError, match="feature 'x' has not one shape in all types"):
+    with pytest.raises(StructPEError, match="feature 'x' has different shapes in different types"):
         as_structure(graph)
 
 
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_said() -> None:
     graph = dgl.graph(([0], [1]))
     with pytest.raises(StructPEError, match="undirected, but edge 0, 0 -> 1, has no counterpart 1 -> 0"):
         as_structure(graph, directed=False)
-    with pytest.raises(StructPEError, match="features asks for 'x'; the graph has: none"):
+    with pytest.raises(StructPEError, match="features names 'x'; the graph has: none"):
         as_structure(graph, features=["x"])
     with pytest.raises(StructPEError, match="the graph has no node"):
         as_structure(dgl.graph(([], [])))

@@ -108,7 +108,7 @@ def test_data_sets() -> None:
     assert graphs[0].features["edge_x"].shape == (dataset[0].num_edges, 2)
     typed = FakeHeteroDataset(1)[0]
     with pytest.raises(
-        StructPEError, match=r"feature 'x' has not one shape in all types \(v0 \(\d+, \d+\), v1 .*'pad'"
+        StructPEError, match=r"feature 'x' has different shapes in different types \(v0 \(\d+, \d+\), v1 .*'pad'"
     ):
         as_structure(typed)
     whole = as_structure(typed, widths="blocks")
@@ -148,7 +148,7 @@ def test_blocks_keep_each_type_apart() -> None:
         ),
         (
             {"edge_index": torch.zeros(2, 0).long(), "x": torch.eye(2).to_sparse()},
-            "'x' is a sparse_coo tensor; make",
+            "'x' is a sparse_coo tensor; convert",
         ),
         ({"edge_index": torch.zeros(2, 0).long(), "num_nodes": 0}, "the graph has no node"),
         ({"edge_index": torch.zeros(2, 0).long(), "x": torch.ones(2), "batch": torch.tensor([0, 1])}, "several graphs"),
@@ -192,7 +192,7 @@ def test_options_that_do_not_fit_are_named() -> None:
     data = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]))
     with pytest.raises(StructPEError, match=r"undirected, but edge 0, 0 -> 1, has no counterpart 1 -> 0 with"):
         as_structure(data, directed=False)
-    with pytest.raises(StructPEError, match="features asks for 'z'; attributes of this graph that are tensors: x"):
+    with pytest.raises(StructPEError, match="features names 'z'; attributes of this graph that are tensors: x"):
         as_structure(data, features=["z"])
     with pytest.raises(StructPEError, match=r"'pyg' has no option named 'direct'. Did you mean 'directed'"):
         as_structure(data, direct=False)
@@ -200,5 +200,5 @@ def test_options_that_do_not_fit_are_named() -> None:
         convert(Structure(("a",), [], features={"y": np.ones(1)}), "pyg")
     with pytest.raises(StructPEError, match="node 1 has an empty label; types of nodes are labels"):
         convert(path(["a", ""]), "pyg", hetero=True)
-    with pytest.raises(StructPEError, match="feature 'x' has dtype float128, which PyTorch has not"):
+    with pytest.raises(StructPEError, match="feature 'x' has dtype float128, which PyTorch does not have"):
         convert(Structure(("a",), [], features={"x": np.ones(1, np.longdouble)}), "pyg")

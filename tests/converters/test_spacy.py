@@ -127,7 +127,7 @@ def test_what_no_doc_can_be_made_of_is_refused() -> None:
     ):
         convert(path(["a", ""]), "spacy")
     with pytest.raises(
-        StructPEError, match=r"^node 0 \('.ud800'\) has half of a character \(a surrogate\); mend its text"
+        StructPEError, match=r"^node 0 \('.ud800'\) has half of a character \(a surrogate\); correct its text"
     ):
         convert(path(["\ud800"]), "spacy")
     with pytest.raises(StructPEError, match=r"^1 tags for 2 nodes; give one per node"):

@@ -47,9 +47,7 @@ def test_labels_and_classes(tmp_path):
 
 def test_a_valence_may_be_kept_and_rows_left_out(tmp_path):
     table(tmp_path, TABLE + "O=CO[AlH3](OC=O)OC=O,test,1,0,a\nCC(,train,1,0,a\n")
-    with pytest.raises(
-        ReadError, match=r"item 6: line 7: .* give strict=False to keep it with the valence it has, or on_"
-    ):
+    with pytest.raises(ReadError, match=r"item 6: line 7: .* give strict=False to keep it with this valence, or on_"):
         read(tmp_path)
     skipped = read(tmp_path, on_error="skip")
     assert len(skipped.graphs) == 5

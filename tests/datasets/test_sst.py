@@ -58,9 +58,9 @@ def test_two_classes_leave_neutral_sentences_out(folder):
     ("line", "message"),
     [
         ("(2 (2 a) (2 b)", "dev.txt: line 2: 1 parentheses are not closed; each line is one tree in parentheses"),
-        ("(2 a) b", "dev.txt: line 2: 'b' stands outside of the tree; each line is one tree"),
-        ("(2 a))", "dev.txt: line 2: ')' stands outside of the tree"),
-        ("(2 a) (2 b)", "dev.txt: line 2: '(2' stands outside of the tree"),
+        ("(2 a) b", "dev.txt: line 2: 'b' is outside of the tree; each line is one tree"),
+        ("(2 a))", "dev.txt: line 2: ')' is outside of the tree"),
+        ("(2 a) (2 b)", "dev.txt: line 2: '(2' is outside of the tree"),
         ("(7 a)", "dev.txt: line 2: a node has the class '7'; classes are the digits 0 to 4"),
         ("(²  a)", "dev.txt: line 2: a node has the class '²'"),
         ("( a)", "dev.txt: line 2: a node has the class ''"),

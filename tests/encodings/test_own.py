@@ -48,7 +48,7 @@ SLIPS: dict[str, tuple[Any, Callable[[int], Any], str]] = {
     "array": (
         2,
         square,
-        r"encoding 'Own': one must return an Encoded, Encoded.of_pairs\(matrix\), and returns an array of shape \(3",
+        r"one must return an Encoded, Encoded.of_pairs\(matrix\), and returns an array of shape \(3, 3\)",
     ),
     "array of units": (
         1,

@@ -58,7 +58,7 @@ def test_edges_are_read_after_nodes_and_features_go_on() -> None:
 
 
 def test_what_cannot_be_tokens() -> None:
-    with pytest.raises(StructureError, match="split into units already; make the edges tokens first"):
+    with pytest.raises(StructureError, match="already split into units; make the edges tokens first"):
         edge_tokens(path("ab").with_units(["a", "b"], [0, 1]))
     broken = edge_tokens(HOUSE)
     with pytest.raises(EncodingError, match="needs one edge from a node and one to a node; make them with"):

@@ -61,10 +61,10 @@ def test_relations_are_named_by_the_vocabulary_beside_the_file(write):
         (
             "\t0 2 -1",
             "",
-            "the line has 5 fields; AGENDA has six apart by tabs: title, entities, types, relations, abstr",
+            "the line has 5 fields; AGENDA has six separated by tabs: title, entities, types, relations, abstr",
         ),
         ("<task> ", "", "2 types for 3 entities; give one for each, such as <task>"),
-        ("data ; data", "data ;  ; data", "entity 2 has no text; entities are apart by ' ; '"),
+        ("data ; data", "data ;  ; data", "entity 2 has no text; entities are separated by ' ; '"),
         ("1 0 0", "1 0 3", "the relation '1 0 3' has entity 3, but the 3 are 0..2"),
         ("1 0 0", "1 7 0", "the relation '1 7 0' has number 7, but the 7 known are 0..6; see relations.vocab"),
         ("1 0 0", "1 0", "the relation '1 0' is not three numbers: subject, relation, object"),
@@ -73,9 +73,9 @@ def test_relations_are_named_by_the_vocabulary_beside_the_file(write):
         (
             "<task_0>",
             "<task_9>",
-            "the slot <task_9> of the abstract is no entity; slots are <type_number> of one in the",
+            "the slot <task_9> of the abstract is not an entity; slots are <type_number> of one in the",
         ),
-        ("<task_0>", "<method_0>", "the slot <method_0> of the abstract is no entity"),
+        ("<task_0>", "<method_0>", "the slot <method_0> of the abstract is not an entity"),
         ("word sense", "", "entity 0 has no text"),
     ],
 )

@@ -89,17 +89,17 @@ def test_comments_become_texts_and_metadata(write):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(w / want-01 :ARG0 b)", "variable 'b', :ARG0 of 'w', is introduced nowhere; write (b / concept)"),
-        ("(w / want-01 :ARG0-of b2)", "variable 'b2', :ARG0-of of 'w', is introduced nowhere"),
-        ("(w / want-01 :ARG0 (w / boy))", "variable 'w' is introduced 2 times; give each node a variable of its own"),
+        ("(w / want-01 :ARG0 b)", "variable 'b', :ARG0 of 'w', is not introduced; write (b / concept)"),
+        ("(w / want-01 :ARG0-of b2)", "variable 'b2', :ARG0-of of 'w', is not introduced"),
+        ("(w / want-01 :ARG0 (w / boy))", "variable 'w' is introduced 2 times; give each node a different variable"),
         ("(w / want-01 :ARG0 (b))", "variable 'b' has 0 concepts; write (b / concept ...)"),
         ("(w / want-01 :ARG0 (b / ))", "variable 'b' has no concepts; write (b / concept ...)"),
         ("(w / want-01 :ARG0)", "role :ARG0 of 'w' has no target; give a node or a constant, or remove it"),
         ("()", "a graph or node is empty, '()'; write (variable / concept)"),
         ("\u2028#\n()", "there is no graph in"),  # found by fuzzing: a comment to one, brackets to the other
         ("(w / want-01\n:ARG0 (b / boy)", "line 1: the graph is not closed: 1 '(' still open after line 2; close each"),
-        ("(w / want-01))", "line 1: ')' stands outside of every graph; a graph is (variable / concept :role ...)"),
-        ("want-01", "line 1: 'want-01' stands outside of every graph"),
+        ("(w / want-01))", "line 1: ')' is outside of every graph; a graph is (variable / concept :role ...)"),
+        ("want-01", "line 1: 'want-01' is outside of every graph"),
         ("(w / want-01\n  :ARG0 / boy)", "line 2: not PENMAN: Expected: SYMBOL, STRING, LPAREN in ':ARG0 / boy)'"),
         ('(w / want-01 :op1 "open)', "line 1: not PENMAN: Expected"),
         ("", "the text holds 0 graphs; give one"),
@@ -194,9 +194,9 @@ def test_what_the_writer_needs_is_kept(write):
 
 def test_numbers_and_comments_without_an_end_are_refused(write, monkeypatch):
     with pytest.raises(
-        ReadError, match=r"the alignment '~e\.9+' names a token that no sentence has; mend or remove it"
+        ReadError, match=r"the alignment '~e\.9+' names a token that no sentence has; correct or remove it"
     ):
         graph(f"(a / b~e.{'9' * 30})")
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
-    with pytest.raises(ReadError, match=r"line 1: what stands before the next graph is longer than 1000 bytes"):
+    with pytest.raises(ReadError, match=r"line 1: the text before the next graph is longer than 1000 bytes"):
         read(write("a.amr", "# a comment\n\n" * 100 + "(a / b)"))

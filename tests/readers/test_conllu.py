@@ -85,26 +85,31 @@ def test_words_of_a_range_have_their_part_of_it(write, whole, words, parts):
             ReadError,
             "line 19: the line has 3 fields, CoNLL-U h",
         ),
-        ("5\t!", "five\t!", ReadError, "line 20: 'five' is no id; ids are 3, 3-4 or 3.1"),
+        ("5\t!", "five\t!", ReadError, "line 20: 'five' is not an id; ids are 3, 3-4 or 3.1"),
         (
             "4\tdog\tdog\tNOUN\t_\t_\t3\tvocative\t_\t_",
             "dog",
             ReadError,
-            "line 19: the line has 1 fields, CoNLL-U has ten apart",
+            "line 19: the line has 1 fields, CoNLL-U has ten separated",
         ),
         ("4\tdog", "4  dog", ReadError, "line 19: the line has 9 fields"),
-        ("4\tdog", "04\tdog", ReadError, "line 19: '04' is no id"),
-        ("4\tdog", "\uff14\tdog", ReadError, "line 19: '\uff14' is no id"),
-        ("4\tdog", f"{'9' * 5000}\tdog", ReadError, "is no id; ids are 3, 3-4 or 3.1"),
-        ("4\tdog", "4\t", ReadError, "line 19: FORM is empty; write _ where there is nothing to say"),
-        ("3\tvocative", "3\t", ReadError, "line 19: DEPREL is empty; write _ where"),
-        ("1-2\t", "2-3\t", ReadError, "line 14: the range 2-3 stands before word 1; ranges stand before"),
-        ("1-2\t", "1-9\t", ReadError, "line 14: the range 1-9 ends behind the last word, 5; give it words that there"),
-        ("1-2\t", "2-1\t", ReadError, "line 14: the range 2-1 stands before word 1"),
-        ("1\tDo\t", "0.1\tDo\t", ReadError, "line 15: 0.1 follows the range 1-2, behind which its first word is due"),
-        ("3.1\t", "3.2\t", ReadError, "line 18: the empty node 3.2 stands behind word 3; empty nodes count 3.1, ..."),
-        ("3.1\t", "2.1\t", ReadError, "line 18: the empty node 2.1 stands behind word 3"),
-        ("4\tdog", "# late\n4\tdog", ReadError, "line 19: a comment stands among the words; move it before the first"),
+        ("4\tdog", "04\tdog", ReadError, "line 19: '04' is not an id"),
+        ("4\tdog", "\uff14\tdog", ReadError, "line 19: '\uff14' is not an id"),
+        ("4\tdog", f"{'9' * 5000}\tdog", ReadError, "is not an id; ids are 3, 3-4 or 3.1"),
+        ("4\tdog", "4\t", ReadError, "line 19: FORM is empty; write _ for an empty field"),
+        ("3\tvocative", "3\t", ReadError, "line 19: DEPREL is empty; write _ for"),
+        ("1-2\t", "2-3\t", ReadError, "line 14: the range 2-3 is before word 1; a range must be before"),
+        ("1-2\t", "1-9\t", ReadError, "line 14: the range 1-9 ends after the last word, 5; give it existing"),
+        ("1-2\t", "2-1\t", ReadError, "line 14: the range 2-1 is before word 1"),
+        (
+            "1\tDo\t",
+            "0.1\tDo\t",
+            ReadError,
+            "line 15: 0.1 follows the range 1-2, which must be followed by its first word",
+        ),
+        ("3.1\t", "3.2\t", ReadError, "line 18: the empty node 3.2 is after word 3; empty nodes count 3.1, ..."),
+        ("3.1\t", "2.1\t", ReadError, "line 18: the empty node 2.1 is after word 3"),
+        ("4\tdog", "# late\n4\tdog", ReadError, "line 19: a comment is between words; move it before the first"),
     ],
 )
 def test_a_bad_sentence_is_named_and_skipped(write, old, new, error, message):
@@ -124,8 +129,8 @@ def test_a_last_sentence_without_its_blank_line_may_be_cut_off(write):
         with pytest.raises(ReadError) as caught:
             read(file)
         assert str(caught.value) == (
-            f"{file}: item 2: 's1': line 11: the file ends without a blank line behind this sentence, as one does that "
-            "was cut off; bring back the whole, or, if the sentence is whole, add the line or give strict=False"
+            f"{file}: item 2: 's1': line 11: the file ends without a blank line after this sentence, so it may be "
+            "truncated; restore the file, or, if the sentence is complete, add the line or give strict=False"
         )
         reading = read(file, on_error="skip")
         assert (len(reading), len(reading.skipped)) == (1, 1)
@@ -210,7 +215,7 @@ def test_empty_nodes_have_no_place_in_the_text(write):
     ("old", "new", "message"),
     [
         ("3:advmod", "7:advmod", "line 4: 'well' has the head 7, but there is no such node; heads are ids, or 0 for"),
-        ("3:advmod", "3", "line 4: DEPS of 'well' is '3|1:odd'; write head:relation, apart by '|', or _"),
+        ("3:advmod", "3", "line 4: DEPS of 'well' is '3|1:odd'; write head:relation, separated by '|', or _"),
         ("3:advmod", "1-2:advmod", "line 4: DEPS of 'well' is '1-2:advmod|1:odd'"),
     ],
 )
@@ -245,7 +250,7 @@ def test_ids_may_repeat_and_are_told(write):
 def test_lines_and_sentences_without_an_end_are_refused(write, monkeypatch):
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 600)
     file = write("a.conllu", SENTENCE + "\n" + SENTENCE.replace("dog\tdog", f"dog\t{'x' * 700}"))
-    with pytest.raises(ReadError, match=r"a\.conllu: line 18: the line is longer than 600 bytes, which no graph is"):
+    with pytest.raises(ReadError, match=r"a\.conllu: line 18: the line is longer than 600 bytes, too long for a graph"):
         read(file)
     reading = read(file, on_error="skip")
     assert len(reading) == 1

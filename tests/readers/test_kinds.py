@@ -43,25 +43,31 @@ def saved() -> bytes:
 
 
 FILES = {
-    "gzip": (gzip.compress(TEXT.encode()), "the file is compressed by gzip, no text; unpack it first: gunzip FILE"),
-    "bzip2": (bz2.compress(TEXT.encode()), "the file is compressed by bzip2, no text; unpack it first: bunzip2 FILE"),
-    "xz": (lzma.compress(TEXT.encode()), "the file is compressed by xz, no text; unpack it first: unxz FILE"),
-    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", "the file is compressed by zstd, no text; unpack it first: unzstd FILE"),
+    "gzip": (gzip.compress(TEXT.encode()), "the file is compressed by gzip, not text; unpack it first: gunzip FILE"),
+    "bzip2": (bz2.compress(TEXT.encode()), "the file is compressed by bzip2, not text; unpack it first: bunzip2 FILE"),
+    "xz": (lzma.compress(TEXT.encode()), "the file is compressed by xz, not text; unpack it first: unxz FILE"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00", "the file is compressed by zstd, not text; unpack it first: unzstd FILE"),
     "zip": (
         zipped(),
-        "the file is a zip archive (.npz, .docx, .xlsx and .pt are such too), no text; unpack it first: un",
+        "the file is a zip archive (such as .npz, .docx, .xlsx and .pt), not text; unpack it first: un",
     ),
-    "tar": (tarred(), "the file is a tar archive, no text; unpack it first: tar -xf FILE"),
-    "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "the file is a PNG image, no text; give the file of text that it shows"),
-    "jpeg": (b"\xff\xd8\xff\xe0\0\x10JFIF", "the file is a JPEG image, no text; give"),
-    "pdf": (b"%PDF-1.7\n%\xb5\xb5\xb5\n1 0 obj", "the file is a PDF document, no text; give"),
-    "parquet": (b"PAR1\x15\x04\x15\x20", "the file is a Parquet table, no text; write it as text first, with the prog"),
-    "numpy": (saved(), "the file is an array of NumPy (.npy), no text; it is read with numpy.load"),
+    "tar": (tarred(), "the file is a tar archive, not text; unpack it first: tar -xf FILE"),
+    "png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "the file is a PNG image, not text; give a file with its text"),
+    "jpeg": (b"\xff\xd8\xff\xe0\0\x10JFIF", "the file is a JPEG image, not text; give"),
+    "pdf": (b"%PDF-1.7\n%\xb5\xb5\xb5\n1 0 obj", "the file is a PDF document, not text; give"),
+    "parquet": (
+        b"PAR1\x15\x04\x15\x20",
+        "the file is a Parquet table, not text; write it as text first, with the prog",
+    ),
+    "numpy": (saved(), "the file is an array of NumPy (.npy), not text; read it with numpy.load"),
     "pickle": (
         pickle.dumps(["a"]),
-        "the file is a pickle of Python, no text; it is not opened, as it may run anything",
+        "the file is a pickle of Python, not text; it is not opened, as it may run any code",
     ),
-    "elf": (b"\x7fELF\x02\x01\x01" + b"\0" * 9, "the file is a program or library (ELF), no text; give a file of text"),
+    "elf": (
+        b"\x7fELF\x02\x01\x01" + b"\0" * 9,
+        "the file is a program or library (ELF), not text; give a file of text",
+    ),
     "utf-16": (
         TEXT.encode("utf-16"),
         "the text is in UTF-16, UTF-8 is needed; convert it first: iconv -f UTF-16 -t UT",
@@ -70,7 +76,7 @@ FILES = {
     "no mark": (TEXT.encode("utf-16-le"), "the text is in UTF-16LE, UTF-8 is needed; convert it first: iconv -f UTF-"),
     "other end": (TEXT.encode("utf-16-be"), "the text is in UTF-16BE, UTF-8 is needed; convert it first: iconv -f UT"),
     "utf-32": (TEXT.encode("utf-32"), "the text is in UTF-32, UTF-8 is needed; convert it first: iconv -f UTF-32 -t U"),
-    "zeros": (b"ab\0" * 100, "of the first 300 bytes 100 are 0, so it is no text; give a text file"),
+    "zeros": (b"ab\0" * 100, "100 of the first 300 bytes are 0; give a text file"),
     "html": (
         b"<!DOCTYPE html>\n<html>",
         "the file is a page of the web (HTML); fetch the file itself, such as the one",
@@ -112,7 +118,7 @@ def test_xml_may_be_in_utf_16(write):
 def test_the_program_that_runs_this_is_none_either(write):
     with open(sys.executable, "rb") as program:
         head = program.read(5000)
-    with pytest.raises(ReadError, match="no text"):
+    with pytest.raises(ReadError, match="not text"):
         read(write("a.tokens", head))
 
 

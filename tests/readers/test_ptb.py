@@ -114,13 +114,13 @@ def test_a_tree_that_is_not_closed_spoils_no_other(write, text):
     [
         (
             "(S a) b (S c)\n(S d)",
-            "item 2: line 1: 'b' stands outside of every tree; a tree is (label word) or (label p",
+            "item 2: line 1: 'b' is outside of every tree; a tree is (label word) or (label p",
         ),
-        (") (S a)\n(S d)", "item 1: line 1: ')' stands outside of every tree"),
+        (") (S a)\n(S d)", "item 1: line 1: ')' is outside of every tree"),
         ("(S a)\n(S (NP))", "item 2: line 2: a node has neither a word nor parts; remove it"),
         ("(S a)\n()", "item 2: line 2: a node has neither a word nor parts; remove it"),
         ("(S (S a)\n  (X b)", "item 1: line 1: the tree is not closed: 1 '(' still open after line 2; close each, or"),
-        ("plain text", "item 1: line 1: 'plain' stands outside of every tree"),
+        ("plain text", "item 1: line 1: 'plain' is outside of every tree"),
         ("", "there is no item in the file; reader 'ptb' reads: Constituency trees in brackets"),
         (b"(S a)\n(S caf\xe9)", "line 2: byte 0xe9 at column 7 is not UTF-8"),
     ],
@@ -148,7 +148,7 @@ def test_depth_and_size_are_no_danger(write, monkeypatch):
     (item,) = read(write("a.ptb", deep))
     assert item.structure.size == 20_000
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 1000)
-    with pytest.raises(ReadError, match=r"a\.ptb: line 2: the tree is longer than 1000 bytes, which no graph is"):
+    with pytest.raises(ReadError, match=r"a\.ptb: line 2: the tree is longer than 1000 bytes, too long for a graph"):
         read(write("a.ptb", "(X a)\n(X\n" + " (X a)\n" * 500))
 
 

@@ -114,7 +114,7 @@ def test_nodes_are_numbered_in_the_order_of_the_file(write, name):
 def test_a_bad_line_is_left_out_and_named(write):
     path = write("a.nt", "<a> <r> <b> .\n<a> <r> b .\n<c> <r> <d> .\n")
     with pytest.raises(
-        ReadError, match=r"a\.nt: .*line 2: '<a> <r> b \.' is no statement of N-Triples at column 9; write"
+        ReadError, match=r"a\.nt: .*line 2: '<a> <r> b \.' is not a statement of N-Triples at column 9; write"
     ):
         read(path)
     reading = read(path, each="subject", on_error="skip")
@@ -125,11 +125,11 @@ def test_a_bad_line_is_left_out_and_named(write):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('"x" <b> <c> .', r"the subject '\"x\"' is a literal; RDF has none there"),
-        ("<a> _:b <c> .", "the predicate '_:b' is a blank; RDF has none there"),
-        ("<a> <b> <c>", "is no statement of N-Triples at column 12"),
-        ("<<a> <b> <c>> <d> <e> .", "is no statement of N-Triples at column 1;"),
-        ('<a> <b> "\\uD800" .', r"\\uD800 is no character; correct it"),
+        ('"x" <b> <c> .', r"the subject '\"x\"' is a literal; RDF forbids it there"),
+        ("<a> _:b <c> .", "the predicate '_:b' is a blank; RDF forbids it there"),
+        ("<a> <b> <c>", "is not a statement of N-Triples at column 12"),
+        ("<<a> <b> <c>> <d> <e> .", "is not a statement of N-Triples at column 1;"),
+        ('<a> <b> "\\uD800" .', r"\\uD800 is not a character; correct it"),
         ("<a> <b> <c> <d> .", r"the statement has four terms, as in N-Quads; name the file \.nq"),
     ],
 )
@@ -146,15 +146,15 @@ def test_what_is_no_statement_is_named(write, line, message):
         (
             "a.ttl",
             "<a> <b> <c> .\n<d> <e> <f>\n",
-            r"a.ttl: line 2: the last statement ends in '<f>', not in a point; the",
+            r"a.ttl: line 2: the last statement ends in '<f>', not in a full stop; the",
         ),
         ("a.ttl", b"\xff\xfe", "the text is in UTF-16, UTF-8 is needed"),
         (
             "a.n3",
             "{ <a> <b> <c> } => { <d> <e> <f> } .",
-            "there are formulas in braces, which N3 has and RDF has not; leave them out",
+            "there are formulas in braces, which N3 has but RDF does not; leave them out",
         ),
-        ("a.rdf", "<a>", r"line 1: not well-formed XML: no element found; mend or restore"),
+        ("a.rdf", "<a>", r"line 1: not well-formed XML: no element found; correct or restore"),
         ("a.ttl", "", "the graph has no node|there is no item"),
         ("a.nt", "# nothing\n", "the graph has no node"),
     ],

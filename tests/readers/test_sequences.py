@@ -51,7 +51,7 @@ def test_a_sentence_of_cogs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["a\tb", "a\tb\tc\td", "\tb\tc", "a b c"])
 def test_what_is_no_sentence_is_named(tmp_path: Path, line: str) -> None:
-    with pytest.raises(ReadError, match=r"item 1: line 1: the line is .* apart by tabs, are needed"):
+    with pytest.raises(ReadError, match=r"item 1: line 1: the line is .* separated by tabs"):
         read(written(tmp_path, f"{line}\n"), "cogs")
 
 
@@ -97,9 +97,9 @@ def test_what_an_expression_comes_to(symbols: str, expected: int) -> None:
         ("[MAX 1", "1 operations are not closed; each ends with ]"),
         ("[MAX ]", "the operation MAX has no argument; give it one"),
         ("]", "']' closes no operation; remove it"),
-        ("1 2", "'2' stands behind the end of the expression; one expression in a line"),
-        ("[SUM 1 2 ]", "'[SUM' is no symbol of ListOps; known: [MIN, [MAX, [MED, [SM, ], 0 to 9"),
-        ("[MAX 10 ]", "'10' is no symbol of ListOps"),
+        ("1 2", "'2' is after the end of the expression; give one expression per line"),
+        ("[SUM 1 2 ]", "'[SUM' is not a symbol of ListOps; known: [MIN, [MAX, [MED, [SM, ], 0 to 9"),
+        ("[MAX 10 ]", "'10' is not a symbol of ListOps"),
     ],
 )
 def test_what_is_no_expression_is_refused(text: str, message: str) -> None:
@@ -110,7 +110,7 @@ def test_what_is_no_expression_is_refused(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("3\t[MAX 1 2 ]", "the value is '3', and the expression comes to 2; correct one of them"),
+        ("3\t[MAX 1 2 ]", "the value is '3', and the expression has the value 2; correct one of them"),
         ("[MAX 1 2 ]", "the line is '[MAX 1 2 ]'; a value, a tab and an expression are needed"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_list_has_names(write):
         ("smiles\nC\nC(C\n", "a.csv: item 2: line 3: 'C(C' is not a molecule that RDKit can read: it does not f"),
         ("smiles\nC(C)(C)(C)(C)C\n", "'C(C)(C)(C)(C)C' is not a molecule that RDKit can read: Explicit valence"),
         ("smiles,x\n,1\n", "item 1: line 2: the SMILES is empty; give one, or remove the line"),
-        ("smiles,x\nC\n", "item 1: line 2: the row has 1 cells, the header 2; quote cells that hold commas"),
+        ("smiles,x\nC\n", "item 1: line 2: the row has 1 cells, the header 2; quote cells with commas"),
         ("name\nC\n", "line 1: there is no column 'smiles'; give column=, one of: 'name'"),
         ("", "a.csv: the file is empty; the first line of a CSV file names its columns"),
         ('"smiles\nC\n', "a.csv: line 1: not CSV: unexpected end of data; check the quotes"),

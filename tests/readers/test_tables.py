@@ -94,7 +94,7 @@ def test_tab_pet_takes_it(write):
 @pytest.mark.parametrize(
     ("content", "options", "message"),
     [
-        (CSV, {}, "column 'paid' holds texts, 'yes' first, which have no correlation; give relation='mutual informati"),
+        (CSV, {}, "column 'paid' has texts, 'yes' first, which have no correlation; give relation='mutual informati"),
         (
             CSV,
             {"columns": ["city"]},
@@ -111,9 +111,9 @@ def test_tab_pet_takes_it(write):
         ("a,b\n1,2\n3,\n", {}, "line 3: the cell of column 'b' is empty; fill it, or leave the row out"),
         ("a,b\n1,2\n3\n", {}, "line 3: the row has 1 cells, the header 2"),
         ("a,b\n1,2\n1,3\n", {}, "column 'a' has one value, 1.0, so no correlation; leave it out"),
-        ("a,b\n1,2\n", {}, "the table has 1 rows; how columns depend on one another takes 2 or more"),
+        ("a,b\n1,2\n", {}, "the table has 1 rows; dependence between columns needs 2 or more"),
         ("a,b\n1,1e999\n2,3\n", {}, "column 'b' is inf in row 0, and in 0 other rows; fill or remove these first"),
-        ("a,b\n1,nan\n2,3\n", {}, "column 'b' holds texts, 'nan' first"),
+        ("a,b\n1,nan\n2,3\n", {}, "column 'b' has texts, 'nan' first"),
         ("", {}, "the file is empty; the first line of a CSV file names its columns"),
         ('a,"b\n1,2\n', {}, "not CSV: unexpected end of data; check the quotes"),
     ],
@@ -128,7 +128,7 @@ def test_what_is_wrong_is_said(write, content, options, message):
     [
         ({"a": [1.0, None, 3.0]}, "column 'a' has no value in row 1, and in 0 other rows; fill or drop these first"),
         ({"a": ["x", None]}, "column 'a' has no value in row 1"),
-        ({"a": pandas.to_datetime(["2020-01-01", "2021-01-01"])}, "column 'a' holds .* in row 0; give numbers"),
+        ({"a": pandas.to_datetime(["2020-01-01", "2021-01-01"])}, "column 'a' has .* in row 0; give numbers"),
         ({}, "the table has no column"),
     ],
 )

@@ -56,7 +56,7 @@ def test_numpy_heads_and_one_token_will_do():
         ("a b", [0, True], None, "the head of token 2 ('b') is True; give the number of a token"),
         ("a b", [0, float("nan")], None, "the head of token 2 ('b') is nan; give the number of a token"),
         ("a b", [0, 2], None, "token 2 ('b') is its own head; give another token, or 0 if it is the root"),
-        ("a b", [0, 0], None, "one root, this one has 2: tokens 1 ('a'), 2 ('b'); set the head 0 once"),
+        ("a b", [0, 0], None, "one root, this one has 2: tokens 1 ('a'), 2 ('b'); set head 0 once"),
         ("a b", [2, 1], None, "dependent of the next: 1 ('a') -> 2 ('b') -> 1 ('a'), and no token has head 0"),
         ("a b c d", [0, 3, 4, 2], None, "dependent of the next: 2 ('b') -> 3 ('c') -> 4 ('d') -> 2 ('b')"),
     ],

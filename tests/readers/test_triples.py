@@ -43,7 +43,9 @@ def test_a_tsv_file_is_one_graph(write):
 
 @pytest.mark.parametrize("line", ["a r b", "a\tr", "a\tr\t", "a\tr\tb\tc"])
 def test_a_bad_line_is_named(write, line):
-    with pytest.raises(ReadError, match=r"a\.tsv: item 1: line 2: .* is no triple; give subject, relation and object"):
+    with pytest.raises(
+        ReadError, match=r"a\.tsv: item 1: line 2: .* is not a triple; give subject, relation and object"
+    ):
         read(write("a.tsv", f"a\tr\tb\n{line}\n"))
 
 
@@ -51,7 +53,9 @@ def test_a_bad_line_is_shown_in_short_and_without_control_characters(write):
     with pytest.raises(ReadError) as caught:
         read(write("a.tsv", "\0\x1b[31m" + "x" * 1_000_000 + "\n"))
     shown = "'\\x00\\x1b[31m" + "x" * 74 + "'..."
-    assert str(caught.value).endswith(f"line 1: {shown} is no triple; give subject, relation and object, apart by tabs")
+    assert str(caught.value).endswith(
+        f"line 1: {shown} is not a triple; give subject, relation and object, apart by tabs"
+    )
 
 
 def test_a_real_knowledge_graph():
@@ -83,10 +87,16 @@ def test_numbered_facts_get_their_names(write):
         ({"t.txt": "3\n0 1 0\n"}, "line 1: 3 lines are announced, 1 follow; restore the file"),
         ({"t.txt": "0 1 0\n"}, "line 1: the first line says how many lines follow; it is '0 1 0'"),
         ({"t.txt": ""}, "line 1: the first line says how many lines follow; it is nothing"),
-        ({"t.txt": "1\n0 1 x\n"}, "line 2: '0 1 x' is no triple; give three whole numbers, apart by blanks"),
-        ({"t.txt": f"1\n0 1 {'9' * 5000}\n"}, "is no triple; give three whole numbers"),
-        ({"t.txt": "1\n0 7 0\n"}, "line 2: entity 7 is not in entity2id.txt, which has 0..2; restore the files that"),
-        ({"entity2id.txt": "1\nOrrin 0\n"}, r"entity2id.txt: line 2: 'Orrin 0' is no name; give it, a tab and its num"),
+        ({"t.txt": "1\n0 1 x\n"}, "line 2: '0 1 x' is not a triple; give three whole numbers, apart by blanks"),
+        ({"t.txt": f"1\n0 1 {'9' * 5000}\n"}, "is not a triple; give three whole numbers"),
+        (
+            {"t.txt": "1\n0 7 0\n"},
+            "line 2: entity 7 is not in entity2id.txt, which has 0..2; restore the original files",
+        ),
+        (
+            {"entity2id.txt": "1\nOrrin 0\n"},
+            r"entity2id.txt: line 2: 'Orrin 0' is not a name; give a name, a tab and its num",
+        ),
         ({"entity2id.txt": "2\na\t0\nb\t0\n"}, "entity2id.txt: line 3: the number 0 is given twice, to 'b' too"),
         ({"entity2id.txt": "2\na\t0\nb\t2\n"}, "entity2id.txt: line 3: 'b' has the number 2, but the 2 are 0..1; rest"),
         ({"entity2id.txt": "2\na\t0\na\t1\n"}, "entity2id.txt: the numbers 0 and 1 have the same name, 'a'; make them"),
@@ -131,7 +141,7 @@ def test_options_are_checked(write):
         ReadError, match=r"columns is 'hrr'; give the letters h, r, t \(head, relation, tail\) in their"
     ):
         read(path, columns="hrr")
-    with pytest.raises(ReadError, match="names belongs to numbered facts; give numbered=True too, or leave it out"):
+    with pytest.raises(ReadError, match="names needs numbered facts; give numbered=True too, or leave it out"):
         read(path, names=".")
     with pytest.raises(ReadError, match=r"there is no entity2id\.txt in the folder given as names"):
         read(write("n.tsv", "0\n"), numbered=True, names=".")

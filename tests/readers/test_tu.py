@@ -54,32 +54,32 @@ def test_most_files_may_be_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"graph_indicator": None}, "there is no file S_graph_indicator.txt beside it; bring it back"),
+        ({"graph_indicator": None}, "there is no file S_graph_indicator.txt next to it; restore it"),
         (
             {"graph_indicator": "1\n1\n1\n2\n1\n3\n"},
-            "the graph indicator has not one number from 1 on per line that nev",
+            "the graph indicator must have one number from 1 on per line that nev",
         ),
         ({"graph_indicator": "1\n1\n1\n2\n2\n4\n"}, "a graph has no node"),
-        ({"graph_indicator": "0\n1\n1\n2\n2\n3\n"}, "the graph indicator has not"),
-        ({"A": "1, 9\n"}, "an edge names a node that is none of 1..6"),
-        ({"A": "0, 1\n"}, "an edge names a node that is none of 1..6"),
+        ({"graph_indicator": "0\n1\n1\n2\n2\n3\n"}, "the graph indicator must have"),
+        ({"A": "1, 9\n"}, "an edge has a node out of 1..6"),
+        ({"A": "0, 1\n"}, "an edge has a node out of 1..6"),
         ({"A": "1, 2\n3, 4\n"}, "the edge of line 2 joins nodes of two graphs"),
         (
             {"edge_labels": "1\n1\n2\n5\n3\n3\n"},
-            "lines 3 and 4 give the same edge with another label; an undirected edge",
+            "lines 3 and 4 give the same undirected edge with different labels; an undirected edge",
         ),
         (
             {"edge_attributes": "0.1\n0.2\n1\n1\n1\n1\n"},
-            "lines 1 and 2 give the same edge with another attribute; an undirected edge has one, mend it",
+            "lines 1 and 2 give the same undirected edge with different attributes; correct one of them",
         ),
         ({"A": "1\n"}, "a line has 1 numbers; two are needed"),
         ({"A": "1, 2\n1, 2, 3\n"}, "line 2: S_A.txt has 3 numbers here and 2 before"),
-        ({"A": "1, x\n"}, "line 1: '1, x' in S_A.txt is not all numbers"),
-        ({"A": f"1, {9**40}\n"}, "S_A.txt holds a number beyond 64 bits"),
-        ({"node_labels": "1\n"}, "S_node_labels.txt has 1 lines for 6 nodes; bring back the original"),
+        ({"A": "1, x\n"}, "line 1: '1, x' in S_A.txt has other text than numbers"),
+        ({"A": f"1, {9**40}\n"}, "S_A.txt has a number beyond 64 bits"),
+        ({"node_labels": "1\n"}, "S_node_labels.txt has 1 lines for 6 nodes; restore the original"),
         ({"edge_labels": "1\n"}, "S_edge_labels.txt has 1 lines for 6 edges"),
         ({"graph_labels": "1\n"}, "S_graph_labels.txt has 1 lines for 3 graphs"),
-        ({"graph_indicator": ""}, "an edge names a node that is none of 1..0"),
+        ({"graph_indicator": ""}, "an edge has a node out of 1..0"),
     ],
 )
 def test_what_does_not_fit_is_said(tmp_path: Path, changes: dict[str, str | None], message: str) -> None:

@@ -69,7 +69,7 @@ def test_a_bad_entry_is_named_and_skipped(write, old, new, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("<benchmark><entry></benchmark>", "line 1: not well-formed XML: mismatched tag; mend or restore the file"),
+        ("<benchmark><entry></benchmark>", "line 1: not well-formed XML: mismatched tag; correct or restore the file"),
         (document(ENTRY)[:-20], "not well-formed XML: (no element found|unclosed token)"),
         ("not xml", "line 1: not well-formed XML: syntax error"),
         ("", "line 1: not well-formed XML: no element found"),
@@ -199,7 +199,9 @@ def test_the_enriched_corpus_has_templates_and_references(write):
 
 def test_xml_without_an_end_is_refused(write, monkeypatch):
     deep = "<entry>" + "<a>" * 200
-    with pytest.raises(ReadError, match=r"a\.xml: line 1: elements are nested more than 100 deep; check that the file"):
+    with pytest.raises(
+        ReadError, match=r"a\.xml: line 1: elements are nested more than 100 deep; check that the reader"
+    ):
         read(write("a.xml", deep))
     monkeypatch.setattr(structpe.readers._text, "LIMIT", 300_000)
     long = "x" * 400_000
@@ -219,6 +221,6 @@ def test_an_entry_has_as_many_triples_as_its_size_says(write):
     )
     assert len(read(write("a.xml", text.format(1)))) == 1
     with pytest.raises(
-        ReadError, match="item 1: '1': line 1: the entry has 1 triples, but its size is '2'; mend or restore"
+        ReadError, match="item 1: '1': line 1: the entry has 1 triples, but its size is '2'; correct or restore"
     ):
         read(write("a.xml", text.format(2)))

@@ -110,14 +110,14 @@ def test_a_molecule_stays_without_order_and_direction():
 
 
 def test_edges_without_relations_are_an_error():
-    with pytest.raises(StructureError, match="x: the edges have no relations, which a Levi graph makes nodes of"):
+    with pytest.raises(StructureError, match="x: the edges have no relations, which become nodes in a Levi graph"):
         levi(path(["a", "b"], name="x"))
     assert levi(path(["a"])).nodes == ("a",)
 
 
 def test_units_come_after():
     structure = Structure(("a b",), [], units=("a", "b"), owner=[0, 0], name="x")
-    with pytest.raises(StructureError, match="x: the nodes are split into units already; make the Levi graph first"):
+    with pytest.raises(StructureError, match="x: the nodes are already split into units; make the Levi graph first"):
         levi(structure)
 
 

@@ -101,7 +101,7 @@ def test_a_molecule_has_no_reading_order():
 
 def test_units_come_after():
     structure = Structure(("a b",), [], order=[0], units=("a", "b"), owner=[0, 0], name="x")
-    with pytest.raises(StructureError, match="x: the nodes are split into units already; linearise first, then split"):
+    with pytest.raises(StructureError, match="x: the nodes are already split into units; linearise first, then split"):
         linearise(structure)
 
 

@@ -22,7 +22,7 @@ def test_what_a_node_and_an_edge_have_goes_along_with_them():
 
 def test_units_are_not_numbered_anew():
     graph = path(["a", "b"]).with_units(["a1", "a2", "b"], [0, 0, 1])
-    with pytest.raises(StructureError, match="a graph with units is not numbered anew; take its units away"):
+    with pytest.raises(StructureError, match="a graph with units cannot be renumbered; remove its units first"):
         renumbered(graph, np.random.default_rng(0))
 
 

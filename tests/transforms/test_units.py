@@ -174,7 +174,7 @@ def test_truncation_is_refused():
 
 
 def test_a_text_needs_spans():
-    with pytest.raises(StructureError, match="x: the structure has no feature 'span', which says where in"):
+    with pytest.raises(StructureError, match="x: the structure has no feature 'span', the character offsets"):
         split(path(["dog"], name="x"), byte_level(), text="dog")
 
 

@@ -127,7 +127,7 @@ def test_a_label_comes_back_or_is_refused(label: str, attribute: bool) -> None:
     try:
         text = as_text(pair, "amr")
     except WriteError as error:
-        assert "labels of one line only" in error.message or "half a character" in error.message  # noqa: PT017
+        assert "labels of one line" in error.message or "lone surrogate" in error.message  # noqa: PT017
     else:
         assert graph(text).nodes == ("x", label)
 
@@ -135,10 +135,13 @@ def test_a_label_comes_back_or_is_refused(label: str, attribute: bool) -> None:
 def test_what_penman_cannot_hold_is_named() -> None:
     pair = structpe.path(["a", "b"])
     for thing, message in [
-        (replace(pair, root=None), "the graph has no root to begin with; give Structure(root=...)"),
-        (Structure(("a", "b"), np.zeros((0, 2), int), root=0), "no way leads from the root to node 1 ('b'); PENMAN ho"),
+        (replace(pair, root=None), "the graph has no root to start from; give Structure(root=...)"),
+        (
+            Structure(("a", "b"), np.zeros((0, 2), int), root=0),
+            "no path leads from the root to node 1 ('b'); PENMAN ne",
+        ),
         (replace(pair, relations=("nmod:of",)), "the relation 'nmod:of' cannot be a role of PENMAN; take out blanks"),
-        (replace(pair, nodes=("a", "b\nc")), "the label of node 1 is 'b\\nc'; PENMAN holds labels of one line only"),
+        (replace(pair, nodes=("a", "b\nc")), "the label of node 1 is 'b\\nc'; PENMAN needs labels of one line"),
         (
             replace(pair, features={"is_attribute": np.array([True, False])}),
             "node 0 ('a') is a constant by 'is_attribute', which has one edge and is not the root; it has 1",

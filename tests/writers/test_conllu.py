@@ -127,7 +127,7 @@ def test_what_cannot_be_said_is_named() -> None:
     for given_item, options, message in [
         (both, {}, "a tree has one root, this graph has 0: none; graph='enhanced' writes any digraph"),
         (replace(pair, directed=False), {}, "the edges are undirected; CoNLL-U has edges from head to dependent"),
-        (structpe.path(["a\tb"]), {}, "'a\\tb' cannot stand in a field of CoNLL-U; give a text without tabs"),
+        (structpe.path(["a\tb"]), {}, "'a\\tb' cannot be written in a field of CoNLL-U; give a text without tabs"),
         (
             pair,
             {"graph": "tree"},
@@ -136,7 +136,7 @@ def test_what_cannot_be_said_is_named() -> None:
         (Item(pair, metadata={"upos": ("X",)}), {}, "metadata 'upos' has 1 values for 2 nodes; give one per node"),
         (Item(pair, metadata={"ranges": (("3-4",) * 10,)}), {}, "metadata 'ranges' has '3-4', but there is no word 3"),
         (Item(pair, metadata={"text": "a\nb"}), {}, "'# text = a\\nb' cannot be written in a comment of CoNLL-U"),
-        (structpe.path(["\ud800"]), {}, "a text holds half a character ('\\ud800'), which no file can hold"),
+        (structpe.path(["\ud800"]), {}, "a text has a lone surrogate ('\\ud800'), which cannot be written"),
     ]:
         with pytest.raises(WriteError) as caught:
             as_text(given_item, "conllu", **options)

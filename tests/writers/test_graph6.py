@@ -65,15 +65,27 @@ def test_a_large_sparse_graph_is_written_sparsely(monkeypatch: pytest.MonkeyPatc
 def test_what_cannot_be_said_is_named() -> None:
     bare = Structure(("", ""), np.array([[0, 1], [1, 0]]), directed=False)
     for thing, options, message in [
-        (structpe.path(["a"]), {}, "graph6 holds no labels, and nodes or edges have some; give labels='drop' to leave"),
-        (bare, {"kind": "graph6"}, "graph6 cannot say loops and parallel edges; give kind 'sparse6'"),
-        (bare, {"kind": "digraph6"}, "digraph6 cannot say a graph whose edges are undirected; give kind graph6 or spa"),
+        (
+            structpe.path(["a"]),
+            {},
+            "graph6 cannot store labels, and nodes or edges have some; give labels='drop' to drop",
+        ),
+        (bare, {"kind": "graph6"}, "graph6 cannot store loops and parallel edges; give kind 'sparse6'"),
+        (
+            bare,
+            {"kind": "digraph6"},
+            "digraph6 cannot store a graph whose edges are undirected; give kind graph6 or spa",
+        ),
         (
             replace(bare, directed=True),
             {"kind": "sparse6"},
-            "sparse6 cannot say a graph whose edges are directed; give",
+            "sparse6 cannot store a graph whose edges are directed; give",
         ),
-        (Structure(("", ""), np.array([[0, 1], [0, 1]])), {}, "digraph6 cannot say parallel edges; leave out all but"),
+        (
+            Structure(("", ""), np.array([[0, 1], [0, 1]])),
+            {},
+            "digraph6 cannot store parallel edges; leave out all but",
+        ),
         (bare, {"kind": "g6"}, "takes one of 'graph6', 'sparse6', 'digraph6' or null; given is 'g6'"),
         (bare, {"labels": "keep"}, "takes one of 'refuse', 'drop'; given is 'keep'"),
     ]:

@@ -49,7 +49,7 @@ def test_labels_become_names_with_a_base(facts: list[tuple[str, str, str]]) -> N
 def test_a_text_in_angle_brackets_is_no_iri_without_a_scheme(label: str) -> None:
     facts = triples([(label, "is", "bold")])
     assert as_text(facts, "rdf", base="http://e.org/").startswith("<http://e.org/%3C")
-    with pytest.raises(WriteError, match="which is no term of RDF; read with names='terms', or give base="):
+    with pytest.raises(WriteError, match="which is not a term of RDF; read with names='terms', or give base="):
         as_text(facts, "rdf")
 
 
@@ -81,13 +81,13 @@ def test_graphs_of_rdflib() -> None:
         (Structure(("a",), []), r"node 0 \('a'\) is in no edge; RDF is statements only"),
         (
             Structure(("a", "b"), [[0, 1]], ("r",)),
-            "the label of node 0 is 'a', which is no term of RDF; read with names=",
+            "the label of node 0 is 'a', which is not a term of RDF; read with names=",
         ),
         (Structure(("<u:a>", "<u:a>"), [[0, 1]], ("<u:r>",)), "nodes 0 and 1 are both <u:a>, so they would be one"),
         (Structure(('"a"', "<u:a>"), [[0, 1]], ("<u:r>",)), "edge 0, 0 -> 1, begins at a literal; RDF has no such"),
         (Structure(("<u:a>", "<u:b>"), [[0, 1]], ("_:r",)), "edge 0, 0 -> 1, is a blank; RDF has no such"),
         (Structure(("<u:a>", "<u:b>"), [[0, 1]], ("<u:r>",), directed=False), "the structure is undirected"),
-        (Structure(("<u:a>", "<u:b>"), [[0, 1]]), "the label of edge 0 is '', which is no term of RDF"),
+        (Structure(("<u:a>", "<u:b>"), [[0, 1]]), "the label of edge 0 is '', which is not a term of RDF"),
     ],
 )
 def test_what_rdf_cannot_say_is_named(structure: Structure, message: str) -> None:
