@@ -135,7 +135,8 @@ class GRIT(Block, name="grit"):
         return labels.map(lambda symbols: edges(symbols)[0].sum(1)).dense()
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
-        return x + self.absolute(prepared.own)
+        added: Tensor = self.absolute(prepared.own)
+        return x + added
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
         out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))

@@ -66,4 +66,5 @@ class Continuous(PositionModel, name="continuous"):
         places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), self.sizes["A"])
         angles = places.to(x.dtype) @ self.frequencies.T
         fourier = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
-        return x + self.network(fourier)
+        added: Tensor = self.network(fourier)
+        return x + added

@@ -60,7 +60,8 @@ class Spherical(PositionModel, name="spherical"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
-        return x + self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
+        added: Tensor = self.network(self._waves(torch.deg2rad(degrees.double())).to(x.dtype))
+        return x + added
 
     def _waves(self, angles: Tensor) -> Tensor:
         """(b, n, 3 S) r."""

@@ -44,7 +44,8 @@ class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         degrees = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), 2)
         latitude, longitude = torch.deg2rad(degrees.double()).unbind(-1)
-        return x + self.linear(harmonics(latitude, longitude, self.sizes["L"]).to(x.dtype))
+        added: Tensor = self.linear(harmonics(latitude, longitude, self.sizes["L"]).to(x.dtype))
+        return x + added
 
 
 def harmonics(latitude: Tensor, longitude: Tensor, degrees: int) -> Tensor:

@@ -98,7 +98,8 @@ class BasisNet(PositionModel, name="basisnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + self.embed(prepared).to(x.dtype)
+        added: Tensor = self.embed(prepared)
+        return x + added.to(x.dtype)
 
     def _check(self, dimensions: Tensor) -> None:
         if holds((dimensions > len(self.phi)).any()):

@@ -48,4 +48,5 @@ class Dwivedi(PositionModel, name="dwivedi"):
         return flipped(vectors) if self.training else vectors
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + self.embed(prepared.to(x.dtype))
+        added: Tensor = self.embed(prepared.to(x.dtype))
+        return x + added

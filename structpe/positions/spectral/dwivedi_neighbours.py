@@ -53,7 +53,8 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
         return flipped(vectors) if self.training else vectors, listed.pairs
 
     def inputs(self, x: Tensor, prepared: tuple[Tensor, Pairs]) -> Tensor:
-        return x + self.embed(prepared[0].to(x.dtype))
+        added: Tensor = self.embed(prepared[0].to(x.dtype))
+        return x + added
 
     def terms(self, prepared: tuple[Tensor, Pairs], site: Site) -> Terms:
         return Terms(act=clipped, pairs=(prepared[1],))

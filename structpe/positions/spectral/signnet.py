@@ -69,4 +69,5 @@ class SignNet(PositionModel, name="signnet"):
         return encoded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + self.embed(prepared).to(x.dtype)
+        added: Tensor = self.embed(prepared)
+        return x + added.to(x.dtype)

@@ -73,4 +73,5 @@ class StableExpressive(PositionModel, name="stable-expressive"):
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + self.embed(prepared).to(x.dtype)
+        added: Tensor = self.embed(prepared)
+        return x + added.to(x.dtype)

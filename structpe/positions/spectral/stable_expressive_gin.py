@@ -74,4 +74,5 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
         return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return x + self.embed(prepared).to(x.dtype)
+        added: Tensor = self.embed(prepared)
+        return x + added.to(x.dtype)

@@ -49,7 +49,8 @@ class TPE(PositionModel, name="tpe"):
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         paths: Tensor = prepared.queries(self.encodings[0]).to(x.dtype)
-        return x + self.project((paths[..., None] * self._decays()).flatten(-2))
+        added: Tensor = self.project((paths[..., None] * self._decays()).flatten(-2))
+        return x + added
 
     def _decays(self) -> Tensor:
         """(D_max n, F) what each one-hot entry weighs in each copy."""
