@@ -114,5 +114,7 @@ def test_distances_that_float32_cannot_hold() -> None:
 
 @pytest.mark.parametrize("of", [{"limit": 3}, {"name": "distance", "limt": 3}])
 def test_what_is_binned_is_described_in_full(of: Any) -> None:
-    with pytest.raises(EncodingError, match=r"encoding 'binned' is given {.*}; give the encoding to be binned as a mapping"):
+    with pytest.raises(
+        EncodingError, match=r"encoding 'binned' is given {.*}; give the encoding to be binned as a mapping"
+    ):
         Binned(of=of)

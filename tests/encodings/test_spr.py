@@ -56,9 +56,7 @@ def test_it_needs_an_order_and_a_tree() -> None:
         EncodingError, match=r"needs a tree whose edges lead away .*: node 1 \('b'\) has two parents, 0 a"
     ):
         SPRRelative().one(Structure(("a", "b"), [[0, 1], [0, 1]], order=np.arange(2)))
-    with pytest.raises(
-        EncodingError, match=r"root is node 1 \('b'\), but .* lead away from node 0 \('a'\); giv"
-    ):
+    with pytest.raises(EncodingError, match=r"root is node 1 \('b'\), but .* lead away from node 0 \('a'\); giv"):
         SPRRelative().one(Structure(("a", "b"), [[0, 1]], order=np.arange(2), root=1))
 
 

@@ -73,7 +73,9 @@ WIDE = Structure(
 
 def test_a_tree_that_is_too_wide_says_what_to_do() -> None:
     for model in (TPE(Dims(8, 2, 1)), TPEOneHot(Dims(8, 2, 1))):
-        with pytest.raises(EncodingError, match=r"'r'\) has 5 children, the width is 2.*binary=True, which converts any"):
+        with pytest.raises(
+            EncodingError, match=r"'r'\) has 5 children, the width is 2.*binary=True, which converts any"
+        ):
             encode([WIDE], model.encodings)
 
 
