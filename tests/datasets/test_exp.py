@@ -52,7 +52,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
         ),
         (
             {"x": np.zeros(600)},
-            "x has shape (600,) and type float64; integers are needed, as many as n_nodes has together, 6",
+            "x has shape (600,) and type float64; integers are needed, one per node, 6",
         ),
         ({"x": np.full(600, 2)}, "x[0] is 2; 0..1 is needed"),
         (

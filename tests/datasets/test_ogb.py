@@ -128,7 +128,7 @@ def test_damaged_files_are_named(graphs):
     with pytest.raises(ReadError, match=r"meta_dict.pt: it lacks 'binary'; make it by DatasetSaver.get_meta_dict"):
         load("ogb-graph", graphs)
     torch.save([1], graphs / "meta_dict.pt")
-    with pytest.raises(ReadError, match="it is no dictionary"):
+    with pytest.raises(ReadError, match="it is not a dictionary"):
         load("ogb-graph", graphs)
 
 

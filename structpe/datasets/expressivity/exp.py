@@ -82,7 +82,7 @@ def _check(packed: Mapping[str, NDArray[Any]]) -> None:
     check_list(packed, "y", "biu", max(y.size, 1), "a class for each graph")
     check_range(packed, "y", 0, 2)
     nodes, edges = check_counts(packed, "graph")
-    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_list(packed, "x", "iu", nodes, f"one per node, {nodes}")
     check_range(packed, "x", 0, KINDS)
     check_ends(packed, edges, ("edge", "graph", "node"))
     y = y.astype(np.int64)

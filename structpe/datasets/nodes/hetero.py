@@ -38,23 +38,23 @@ PUBLISHED = {
         "roman_empire.npz", 18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"
     ),
     "amazon-ratings": Graph(
-        "amazon_ratings.npz", 5, "Amazon-ratings: how products are rated; edges join those that are bought together"
+        "amazon_ratings.npz", 5, "Amazon-ratings: ratings of products; edges join products that are bought together"
     ),
     "minesweeper": Graph(
         "minesweeper.npz",
         2,
-        "Minesweeper: which cells of a grid of 100 x 100 are mines, from what is seen of half of them",
+        "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells",
     ),
     "tolokers": Graph(
         "tolokers.npz",
         2,
-        "Tolokers: which workers of a crowdsourcing platform were banned; edges join those of one task",
+        "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task",
     ),
     "questions": Graph(
-        "questions.npz", 2, "Questions: which users of a forum stay active; edges join those who answered one another"
+        "questions.npz", 2, "Questions: which users of a forum stay active; edges join users who answered each other"
     ),
     "actor": Graph(
-        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join those named on one page"
+        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"
     ),
     "chameleon-filtered": Graph(
         "chameleon_filtered.npz", 5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"
@@ -163,11 +163,11 @@ def _masks_problem(masks: list[NDArray[Any]], size: int) -> str:
             return f"{name} has shape {mask.shape} and dtype {mask.dtype}; {needed}"
     counts = [len(mask) for mask in masks]
     if len(set(counts)) > 1 or not counts[0]:
-        return "the masks are for {}, {} and {} splits; as many of each are needed, and one at least".format(*counts)
+        return "the masks are for {}, {} and {} splits; give the same number of each, at least one".format(*counts)
     for split, parts in enumerate(zip(*masks, strict=True)):
         for name, part in zip(ARRAYS[3:], parts, strict=True):
             if not part.any():
-                return f"{name} has no node in split {split}; one at least is needed"
+                return f"{name} has no node in split {split}; at least one is needed"
         if (twice := np.flatnonzero(np.sum(parts, axis=0) > 1)).size:
             return f"the masks of split {split} overlap, at node {twice[0]} and {len(twice) - 1} others"
     return ""

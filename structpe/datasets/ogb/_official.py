@@ -95,7 +95,7 @@ def own(kind: Kind, folder: Path) -> Raw:
     """
     meta = load(folder / "meta_dict.pt")
     if not isinstance(meta, dict) or (lacking := [key for key in META if key not in meta]):
-        what = f"it lacks {lacking[0]!r}" if isinstance(meta, dict) else "it is no dictionary"
+        what = f"it lacks {lacking[0]!r}" if isinstance(meta, dict) else "it is not a dictionary"
         raise ReadError(f"{what}; make it by DatasetSaver.get_meta_dict()").at(str(folder / "meta_dict.pt"))
     place = folder / str(meta["download_name"])
     if meta.get("is hetero") == "True":
