@@ -72,7 +72,7 @@ class Benchmark:
         if len(self.targets) != count:
             raise self.error(f"there are {len(self.targets)} targets for {count} {level.name}s")
         if not self.splits:
-            raise self.error("there is no split; give one at least")
+            raise self.error("there is no split; give at least one")
         for number, split in enumerate(self.splits):
             self._check_split(number, split, count)
         try:

@@ -40,7 +40,7 @@ def header(text):
 def test_what_is_no_file_of_arrays_is_named(tmp_path, content):
     file = tmp_path / "a.npz"
     file.write_bytes(content)
-    with pytest.raises(ReadError, match=r"a\.npz: no file of arrays \(.*\); bring back the original"):
+    with pytest.raises(ReadError, match=r"a\.npz: not a file of arrays \(.*\); bring back the original"):
         array(file)
     with pytest.raises(ReadError, match=r"a\.npz: "):
         arrays(file, "a")
@@ -52,7 +52,7 @@ def test_an_archive_that_asks_for_a_password_is_named(tmp_path):
         content[content.index(sign) + place] |= 1
     (tmp_path / "a.npz").write_bytes(content)
     assert zipfile.is_zipfile(tmp_path / "a.npz")
-    with pytest.raises(ReadError, match=r"a\.npz: no file of arrays \(.*encrypted.*\)"):
+    with pytest.raises(ReadError, match=r"a\.npz: not a file of arrays \(.*encrypted.*\)"):
         arrays(tmp_path / "a.npz", "a")
 
 

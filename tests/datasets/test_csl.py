@@ -73,7 +73,7 @@ def test_folds_are_those_of_the_files(folder):
         ),
         ("val", "1,2\n\n", "CSL_val.index: line 2: '' is given; numbers of graphs from 0..149, each"),
         ("val", "1,2", "CSL_val.index: there are 1 folds, but 5 in CSL_train.index"),
-        ("test", LINES["val"], "fold 1 does not share out the graphs 0..149, each once"),
+        ("test", LINES["val"], "fold 1 does not name each of the graphs 0..149 once"),
         ("train", None, "there is no file CSL_train.index in"),
     ],
 )

@@ -52,7 +52,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
         ),
         (
             {"x": np.zeros(600)},
-            "x has shape (600,) and type float64; integers are needed, as many as n_nodes has together, 6",
+            "x has shape (600,) and type float64; integers are needed, one per node, 6",
         ),
         ({"x": np.full(600, 2)}, "x[0] is 2; 0..1 is needed"),
         (
@@ -62,7 +62,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
         ({"edge_index": np.full((2, 600), 3)}, "edge 0 is [3, 3] in graph 0, whose nodes are 0..2"),
         (
             {"edge_index": np.stack([np.zeros(600, int), np.ones(600, int)])},
-            "an edge is not listed both ways, or leads to",
+            "each edge must be listed in both directions and join two nodes",
         ),
         ({"y": np.array([1, 1] * 100)}, "the 200 classes are not those of 10 or more pairs, one graph of each class"),
         ({"y": np.array([1, 2] * 100)}, "y[1] is 2; 0..1 is needed"),
@@ -75,7 +75,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
             "n_nodes has shape (200,) and type int16; integers are needed, a number for each of",
         ),
         ({"n_nodes": np.full(200, -3)}, "n_nodes[0] is -3; 1..65535 is needed"),
-        ({"n_edges": np.array([3, 3] * 100)}, "an edge is not listed both ways"),
+        ({"n_edges": np.array([3, 3] * 100)}, "each edge must be listed in both directions"),
     ],
 )
 def test_damage_is_named(tmp_path, changed, message):

@@ -92,7 +92,7 @@ def test_a_file_of_ones_own_has_as_many_classes_as_its_labels(tmp_path):
         ({"edges": np.array([[0, 4]])}, "edges name nodes from 0 to 4; nodes are 0..3"),
         ({"edges": np.array([[-1, 2]])}, "edges name nodes from -1 to 2; nodes are 0..3"),
         ({"edges": np.array([[0.5, 2]])}, "edges have shape (1, 2) and dtype float64; a row (source, target)"),
-        ({"val_masks": np.zeros((2, 4), dtype=bool)}, "val_masks has no node in split 0; one at least is needed"),
+        ({"val_masks": np.zeros((2, 4), dtype=bool)}, "val_masks has no node in split 0; at least one is needed"),
         (
             {"test_masks": np.array([[1, 0, 0, 1], [0, 1, 0, 0]], dtype=bool)},
             "the masks of split 0 overlap, at node 0 and 0 others; bring back the original",

@@ -86,7 +86,7 @@ def test_unknown_classes_and_tasks_that_are_not_known(tmp_path):
             {"eval metric": "hits@20"},
             "ogbn-mine: there is no metric 'hits@20' of OGB here; known: acc, rocauc, ap, rmse",
         ),
-        ({"num tasks": 2}, "ogbn-mine: 2 classes are to be predicted at once; one is possible here"),
+        ({"num tasks": 2}, "ogbn-mine: 2 tasks with classes are not supported; one is"),
         ({"is hetero": "True"}, "the graph has nodes of several types"),
     ):
         torch.save({**meta, **change}, folder / "meta_dict.pt")
@@ -112,7 +112,7 @@ def test_ogb_is_left_as_it_was(graphs, capfd):
         ("mine", "there is no raw/data.npz and raw/graph-label.npz; unpack mine.zip into this folder"),
         ("mine/raw/graph-label.npz", "there is no raw/data.npz and raw/graph-label.npz"),
         ("mine/RELEASE_v1.txt", r"ogb asks: 'Will you update the dataset now\? \(y/N\)'; remove its folder and fetch"),
-        ("mine/split", r"OGB's loader cannot read it \(FileNotFoundError: .*train.csv.gz'\); fetch or make it anew"),
+        ("mine/split", r"OGB's loader cannot read it \(FileNotFoundError: .*train.csv.gz'\); fetch or make it again"),
     ],
 )
 def test_missing_files_are_named(graphs, gone, message):
@@ -128,13 +128,13 @@ def test_damaged_files_are_named(graphs):
     with pytest.raises(ReadError, match=r"meta_dict.pt: it lacks 'binary'; make it by DatasetSaver.get_meta_dict"):
         load("ogb-graph", graphs)
     torch.save([1], graphs / "meta_dict.pt")
-    with pytest.raises(ReadError, match="it is no dictionary"):
+    with pytest.raises(ReadError, match="it is not a dictionary"):
         load("ogb-graph", graphs)
 
 
 def test_a_processed_file_of_something_else(graphs):
     torch.save({"graphs": [{"num_nodes": 2}], "labels": np.zeros((1, 2))}, graphs / "mine/processed/data_processed")
-    with pytest.raises(ReadError, match="ogbg-mine:0: it is no graph: there is no edge_index of shape"):
+    with pytest.raises(ReadError, match="ogbg-mine:0: it is not a graph: there is no edge_index of shape"):
         load("ogb-graph", graphs)
     graph = {"num_nodes": 2, "edge_index": np.zeros((2, 0), dtype=int)}
     torch.save({"graphs": [graph], "labels": ["a"]}, graphs / "mine/processed/data_processed")

@@ -70,7 +70,7 @@ def test_code_without_its_tables(code):
         load("ogbg-code2", code)
     table(code / "ogbg_code2/mapping/typeidx2type", ["idx,name", "0,Module"])
     with pytest.raises(
-        ReadError, match=r"typeidx2type.csv.gz: no table with a column 'type' \('type'\); fetch it anew"
+        ReadError, match=r"typeidx2type.csv.gz: no table with a column 'type' \('type'\); fetch it again"
     ):
         load("ogbg-code2", code)
     (code / "ogbg_code2/mapping/typeidx2type.csv.gz").unlink()

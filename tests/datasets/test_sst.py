@@ -64,9 +64,9 @@ def test_two_classes_leave_neutral_sentences_out(folder):
         ("(7 a)", "dev.txt: line 2: a node has the class '7'; classes are the digits 0 to 4"),
         ("(²  a)", "dev.txt: line 2: a node has the class '²'"),
         ("( a)", "dev.txt: line 2: a node has the class ''"),
-        ("(2 (2 a) b)", "dev.txt: line 2: the word 'b' stands beside other parts of its node; a node is a word or"),
-        ("(2 b (2 a))", "dev.txt: line 2: the word 'b' stands beside other parts of its node"),
-        ("(2 a b)", "dev.txt: line 2: the word 'b' stands beside other parts of its node"),
+        ("(2 (2 a) b)", "dev.txt: line 2: the word 'b' is among other parts of its node; a node is a word or"),
+        ("(2 b (2 a))", "dev.txt: line 2: the word 'b' is among other parts of its node"),
+        ("(2 a b)", "dev.txt: line 2: the word 'b' is among other parts of its node"),
         ("(2 (2 a) (2))", "dev.txt: line 2: a node has neither a word nor parts; remove it"),
     ],
 )

@@ -62,9 +62,9 @@ def test_a_fold_selects_by_what_the_next_one_tests(folder):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "TOY.txt: at its end: the first line promises 0 graphs"),
+        ("", "TOY.txt: at its end: the first line says 0 graphs"),
         (TEXT.replace("21", "22", 1), "TOY.txt: at its end: graph 21 of 22 needs a line 'number-of-nodes class'"),
-        (TEXT.replace("21", "20", 1), "the first line promises 20 graphs, and the file has another number"),
+        (TEXT.replace("21", "20", 1), "the first line says 20 graphs, and the file has another number"),
         (TEXT[:-4], "TOY.txt: at its end: node 0 of 1 needs a line 'tag degree neighbours'"),
         (TEXT.replace("4 2 0 2", "4 2 0", 1), "TOY.txt: line 4: node 1 of 3 needs a line 'tag degree neighbours'"),
         (TEXT.replace("4 2 0 2", "4 2 0 3", 1), "TOY.txt: line 4: neighbours [0, 3] are not all nodes 0..2"),
@@ -99,8 +99,8 @@ def test_damaged_graphs_are_named(folder, text, message):
     [
         ("test_idx-3.txt", "4\n21", "test_idx-3.txt: line 2: '21' is given; numbers of graphs from 0..20, each once"),
         ("test_idx-3.txt", "4 4", "test_idx-3.txt: line 1: '4' is given a second time; numbers of graphs from 0..20"),
-        ("test_idx-3.txt", "4 6", "fold 3 trains by what it tests, or lacks what the next fold tests"),
-        ("train_idx-3.txt", "0 1 2", "fold 3 trains by what it tests, or lacks what the next fold tests"),
+        ("test_idx-3.txt", "4 6", "fold 3 trains on what it tests, or lacks what the next fold tests"),
+        ("train_idx-3.txt", "0 1 2", "fold 3 trains on what it tests, or lacks what the next fold tests"),
         (
             "train_idx-3.txt",
             " ".join(map(str, [*range(2), *range(2, 4), *range(6, 20)])),

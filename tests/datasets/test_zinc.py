@@ -67,9 +67,9 @@ def of_floats(arrays):
             cut("n_edges"),
             "n_edges has shape (11,) and type int64; integers are needed, a number for",
         ),
-        (of_floats, "type float64; integers are needed, as many as n_nodes has together, "),
-        (one_way, "a bond is not listed both ways with the same type, or leads to its own atom"),
-        (another_type, "a bond is not listed both ways with the same type, or leads to its own atom"),
+        (of_floats, "type float64; integers are needed, one per node, "),
+        (one_way, "each bond must be listed in both directions with the same type and join two atoms"),
+        (another_type, "each bond must be listed in both directions with the same type and join two atoms"),
     ],
 )
 def test_arrays_that_do_not_fit_together_are_refused(folder, change, message):

@@ -1,1 +1,1 @@
-"""Graphs that are hard to tell from one another: CSL, EXP, BREC."""
+"""Graphs that are hard to distinguish: CSL, EXP, BREC."""

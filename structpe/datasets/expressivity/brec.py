@@ -1,7 +1,7 @@
-"""BREC: 400 pairs of graphs that are hard to tell apart (Wang and Zhang 2024).
+"""BREC: 400 pairs of graphs that are hard to distinguish (Wang and Zhang 2024).
 
-No graph has a target, so this is no :class:`~structpe.datasets.base.Benchmark`: a model is trained anew for each pair
-and tested statistically, as ``experiments/benchmarks/brec_protocol.py`` does.
+Graphs have no target, so this is not a :class:`~structpe.datasets.base.Benchmark`: a model is trained for each pair
+and tested statistically, see ``experiments/benchmarks/brec_protocol.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ regular; in the order of the authors' numbers."""
 
 
 class Pair(NamedTuple):
-    """Two graphs that are not isomorphic, and of which kind they are."""
+    """Two graphs that are not isomorphic, and their kind."""
 
     kind: str
     first: Structure
@@ -30,16 +30,16 @@ class Pair(NamedTuple):
 
 
 def brec_pairs(folder: Path, *kinds: str) -> list[Pair]:
-    """Pairs of graphs.
+    """Read pairs of graphs.
 
     Files: ``basic.npy`` and so on, arrays of graph6 texts; graphs 2i and 2i + 1 are a pair.
 
     Args:
-        folder: where the files are.
-        kinds: of :data:`KINDS`; all where none is given.
+        folder: folder with the files.
+        kinds: names in :data:`KINDS`; all by default.
 
     Raises:
-        ReadError: there is no such kind, or its file is missing or damaged.
+        ReadError: a kind is unknown, or its file is missing or damaged.
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise ReadError(f"BREC has no pairs of kind {unknown[0]!r}; known: {', '.join(KINDS)}")

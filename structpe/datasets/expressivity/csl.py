@@ -1,4 +1,4 @@
-"""CSL: circular skip links, which colour refinement (Weisfeiler, Lehman) cannot tell apart (Murphy et al. 2019)."""
+"""CSL: circular skip links, which colour refinement (Weisfeiler, Lehman) cannot distinguish (Murphy et al. 2019)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from structpe.transforms.numbering import renumbered
 __all__ = ["SKIPS", "circle", "csl"]
 
 SKIPS = (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)
-"""Of the ten classes: how far the chord leads that each node of the circle has beside its neighbours."""
+"""Length of the chords of each of the ten classes, in steps along the circle."""
 
 NODES, COPIES, SEED = 41, 15, 41
 GRAPHS = COPIES * len(SKIPS)
@@ -24,18 +24,18 @@ GRAPHS = COPIES * len(SKIPS)
 
 @benchmark("csl")
 def csl(folder: Path, loops: bool = False) -> Benchmark:
-    """CSL: ten classes of 15 graphs, all of 41 nodes alike with four neighbours each; five folds.
+    """CSL: ten classes of 15 graphs with 41 equal nodes, each with four neighbours; five folds.
 
     The graphs are made by their definition: a class is one graph, and its members are that graph with its nodes
-    numbered at random (from a fixed seed). Only the folds are read. The folds number the graphs class by class.
+    numbered at random (with a fixed seed). Only the folds are read. They number the graphs class by class.
 
-    Files: ``CSL_train.index``, ``CSL_val.index``, ``CSL_test.index`` of Dwivedi et al. (2023); a line for each fold,
-    numbers of graphs apart by commas.
+    Files: ``CSL_train.index``, ``CSL_val.index``, ``CSL_test.index`` of Dwivedi et al. (2023), with one line per fold
+    and numbers of graphs separated by commas.
 
     Args:
-        folder: where the files are.
-        loops: whether each node has an edge to itself, as in the files of Dwivedi et al.; as every node has it, it
-            tells nothing apart.
+        folder: folder with the files.
+        loops: whether each node has an edge to itself, as in the files of Dwivedi et al. It carries no information,
+            since every node has it.
     """
     generator = np.random.default_rng(SEED)
     graphs = [renumbered(circle(skip, loops), generator) for skip in SKIPS for _ in range(COPIES)]
@@ -52,10 +52,10 @@ def csl(folder: Path, loops: bool = False) -> Benchmark:
 
 
 def circle(skip: int, loops: bool = False) -> Structure:
-    """A circle of 41 nodes with chords.
+    """Make a circle of 41 nodes with chords.
 
     Args:
-        skip: how far along the circle each chord leads.
+        skip: length of a chord, in steps along the circle.
         loops: whether each node has an edge to itself.
     """
     steps = (1, skip, 0) if loops else (1, skip)
@@ -73,6 +73,6 @@ def _folds(folder: Path) -> tuple[Split, ...]:
     for number, fold in enumerate(folds, 1):
         if not np.array_equal(np.sort(np.concatenate(fold)), np.arange(GRAPHS)):
             raise ReadError(
-                f"fold {number} does not share out the graphs 0..{GRAPHS - 1}, each once; bring back the original"
+                f"fold {number} does not name each of the graphs 0..{GRAPHS - 1} once; bring back the original"
             ).at(str(folder))
     return folds

@@ -1,4 +1,4 @@
-"""EXP: formulas as graphs, which colour refinement (Weisfeiler and Lehman) does not tell apart (Abboud et al. 2021)."""
+"""EXP: formulas as graphs, which colour refinement (Weisfeiler, Lehman) cannot distinguish (Abboud et al. 2021)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ NAMES = ("x", "edge_index", "y", "n_nodes", "n_edges")
 
 @benchmark("exp")
 def exp(folder: Path) -> Benchmark:
-    """EXP: whether a formula can be satisfied; 600 pairs of graphs, one of each class, that look alike; ten folds.
+    """EXP: whether a formula can be satisfied; 600 pairs of similar graphs, one of each class; ten folds.
 
-    Nodes are of two kinds, literals and clauses. The folds are those of the authors' code: fold k tests the k-th tenth
-    of the graphs in their order, selects by the k-th tenth of the others, and trains by the rest. A pair is never
-    shared out, as neighbouring numbers are one pair and every tenth has an even length.
+    Nodes are literals or clauses. The folds are those of the authors' code: fold k tests on the k-th tenth of the
+    graphs, validates on the k-th tenth of the others, and trains on the rest. The graphs of a pair are always in the
+    same part, since they are neighbours and every tenth has an even length.
 
-    File: ``EXP_GRAPHSAT.npz``; ``x`` (kinds of all nodes), ``edge_index`` (2, e; each edge both ways), ``y``,
-    ``n_nodes``, ``n_edges``.
+    File: ``EXP_GRAPHSAT.npz`` with ``x`` (kinds of all nodes), ``edge_index`` (2, e; each edge in both directions),
+    ``y``, ``n_nodes`` and ``n_edges``.
     """
     file = folder / "EXP_GRAPHSAT.npz"
     packed = dict(zip(NAMES, arrays(file, *NAMES), strict=True))
@@ -73,16 +73,16 @@ def _fold(count: int, k: int) -> Split:
 
 
 def _check(packed: Mapping[str, NDArray[Any]]) -> None:
-    """Check that the arrays fit together, and are of pairs that ten folds can share out.
+    """Check that the arrays fit together, and that ten folds do not separate pairs.
 
     Raises:
-        ReadError: they do not, or are not.
+        ReadError: the arrays do not fit, or a fold would separate a pair.
     """
     y = packed["y"]
     check_list(packed, "y", "biu", max(y.size, 1), "a class for each graph")
     check_range(packed, "y", 0, 2)
     nodes, edges = check_counts(packed, "graph")
-    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_list(packed, "x", "iu", nodes, f"one per node, {nodes}")
     check_range(packed, "x", 0, KINDS)
     check_ends(packed, edges, ("edge", "graph", "node"))
     y = y.astype(np.int64)
@@ -90,4 +90,4 @@ def _check(packed: Mapping[str, NDArray[Any]]) -> None:
         problem = f"the {len(y)} classes are not those of {FOLDS} or more pairs, one graph of each class in each"
         raise ReadError(f"{problem}; bring back the original")
     if len(y) // FOLDS % 2 or (len(y) - len(y) // FOLDS) // FOLDS % 2:
-        raise ReadError(f"{len(y)} graphs cannot be shared out into ten folds of whole pairs; bring back the original")
+        raise ReadError(f"{len(y)} graphs cannot be divided into ten folds of whole pairs; bring back the original")

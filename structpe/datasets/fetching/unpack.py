@@ -235,7 +235,7 @@ def _undamaged(archive: Path) -> Iterator[None]:
     except Exception as error:  # archive modules raise errors of any type
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # an error of the disk; EINVAL comes from a damaged directory, which may point before the file
-        raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it anew").at(
+        raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it again").at(
             str(archive)
         ) from None
 

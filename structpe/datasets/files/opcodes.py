@@ -190,7 +190,7 @@ class _Following:
         into = self.stack[-1]
         if into is MARK or isinstance(into, int):
             raise _End
-        if into.used and not free:  # what stands for it would have to be counted again
+        if into.used and not free:  # its container was counted without these values
             raise Refused("the file changes a value that it has used already")
         self._fill(into, parts)
 

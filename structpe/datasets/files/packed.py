@@ -60,9 +60,7 @@ def check_ends(packed: Packed, count: int, words: tuple[str, str, str]) -> None:
     there, back = (rows[np.lexsort(rows.T)] for rows in (there, back))
     if 2 * len(there) != count or not np.array_equal(there, back):
         typed = " with the same type" if "edge_attr" in packed else ""
-        raise _misfit(
-            f"a {edge} is not listed both ways{typed}, or leads to its own {node}".replace("a edge", "an edge")
-        )
+        raise _misfit(f"each {edge} must be listed in both directions{typed} and join two {node}s")
 
 
 def check_list(packed: Packed, name: str, kinds: str, count: int, needed: str) -> None:

@@ -22,20 +22,19 @@ __all__ = ["knowledge_graph"]
 
 @benchmark("knowledge-graph")
 def knowledge_graph(folder: Path, columns: str = "hrt", metric: str = "mrr") -> Benchmark:
-    """A knowledge graph of your own, or a published one: which entity completes a triple; filtered ranks.
+    """Your own or a published knowledge graph: which entity completes a triple; filtered ranks.
 
-    The graph has the entities of all three files and the triples of training only. Each entity is its own category, so
-    that it has a learned vector; an entity that no training triple names keeps the vector that it began with, as is
-    usual for these data (WN18RR has such).
+    The graph has the entities of all three files, and only the triples of training. Each entity is its own category and
+    so has a learned vector. Entities without a training triple, as in WN18RR, keep their initial vector, as is usual.
 
     Args:
-        folder: where ``train.txt``, ``valid.txt`` and ``test.txt`` are, a triple per line, apart by tabs.
+        folder: folder with ``train.txt``, ``valid.txt`` and ``test.txt``: a triple per line, separated by tabs.
         columns: the order of head, relation and tail: ``hrt``, or ``rht`` as in Nations.
         metric: ``mrr``, ``hits@1``, ``hits@3`` or ``hits@10``; all four are reported.
 
     Raises:
         ConfigError: a triple is in two splits.
-        ReadError: a file is missing, or a line is no triple.
+        ReadError: a file is missing, or a line is not a triple.
     """
     parts = [read(needed(folder / f"{part}.txt"), "triples", columns=columns)[0].structure for part in Split._fields]
     facts = [

@@ -20,13 +20,13 @@ __all__ = ["tu"]
 
 FOLDS = 10
 NOTE = (
-    "mean over ten folds; of each, the next fold's test part is taken out of the training part to select by. GIN's "
-    "published numbers have no such part: they take the epoch that is best over the test parts, which is optimistic"
+    "mean over ten folds; each validates on the test part of the next one, removed from its training part. GIN's "
+    "published results have no validation part: they take the epoch that is best on the test parts, which is optimistic"
 )
 
 
 class _Graph(NamedTuple):
-    """A graph of the file: its class, the tags of its nodes, and its edges, each once."""
+    """A graph of the file: its class, the tags of its nodes, and its edges without repetition."""
 
     target: int
     tags: Ids
@@ -35,12 +35,12 @@ class _Graph(NamedTuple):
 
 @benchmark("tu")
 def tu(folder: Path) -> Benchmark:
-    """A graph set of TU Dortmund in the text format of DGCNN and GIN, with its ten folds; the folder has its name.
+    """A graph set of TU Dortmund in the text format of DGCNN and GIN, with ten folds; its name is that of the folder.
 
-    The protocol of GIN has no validation part. Here fold k (test part k) selects by the test part of fold k + 1, that
-    of fold 10 by the one of fold 1, which is taken out of its training part. Nodes have their tag as category; where
-    all tags are alike, as in the social sets, their degree. Categories are numbered over all graphs, so that one which
-    only test graphs have has a vector that was never trained.
+    The protocol of GIN has no validation part. Here fold k validates on the test part of fold k + 1 (fold 10 on that of
+    fold 1), which is removed from its training part. The category of a node is its tag, or its degree if all tags are
+    equal, as in the social sets. Categories are numbered over all graphs; those that only test graphs have keep an
+    untrained vector.
 
     Files: of a folder MUTAG, ``MUTAG.txt`` (the number of graphs; of each graph a line ``nodes class``, then for each
     node ``tag degree neighbours``), ``10fold_idx/train_idx-k.txt`` and ``10fold_idx/test_idx-k.txt``, k = 1..10.
@@ -85,7 +85,7 @@ def _graphs(file: Path) -> Iterator[_Graph]:
             raise _error(file, place, f"graph {graph} of {count} needs a line 'number-of-nodes class'")
         yield _graph(file, rows, *row)
     if not count or next(rows, None) is not None:
-        raise _error(file, place, f"the first line promises {count} graphs, and the file has another number")
+        raise _error(file, place, f"the first line says {count} graphs, and the file has another number")
 
 
 def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target: int) -> _Graph:
@@ -99,7 +99,7 @@ def _graph(file: Path, rows: Iterator[tuple[int, list[int]]], size: int, target:
             raise _error(file, place, f"neighbours [{listed(row[2:])}] are not all nodes 0..{size - 1}")
         tags.append(row[0])
         ends.extend((node, other) if node < other else (other, node) for other in row[2:])
-    # An edge stands in the lines of both its ends.
+    # Both ends of an edge list it.
     if alone := [edge for edge, times in Counter(ends).items() if times != 2 - (edge[0] == edge[1])]:
         raise _error(
             file, place, f"the edge {alone[0][0]} - {alone[0][1]} is not listed once in the lines of both its ends"
@@ -118,7 +118,7 @@ def _rows(file: Path) -> Iterator[tuple[int, list[int]]]:
 
 
 def _folds(folder: Path, count: int) -> tuple[Split, ...]:
-    """Fold k tests test part k, selects by the next test part, and trains by the rest of training part k."""
+    """Fold k tests on test part k, validates on the next test part, and trains on the rest of training part k."""
     trained, tested = (
         [np.sort(indices(folder / f"{part}_idx-{k}.txt", count, "graphs")) for k in range(1, FOLDS + 1)]
         for part in ("train", "test")
@@ -128,7 +128,7 @@ def _folds(folder: Path, count: int) -> tuple[Split, ...]:
         valid = tested[(k + 1) % FOLDS]
         if np.intersect1d(train, test).size or np.setdiff1d(valid, train).size:
             raise ReadError(
-                f"fold {k + 1} trains by what it tests, or lacks what the next fold tests; bring back the original"
+                f"fold {k + 1} trains on what it tests, or lacks what the next fold tests; bring back the original"
             ).at(str(folder))
         if len(train) + len(test) != count:
             named = f"fold {k + 1} names {len(train) + len(test)} of {count} graphs; it must name each once"

@@ -77,9 +77,9 @@ def _check(packed: Mapping[str, NDArray[Any]]) -> None:
     check_list(packed, "y", "iuf", max(packed["y"].size, 1), "a target for each molecule")
     check_range(packed, "y", -np.inf, np.inf)
     nodes, edges = check_counts(packed, "molecule")
-    check_list(packed, "x", "iu", nodes, f"as many as n_nodes has together, {nodes}")
+    check_list(packed, "x", "iu", nodes, f"one per node, {nodes}")
     check_range(packed, "x", 0, ATOMS)
-    check_list(packed, "edge_attr", "iu", edges, f"as many as n_edges has together, {edges}")
+    check_list(packed, "edge_attr", "iu", edges, f"one per edge, {edges}")
     check_range(packed, "edge_attr", 1, BONDS)
     check_ends(packed, edges, ("bond", "molecule", "atom"))
 

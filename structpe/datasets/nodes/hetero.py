@@ -1,6 +1,6 @@
-"""Graphs whose nodes are predicted, in the form of Platonov et al. (2023): an ``.npz`` file of six arrays each.
+"""Graphs for node prediction in the format of Platonov et al. (2023): one ``.npz`` file of six arrays each.
 
-Most are heterophilous: neighbours are mostly of another class.
+Most are heterophilous: neighbours usually have different classes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARRAYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "
 
 
 class Graph(NamedTuple):
-    """A published graph: its file, how many classes there are, and what it is."""
+    """A published graph: its file, number of classes and description."""
 
     file: str
     classes: int
@@ -38,23 +38,23 @@ PUBLISHED = {
         "roman_empire.npz", 18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"
     ),
     "amazon-ratings": Graph(
-        "amazon_ratings.npz", 5, "Amazon-ratings: how products are rated; edges join those that are bought together"
+        "amazon_ratings.npz", 5, "Amazon-ratings: ratings of products; edges join products that are bought together"
     ),
     "minesweeper": Graph(
         "minesweeper.npz",
         2,
-        "Minesweeper: which cells of a grid of 100 x 100 are mines, from what is seen of half of them",
+        "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells",
     ),
     "tolokers": Graph(
         "tolokers.npz",
         2,
-        "Tolokers: which workers of a crowdsourcing platform were banned; edges join those of one task",
+        "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task",
     ),
     "questions": Graph(
-        "questions.npz", 2, "Questions: which users of a forum stay active; edges join those who answered one another"
+        "questions.npz", 2, "Questions: which users of a forum stay active; edges join users who answered each other"
     ),
     "actor": Graph(
-        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join those named on one page"
+        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"
     ),
     "chameleon-filtered": Graph(
         "chameleon_filtered.npz", 5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"
@@ -63,11 +63,11 @@ PUBLISHED = {
         "squirrel_filtered.npz", 5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"
     ),
 }
-"""Those of Platonov et al.; actor is with the splits of Pei et al. (2020)."""
+"""Graphs of Platonov et al.; actor has the splits of Pei et al. (2020)."""
 
 
 def published(name: str) -> Callable[..., Benchmark]:
-    """The loader of one of :data:`PUBLISHED`."""
+    """Make the loader of one of :data:`PUBLISHED`."""
     graph = PUBLISHED[name]
 
     def load(folder: Path) -> Benchmark:
@@ -86,19 +86,19 @@ for _name in PUBLISHED:
 
 @benchmark("npz")
 def npz(folder: Path, file: str, classes: int | None = None) -> Benchmark:
-    """A graph whose nodes are predicted, in the ``.npz`` form of Platonov et al. (2023).
+    """Your own graph for node prediction, in the ``.npz`` format of Platonov et al. (2023).
 
-    The file holds ``node_features`` (n, k), ``node_labels`` (n,), ``edges`` (e, 2), and ``train_masks``, ``val_masks``
-    and ``test_masks`` (splits, n) of booleans. As the authors do, two classes are scored by the area under the ROC
-    curve, more by accuracy.
+    The file has ``node_features`` (n, k), ``node_labels`` (n,), ``edges`` (e, 2), and ``train_masks``, ``val_masks``
+    and ``test_masks`` (splits, n) of booleans. As in the authors' code, the metric is the area under the ROC curve for
+    two classes, and accuracy for more.
 
     Args:
-        folder: where the file is.
-        file: its name.
-        classes: how many there are; None takes the largest label for the last class.
+        folder: folder of the file.
+        file: name of the file.
+        classes: number of classes; None takes the largest label + 1.
 
     Raises:
-        ConfigError: fewer than two classes are asked for.
+        ConfigError: ``classes`` is less than two.
         ReadError: the file is missing or damaged, or its arrays do not fit together.
     """
     if classes is not None and classes < 2:
@@ -109,7 +109,7 @@ def npz(folder: Path, file: str, classes: int | None = None) -> Benchmark:
 def _benchmark(file: Path, name: str, classes: int | None) -> Benchmark:
     graph, labels, splits = _read(file, classes)
     count = max(2, int(labels.max()) + 1) if classes is None else classes
-    # Two classes are one yes-or-no question: the area under the ROC curve needs one score for each node.
+    # Two classes are one binary target: the area under the ROC curve needs one score per node.
     objective = Binary("node", 1, "rocauc") if count == 2 else Multiclass("node", count, "accuracy")
     targets = labels.astype(np.float32)[:, None] if count == 2 else labels
     nodes = Numbers(graph.features["x"].shape[1])
@@ -135,14 +135,14 @@ def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split,
 
 
 def _nodes_problem(features: NDArray[Any], labels: NDArray[Any], classes: int | None) -> str:
-    """What is wrong with features and labels; the empty string where nothing is."""
+    """The problem with features and labels; the empty string if there is none."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         return f"node_labels have shape {labels.shape} and dtype {labels.dtype}; an integer for each node is needed"
     if features.ndim != 2 or len(features) != len(labels):
         return f"node_features have shape {features.shape}; a row for each of {len(labels)} nodes is needed"
     if features.dtype.kind not in "biuf" or not np.isfinite(features).all():
         return f"node_features have dtype {features.dtype}, or are not all finite; finite numbers are needed"
-    most = len(labels) if classes is None else classes  # there are no more classes than nodes
+    most = len(labels) if classes is None else classes  # there cannot be more classes than nodes
     if labels.min() < 0 or labels.max() >= most:
         return f"node_labels are from {labels.min()} to {labels.max()}; 0..{most - 1} are needed"
     return ""
@@ -163,17 +163,17 @@ def _masks_problem(masks: list[NDArray[Any]], size: int) -> str:
             return f"{name} has shape {mask.shape} and dtype {mask.dtype}; {needed}"
     counts = [len(mask) for mask in masks]
     if len(set(counts)) > 1 or not counts[0]:
-        return "the masks are for {}, {} and {} splits; as many of each are needed, and one at least".format(*counts)
+        return "the masks are for {}, {} and {} splits; give the same number of each, at least one".format(*counts)
     for split, parts in enumerate(zip(*masks, strict=True)):
         for name, part in zip(ARRAYS[3:], parts, strict=True):
             if not part.any():
-                return f"{name} has no node in split {split}; one at least is needed"
+                return f"{name} has no node in split {split}; at least one is needed"
         if (twice := np.flatnonzero(np.sum(parts, axis=0) > 1)).size:
             return f"the masks of split {split} overlap, at node {twice[0]} and {len(twice) - 1} others"
     return ""
 
 
 def _once(edges: NDArray[Any]) -> Ids:
-    """Each edge once, whichever way and however often it was given, as the authors' code walks it both ways once."""
+    """Remove directions and repetitions of edges; the authors' code uses each edge once in both directions."""
     ends: Ids = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0)
     return ends

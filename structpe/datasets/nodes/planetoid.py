@@ -1,7 +1,8 @@
-"""Citation graphs: the subjects of papers, from their words and what they cite (Yang et al. 2016; Sen et al. 2008)."""
+"""Citation graphs: subjects of papers from their words and citations (Yang et al. 2016; Sen et al. 2008)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,56 +18,42 @@ from structpe.errors import ConfigError, ReadError, listed
 from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
 
-__all__ = ["citeseer", "cora", "pubmed"]
+__all__ = ["PUBLISHED"]
 
 EACH, VALID, TEST = 20, 500, 1000
 
 
-@benchmark("cora")
-def cora(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
-    """Cora: seven subjects of 2,708 papers; the public split of 140, 500 and 1,000.
+PUBLISHED = {
+    "cora": "Cora: seven subjects of 2,708 papers; the public split of 140, 500 and 1,000.",
+    "citeseer": """CiteSeer: six subjects of 3,327 papers; the public split of 120, 500 and 1,000.
 
-    Files: ``ind.cora.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
-
-    Args:
-        folder: where the files are.
-        normalise: whether the features of a paper are divided by their sum, as is usual.
-        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
-            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
-    """
-    return _planetoid(folder, "cora", "Cora", normalise, drawn)
+    The words and subjects of 15 papers are unknown: their features are 0, and they are in no part of the split.""",
+    "pubmed": "PubMed: three subjects of 19,717 papers; the public split of 60, 500 and 1,000.",
+}
 
 
-@benchmark("citeseer")
-def citeseer(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
-    """CiteSeer: six subjects of 3,327 papers; the public split of 120, 500 and 1,000.
+def published(name: str) -> Callable[..., Benchmark]:
+    """Make the loader of one of :data:`PUBLISHED`."""
+    title = PUBLISHED[name].partition(":")[0]
 
-    Of 15 papers neither words nor subject are known: their features are 0, and they are in no part of the split.
+    def load(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
+        return _planetoid(folder, name, title, normalise, drawn)
 
-    Files: ``ind.citeseer.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
+    load.__doc__ = f"""{PUBLISHED[name]}
+
+    Files: ``ind.{name}.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
 
     Args:
-        folder: where the files are.
-        normalise: whether the features of a paper are divided by their sum, as is usual.
-        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
-            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
+        folder: folder with the files.
+        normalise: whether to divide the features of each paper by their sum, as is usual.
+        drawn: seed of a random split instead of the public one: 20 papers of each subject, then 500 and 1,000 others.
+            123 gives the split of Luo et al. (2024), whose results are not comparable with those of the public split.
     """
-    return _planetoid(folder, "citeseer", "CiteSeer", normalise, drawn)
+    return load
 
 
-@benchmark("pubmed")
-def pubmed(folder: Path, normalise: bool = True, drawn: int | None = None) -> Benchmark:
-    """PubMed: three subjects of 19,717 papers; the public split of 60, 500 and 1,000.
-
-    Files: ``ind.pubmed.allx``, ``.ally``, ``.tx``, ``.ty``, ``.y``, ``.graph`` and ``.test.index`` of Yang et al.
-
-    Args:
-        folder: where the files are.
-        normalise: whether the features of a paper are divided by their sum, as is usual.
-        drawn: seed of a drawn split in place of the public one: 20 papers of each subject, 500 and 1,000 of the others.
-            With 123 it is the one split of Luo et al. 2024, whose numbers are not those of the public split.
-    """
-    return _planetoid(folder, "pubmed", "PubMed", normalise, drawn)
+for _name in PUBLISHED:
+    benchmark(_name)(published(_name))
 
 
 def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int | None) -> Benchmark:
@@ -102,13 +89,13 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
 
 
 def _drawn(subjects: Ids, seed: int) -> Split:
-    """20 papers of each subject, then 500 and 1,000 of all others, in the order in which Luo et al. 2024 draw.
+    """Draw 20 papers of each subject, then 500 and 1,000 of all others, in the order of Luo et al. (2024).
 
-    Their code, as that of NodeFormer (Wu et al. 2022) before it, orders the papers of one subject after the other by
-    ``torch.randperm``, then those that are left.
+    Their code, like that of NodeFormer (Wu et al. 2022), shuffles the papers of one subject after the other with
+    ``torch.randperm``, then the remaining papers.
 
     Raises:
-        ConfigError: there are not so many papers.
+        ConfigError: there are not enough papers.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -126,7 +113,7 @@ def _drawn(subjects: Ids, seed: int) -> Split:
 
 
 def _edges(file: Path) -> tuple[Ids, int]:
-    """Each citation once, and the number of papers; the files have some of them twice, and papers that cite themselves.
+    """Read the citations and the number of papers, without repetitions and papers that cite themselves.
 
     Raises:
         ReadError: papers are not numbered 0, 1, 2 and so on.
@@ -142,10 +129,10 @@ def _edges(file: Path) -> tuple[Ids, int]:
 
 
 def _subjects(file: Path) -> NDArray[Any]:
-    """(n, classes) one 1 in each row.
+    """Read the subjects: (n, classes), one 1 in each row.
 
     Raises:
-        ReadError: the file is missing or damaged, or a row is not so.
+        ReadError: the file is missing or damaged, or a row has not one 1.
     """
     rows = pickled_array(file)
     if rows.ndim != 2 or not np.isin(rows, (0, 1)).all() or (wrong := np.flatnonzero(rows.sum(axis=1) != 1)).size:
@@ -157,7 +144,7 @@ def _subjects(file: Path) -> NDArray[Any]:
 
 
 def _trained(file: Path, known: NDArray[Any]) -> int:
-    """How many papers are trained on: the first ones, whose subjects are given once more."""
+    """Number of training papers: the first ones, whose subjects are repeated in a file."""
     again = _subjects(file)
     if not np.array_equal(again, known[: len(again)]):
         raise ReadError("the subjects are not those of the first papers of .ally; bring back the original").at(
@@ -167,7 +154,7 @@ def _trained(file: Path, known: NDArray[Any]) -> int:
 
 
 def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, file: Path) -> NDArray[Any]:
-    """(size, k): rows of the first papers, then those of the tested by their numbers, 0 for papers without a row."""
+    """Rows of the first papers and, by their numbers, of the tested papers: (size, k), 0 for papers without a row."""
     if tested.shape != (len(numbers), first.shape[1]) or len(first) > numbers.min():
         raise ReadError(
             f"rows of shape {tested.shape} after {first.shape} do not fit {len(numbers)} tested papers from number "

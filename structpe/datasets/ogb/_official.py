@@ -1,8 +1,8 @@
-"""Data sets of the Open Graph Benchmark (Hu et al. 2020), by the loaders of ``ogb`` itself.
+"""Data sets of the Open Graph Benchmark (Hu et al. 2020), read by the loaders of ``ogb`` itself.
 
-``ogb`` 1.3.6 does not run on current torch, unpickles whatever it finds, asks questions on standard input, prints, and
-goes to the network when it is imported. :func:`safe_loaders` keeps all that out while a data set is read, in the
-modules of ``ogb`` only: torch itself is left as it is.
+``ogb`` 1.3.6 does not run with current versions of torch, unpickles any file, asks questions on standard input, prints,
+and uses the network when it is imported. :func:`safe_loaders` prevents all this while a data set is read. It changes
+the modules of ``ogb`` only, not torch.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ META = (
 
 @dataclass(frozen=True)
 class Raw:
-    """A data set as ``ogb`` gives it.
+    """A data set as ``ogb`` returns it.
 
     Attributes:
-        name: of the data set.
-        folder: where it lies.
-        meta: what ``ogb`` knows about it.
+        name: name of the data set.
+        folder: its folder.
+        meta: its metadata in ``ogb``.
         graphs: dictionaries with ``edge_index`` (2, e), ``num_nodes``, ``node_feat`` (n, k) or None, ``edge_feat``
             (e, k) or None, and further arrays ``node_*`` and ``edge_*``.
         labels: (items, tasks), or a list of words for each graph.
-        split: the official one.
+        split: the official split.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Raw:
 
 
 def official(kind: Kind, name: str, folder: Path, download: bool = False) -> Raw:
-    """A data set of OGB; it lies, or is put, in the folder of its own name within ``folder``.
+    """Read a data set of OGB from the folder of its name in ``folder``, or fetch it into this folder.
 
     Raises:
-        ReadError: it is not there, or cannot be fetched, read or trusted.
+        ReadError: it is missing, or cannot be fetched, read or trusted.
         MissingExtra: ``ogb`` is not installed.
     """
     package = _imported(f"ogb.{kind}proppred")
@@ -86,16 +86,16 @@ def official(kind: Kind, name: str, folder: Path, download: bool = False) -> Raw
 
 
 def own(kind: Kind, folder: Path) -> Raw:
-    """A data set that ``ogb.io.DatasetSaver`` wrote: ``meta_dict.pt``, and beside it the folder of the data.
+    """Read a data set written by ``ogb.io.DatasetSaver``: ``meta_dict.pt`` and the folder of the data.
 
     Raises:
-        ReadError: a file is missing, damaged, or cannot be trusted.
-        ConfigError: it is of another kind.
+        ReadError: a file is missing or damaged, or cannot be trusted.
+        ConfigError: the graph is heterogeneous.
         MissingExtra: ``ogb`` is not installed.
     """
     meta = load(folder / "meta_dict.pt")
     if not isinstance(meta, dict) or (lacking := [key for key in META if key not in meta]):
-        what = f"it lacks {lacking[0]!r}" if isinstance(meta, dict) else "it is no dictionary"
+        what = f"it lacks {lacking[0]!r}" if isinstance(meta, dict) else "it is not a dictionary"
         raise ReadError(f"{what}; make it by DatasetSaver.get_meta_dict()").at(str(folder / "meta_dict.pt"))
     place = folder / str(meta["download_name"])
     if meta.get("is hetero") == "True":
@@ -105,7 +105,7 @@ def own(kind: Kind, folder: Path) -> Raw:
     labels = place / "raw" / f"{kind}-label.npz"
     if not _there(place, meta) or not labels.is_file():
         raise ReadError(
-            f"there is no raw/data.npz and raw/{labels.name}; unpack {place.name}.zip into this folder, and make sure "
+            f"raw/data.npz or raw/{labels.name} is missing; unpack {place.name}.zip into this folder, and make sure "
             f"that it is a data set to predict {kind}s of"
         ).at(str(place))
     return _read(kind, f"ogb{kind[0]}-{place.name}", place, meta, {"meta_dict": {**meta, "dir_path": str(place)}})
@@ -118,11 +118,11 @@ def _read(kind: Kind, name: str, place: Path, meta: Mapping[str, Any], where: Ma
             parts = data.get_idx_split()
         except (StructPEError, MemoryError):
             raise
-        except Exception as error:  # of many kinds, some of them bare
+        except Exception as error:  # of any type
             reason = " ".join(str(error).split())[:200]
             fetched = _there(place, meta)
             what = "OGB's loader cannot read it" if fetched else f"it could not be fetched from {meta['url']}"
-            remedy = "fetch or make it anew" if fetched else _by_hand(place, meta)
+            remedy = "fetch or make it again" if fetched else _by_hand(place, meta)
             raise ReadError(f"{what} ({type(error).__name__}: {reason}); {remedy}").at(str(place)) from error
     split = Split(*(np.asarray(parts[part]).astype(np.int64).reshape(-1) for part in Split._fields))
     graphs = list(data.graphs) if kind == "graph" else [data.graph]
@@ -130,7 +130,7 @@ def _read(kind: Kind, name: str, place: Path, meta: Mapping[str, Any], where: Ma
 
 
 def _there(place: Path, meta: Mapping[str, Any]) -> bool:
-    """Whether ``ogb`` will find it there: the same question that it asks itself before it goes to the network."""
+    """Whether ``ogb`` finds the data set, by the check that it makes before using the network."""
     raw = "data.npz" if meta["binary"] == "True" else "edge.csv.gz"
     return (place / "raw" / raw).is_file() or (place / "processed" / "data_processed").is_file()
 
@@ -144,11 +144,11 @@ def _by_hand(place: Path, meta: Mapping[str, Any]) -> str:
 
 @contextmanager
 def safe_loaders() -> Iterator[None]:
-    """Within this, the loaders of ``ogb`` (its own and those for PyTorch Geometric) run nothing that a file names.
+    """Context in which the loaders of ``ogb`` (its own and those for PyTorch Geometric) run nothing that a file names.
 
-    Files are read by :func:`structpe.datasets.ogb._pickles.load`, and written whole or not at all. A question is an
-    error, except the one whether to download more than a gigabyte: who comes so far has said so. Nothing is printed
-    but how far a download is.
+    Files are read by :func:`structpe.datasets.ogb._pickles.load`, and written atomically. A question is an error,
+    except whether to download more than a gigabyte, which ``download=True`` has answered. Only the progress of a
+    download is printed.
     """
     stand_ins: dict[str, Any] = {
         "torch": SimpleNamespace(**{**vars(torch), "load": load, "save": save}),
@@ -171,11 +171,11 @@ def safe_loaders() -> Iterator[None]:
 
 
 def _refuse(question: str) -> NoReturn:
-    raise ReadError(f"ogb asks: {question.strip()!r}; remove its folder and fetch or make the data set anew")
+    raise ReadError(f"ogb asks: {question.strip()!r}; remove its folder and fetch or make the data set again")
 
 
 def _imported(name: str) -> ModuleType:
-    """A module of ``ogb``; importing it asks no server for a newer version."""
+    """Import a module of ``ogb`` without its request for a newer version."""
     before = {known: sys.modules[known] for known in ("outdated",) if known in sys.modules}
     if "ogb" not in sys.modules:
         sys.modules["outdated"] = None  # type: ignore[assignment]

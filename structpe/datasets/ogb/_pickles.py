@@ -1,11 +1,11 @@
-"""Files that ``ogb`` wrote with ``torch.save``, read without running anything that they name.
+"""Files written by ``ogb`` with ``torch.save``, read without running anything that they name.
 
-``ogb`` 1.3.6 reads its processed data sets and splits with plain ``torch.load``. Since torch 2.6 that refuses pickles
-of NumPy arrays, and its safe reader cannot read the protocol (4) in which ``ogb`` writes the processed data sets.
-Reading them as full pickles would run whatever a file says. Here a file is read in one of two ways:
+``ogb`` 1.3.6 reads its processed data sets and splits with plain ``torch.load``. Since torch 2.6 this refuses pickles
+of NumPy arrays, and the safe reader of torch does not support protocol 4, in which ``ogb`` writes processed data sets.
+Reading them as full pickles could run any code. Here a file is read in one of two ways:
 
-- It holds no tensors: by an unpickler that knows the names in :data:`ALLOWED` and no other.
-- It holds tensors (those of the loaders for PyTorch Geometric): by torch's safe reader, with the same stand-ins and
+- A file without tensors by an unpickler that knows only the names in :data:`ALLOWED`.
+- A file with tensors (from the loaders for PyTorch Geometric) by the safe reader of torch, with the same stand-ins and
   the four classes that such files need.
 """
 
@@ -29,14 +29,14 @@ from structpe.files import finish, lock
 
 __all__ = ["load", "save"]
 
-AGAIN = "it was not run; delete the file and fetch or make it anew (what lies under 'processed' is made from 'raw')"
+AGAIN = "it was not run; delete the file and fetch or make it again (files under 'processed' are made from 'raw')"
 
 
 def load(file: str | Path, *_: object) -> Any:
-    """What a file of ``ogb`` holds; stands in for ``torch.load``, whose further arguments do not matter here.
+    """Read a file of ``ogb``; replaces ``torch.load``, whose further arguments are ignored.
 
     Raises:
-        ReadError: the file is missing, is no archive of torch, is damaged, or names something that none needs.
+        ReadError: the file is missing or damaged, is not a file of torch, or names something that is not allowed.
     """
     file = Path(file)
     try:
@@ -55,15 +55,15 @@ def load(file: str | Path, *_: object) -> Any:
         raise error.at(str(file)) if isinstance(error, ReadError) else error from None
     except Exception as error:  # a damaged pickle may raise anything
         reason = " ".join(str(error).split())[:200]
-        raise ReadError(f"no file of OGB ({type(error).__name__}: {reason}); {AGAIN}").at(str(file)) from None
+        raise ReadError(f"not a file of OGB ({type(error).__name__}: {reason}); {AGAIN}").at(str(file)) from None
 
 
 def save(content: object, file: str | Path, **options: Any) -> None:
-    """``torch.save``, but a file that is there is whole: several runs may make the same one at once."""
+    """Like ``torch.save``, but atomic: several processes may write the same file at once."""
     file = Path(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     with lock(file, lambda: None) as work:
-        with (work / "new").open("wb") as draft:  # what fails to be written to a path is an error without a reason
+        with (work / "new").open("wb") as draft:  # torch.save to a path gives no reason if it fails
             torch.save(content, draft, **options)
         finish(work / "new", file, work)
 
@@ -94,14 +94,14 @@ ALLOWED: dict[tuple[str, str], type] = {
     ("_codecs", "encode"): _Bytes,
     **{(builtins, "bytes"): _NoBytes for builtins in ("builtins", "__builtin__")},
 }
-"""What stands for each name that a file may hold; ``core`` is how NumPy 1 called ``_core``.
+"""(module, name) -> stand-in for each name that a file may use; ``core`` is the name of ``_core`` in NumPy 1.
 
-The last two are how protocol 2 writes bytes: some as text, and none as ``bytes()``.
+The last two are for bytes in protocol 2: as text, or ``bytes()`` if empty.
 """
 
 
 def _pickled(archive: zipfile.ZipFile, cycles: bool = False) -> bytes:
-    """The pickle in a file of torch, after nothing in it was found to be out of proportion."""
+    """Read the pickle in a file of torch, and check it with :func:`look_through`."""
     (content,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+/data\.pkl", name))
     pickled = archive.read(content)
     look_through(pickled, cycles)
@@ -119,5 +119,5 @@ def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
             return torch.load(file, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
             named = re.search(r"GLOBAL (\S+)", str(error))
-            what = f"names {named[1]}, which no file of OGB needs" if named else "is no safe file of tensors"
+            what = f"names {named[1]}, which no file of OGB needs" if named else "is not a safe file of tensors"
             raise ReadError(f"the file {what}; {AGAIN}") from None

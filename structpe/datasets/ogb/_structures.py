@@ -1,4 +1,4 @@
-"""Graphs as ``ogb`` gives them, made structures; and what is predicted of them, made an objective."""
+"""Benchmarks from data sets of ``ogb``: structures, objectives and features."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Categories, Features, Numbers
+from structpe.datasets.base import Benchmark
 from structpe.datasets.ogb._official import Kind, Raw
 from structpe.errors import ConfigError, ReadError
 from structpe.objectives import Objective
@@ -18,22 +19,56 @@ from structpe.objectives.multilabel import Multilabel
 from structpe.objectives.regression import Regression
 from structpe.structure import Structure
 
-__all__ = ["Labels", "Relations", "features_of", "numbered", "structures", "targets_of"]
+__all__ = ["benchmark_of", "numbered", "structures"]
 
 Array = NDArray[Any]
 Labels = Callable[[Array | None, int], tuple[str, ...]]
-"""(node features, number of nodes) -> a label of each node."""
+"""(node features, number of nodes) -> labels of the nodes."""
 Relations = Callable[[Array | None], tuple[str, ...]]
-"""Edge features -> a label of each edge, or none."""
+"""Edge features -> labels of the edges, or an empty tuple."""
 
 
-def targets_of(level: Kind, raw: Raw) -> tuple[Objective, Array]:
-    """What is to be predicted, and the targets as the objective wants them.
+def numbered(x: Array | None, size: int) -> tuple[str, ...]:
+    """Label each node by its first category; without categories, all nodes have the same label."""
+    return ("node",) * size if x is None or x.dtype.kind == "f" else tuple(map(str, x[:, 0].tolist()))
+
+
+def benchmark_of(
+    level: Kind,
+    raw: Raw,
+    labels: Labels = numbered,
+    relations: Relations = lambda _: (),
+    atoms: tuple[int, ...] | None = None,
+    bonds: tuple[int, ...] | None = None,
+) -> Benchmark:
+    """Make a benchmark of a data set of OGB.
+
+    Args:
+        level: what is predicted.
+        raw: the data set.
+        labels: labels of nodes.
+        relations: labels of edges.
+        atoms: numbers of categories of nodes; None counts them.
+        bonds: numbers of categories of edges; None counts them.
 
     Raises:
-        ConfigError: the metric is not known, or several classes are to be predicted at once.
-        ReadError: the labels do not suit the metric.
+        ConfigError: the metric is unknown, or there are several tasks with classes.
+        ReadError: a graph is damaged, or the labels do not fit the metric.
     """
+    (objective, targets), graphs = _targets(level, raw), structures(raw, labels, relations)
+    return Benchmark(
+        name=raw.name,
+        graphs=graphs,
+        targets=targets,
+        splits=(raw.split,),
+        nodes=_features(graphs, "x", atoms),
+        edges=_features(graphs, "edge_x", bonds),
+        objective=objective,
+    )
+
+
+def _targets(level: Kind, raw: Raw) -> tuple[Objective, Array]:
+    """The objective, and the targets in its form."""
     labels = np.asarray(raw.labels)
     if labels.ndim != 2 or labels.dtype.kind not in "biuf":
         raise ReadError(f"the labels have shape {labels.shape} and dtype {labels.dtype}; give numbers, (items, tasks)")
@@ -44,7 +79,7 @@ def targets_of(level: Kind, raw: Raw) -> tuple[Objective, Array]:
     known = labels[~np.isnan(labels)] if labels.dtype.kind == "f" else labels
     if objective is Multiclass:
         if int(tasks) != 1:
-            raise ConfigError(f"{tasks} classes are to be predicted at once; one is possible here").at(raw.name)
+            raise ConfigError(f"{tasks} tasks with classes are not supported; one is").at(raw.name)
         if (known != np.floor(known)).any():
             told = "the classes are not all whole numbers; give 0, 1, ..., or NaN where none is known"
             raise ReadError(told).at(raw.name)
@@ -62,16 +97,16 @@ METRICS: dict[str, tuple[type[Objective], str]] = {
     "rmse": (Regression, "rmse"),
     "mae": (Regression, "mae"),
 }
-"""What is predicted, and our name for the metric, by OGB's name for it."""
+"""OGB's name of a metric -> class of the objective, our name of the metric."""
 
 
 def structures(raw: Raw, labels: Labels, relations: Relations) -> list[Structure]:
-    """The graphs, with features ``x`` and ``edge_x`` where they have them.
+    """Convert the graphs, with features ``x`` and ``edge_x`` if they have them.
 
-    A data set whose edges are all there both ways, with equal features, is undirected: each edge is stored once.
+    A data set with all edges in both directions, with equal features, is undirected: each edge is stored once.
     """
     graphs = [_checked(graph, f"{raw.name}:{number}") for number, graph in enumerate(raw.graphs)]
-    if raw.meta["add_inverse_edge"] == "True":  # by ogb: edge 2k + 1 is edge 2k the other way
+    if raw.meta["add_inverse_edge"] == "True":  # by ogb: edge 2k + 1 is the reverse of edge 2k
         once: Sequence[Any] | None = [slice(None, None, 2)] * len(graphs)
     else:
         once = _first_ways(graphs)
@@ -81,8 +116,8 @@ def structures(raw: Raw, labels: Labels, relations: Relations) -> list[Structure
     ]
 
 
-def features_of(graphs: Sequence[Structure], key: Literal["x", "edge_x"], sizes: tuple[int, ...] | None) -> Features:
-    """What features there are: categories as many as ``sizes`` say, or as many as are seen; or numbers."""
+def _features(graphs: Sequence[Structure], key: Literal["x", "edge_x"], sizes: tuple[int, ...] | None) -> Features:
+    """Describe features: numbers, or categories with the numbers in ``sizes`` or those that occur."""
     values = [graph.features[key] for graph in graphs if key in graph.features]
     if not values:
         return None
@@ -93,17 +128,12 @@ def features_of(graphs: Sequence[Structure], key: Literal["x", "edge_x"], sizes:
     return Categories(tuple(int(size) + 1 for size in np.max([v.max(axis=0) for v in values if len(v)], axis=0)))
 
 
-def numbered(x: Array | None, size: int) -> tuple[str, ...]:
-    """The first category of a node is its label; where there are none, all nodes are called alike."""
-    return ("node",) * size if x is None or x.dtype.kind == "f" else tuple(map(str, x[:, 0].tolist()))
-
-
 def _checked(graph: Any, name: str) -> Mapping[str, Any]:
     edges = graph.get("edge_index") if isinstance(graph, dict) else None
     if not isinstance(edges, np.ndarray) or edges.ndim != 2 or len(edges) != 2:
-        raise ReadError("it is no graph: there is no edge_index of shape (2, e); make the data set anew").at(name)
+        raise ReadError("it is not a graph: there is no edge_index of shape (2, e); make the data set again").at(name)
     if not isinstance(graph.get("num_nodes"), (int, np.integer)):
-        raise ReadError("it has no whole number num_nodes; make the data set anew").at(name)
+        raise ReadError("it has no whole number num_nodes; make the data set again").at(name)
     for key in ("node_feat", "edge_feat"):
         if graph.get(key) is not None and np.ndim(graph[key]) != 2:
             raise ReadError(f"its {key} has shape {np.shape(graph[key])}; (rows, columns) is needed").at(name)
@@ -128,9 +158,9 @@ def _structure(
 
 
 def _first_ways(graphs: Sequence[Mapping[str, Any]]) -> list[NDArray[np.bool_]] | None:
-    """Which edges to keep of each graph of an undirected data set; None where an edge lacks its other way."""
+    """Masks of the edges to keep of each graph; None if an edge has no reverse."""
     sizes, counts = [int(graph["num_nodes"]) for graph in graphs], [graph["edge_index"].shape[1] for graph in graphs]
-    first = np.repeat(np.cumsum([0, *sizes[:-1]]), counts)  # number of a graph's first node among all nodes
+    first = np.repeat(np.cumsum([0, *sizes[:-1]]), counts)  # number of the first node of each graph
     source, target = np.concatenate([graph["edge_index"] for graph in graphs], axis=1) + first
     rows = [graph["edge_feat"] for graph in graphs if graph.get("edge_feat") is not None]
     columns = np.concatenate(rows).T if rows else np.zeros((0, len(source)))

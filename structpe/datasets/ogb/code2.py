@@ -1,4 +1,4 @@
-"""ogbg-code2 of the Open Graph Benchmark (Hu et al. 2020): the name of a function from its syntax tree."""
+"""ogbg-code2 of the Open Graph Benchmark (Hu et al. 2020): names of functions from their syntax trees."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ RELATIONS = ("child", "next")
 def ogbg_code2(folder: Path, words: int = 5000, next_tokens: bool = False, download: bool = False) -> Benchmark:
     """ogbg-code2: the words of a function's name, up to 5, from its syntax tree; split by project.
 
-    Node features are type, attribute and depth (20 stands for all below). The vocabulary has the ``words`` that are
-    most frequent in the names of the training functions; beside them stand the end of the name and an unknown word.
-    Scores are F1 against the whole name, in which words outside the vocabulary count as missed.
+    Node features are type, attribute and depth (20 means 20 or more). The vocabulary has the most frequent ``words`` of
+    the names of training functions, an end of the name and an unknown word. The metric is F1 against the whole name;
+    words outside the vocabulary count as missed.
 
-    ``next_tokens`` adds an edge from each node that has a token to the next such node, as OGB's own baselines do; the
-    graphs are no trees then, and ``edge_x`` tells the two kinds apart.
+    ``next_tokens`` adds an edge from each node with a token to the next one, as OGB's baselines do. The graphs are then
+    not trees, and ``edge_x`` distinguishes the two kinds of edges.
 
-    Files: ``ogbg_code2/raw``, ``split`` and ``mapping`` as OGB gives them; ``download`` lets ``ogb`` fetch them.
+    Files: ``ogbg_code2/raw``, ``split`` and ``mapping`` as OGB provides them; ``download`` lets ``ogb`` fetch them.
     """
     if words < 1:
         raise ConfigError(f"the vocabulary has {words} words; give one at least")
@@ -64,13 +64,13 @@ def ogbg_code2(folder: Path, words: int = 5000, next_tokens: bool = False, downl
 def _with_depth(graph: Mapping[str, Any], name: str) -> dict[str, Any]:
     lacking = [key for key in ("node_feat", "node_depth", "node_dfs_order", "node_is_attributed") if key not in graph]
     if lacking:
-        raise ReadError(f"the tree has no {lacking[0]}; fetch or make the data set anew").at(name)
+        raise ReadError(f"the tree has no {lacking[0]}; fetch or make the data set again").at(name)
     depth = np.minimum(graph["node_depth"], DEEPEST)
     return {**graph, "node_feat": np.concatenate([graph["node_feat"], depth], axis=1)}
 
 
 def _tree(tree: Structure, graph: Mapping[str, Any], next_tokens: bool) -> Structure:
-    """Add root, reading order and, if asked for, edges from token to token."""
+    """Add the root, the reading order and, with ``next_tokens``, edges between tokens."""
     reading = np.argsort(np.asarray(graph["node_dfs_order"])[:, 0], kind="stable")
     root = int(np.argmin(graph["node_depth"]))
     edges, relations, features = tree.edges, (RELATIONS[0],) * len(tree.edges), dict(tree.features)
@@ -85,7 +85,7 @@ def _tree(tree: Structure, graph: Mapping[str, Any], next_tokens: bool) -> Struc
 
 
 def _targets(names: Sequence[Sequence[str]], places: Mapping[str, int]) -> NDArray[np.int64]:
-    """(g, 5 + m) what is learned of each name, and the words that the metric ``f1`` looks for."""
+    """The learned words of each name, and the words that the metric ``f1`` needs: (g, 5 + m)."""
     most = max(len(set(name)) for name in names)
     targets = np.full((len(names), LENGTH + most), -1)
     targets[:, :LENGTH] = END
@@ -98,7 +98,7 @@ def _targets(names: Sequence[Sequence[str]], places: Mapping[str, int]) -> NDArr
 
 
 def _column(raw: Raw, name: str) -> tuple[str, ...]:
-    """The names of types or attributes, in the order of their numbers."""
+    """Read the names of types or attributes, in the order of their numbers."""
     import pandas
 
     file = needed(raw.folder / "mapping" / f"{name}idx2{name}.csv.gz")
@@ -106,10 +106,10 @@ def _column(raw: Raw, name: str) -> tuple[str, ...]:
         return tuple(pandas.read_csv(file, keep_default_na=False)[name].astype(str))
     except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
         reason = " ".join(str(error).split())
-        raise ReadError(f"no table with a column {name!r} ({reason}); fetch it anew").at(str(file)) from None
+        raise ReadError(f"no table with a column {name!r} ({reason}); fetch it again").at(str(file)) from None
 
 
 def _named(types: Sequence[str], x: NDArray[Any] | None) -> tuple[str, ...]:
     if x is None or x[:, 0].max() >= len(types):
-        raise ReadError(f"a node has a type beyond the {len(types)} of mapping/typeidx2type.csv.gz; fetch it anew")
+        raise ReadError(f"a node has a type beyond the {len(types)} of mapping/typeidx2type.csv.gz; fetch it again")
     return tuple(types[number] for number in x[:, 0].tolist())

@@ -10,15 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.datasets.base import Benchmark, benchmark
-from structpe.datasets.ogb._official import Raw, official, own
-from structpe.datasets.ogb._structures import (
-    Labels,
-    Relations,
-    features_of,
-    numbered,
-    structures,
-    targets_of,
-)
+from structpe.datasets.ogb._official import official, own
+from structpe.datasets.ogb._structures import benchmark_of, numbered
 from structpe.readers.smiles import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 
 __all__ = ["ogb_graph", "ogbg_ppa"]
@@ -32,14 +25,15 @@ BONDS = ("single", "double", "triple", "aromatic", "other")
 
 
 def molecules(name: str) -> Callable[..., Benchmark]:
-    """The loader of a data set of molecules."""
+    """Make the loader of one of :data:`MOLECULES`."""
 
     def load(folder: Path, download: bool = False) -> Benchmark:
-        return _benchmark(official("graph", name, folder, download), _symbols, _bonds, ATOM_CATEGORIES, BOND_CATEGORIES)
+        raw = official("graph", name, folder, download)
+        return benchmark_of("graph", raw, _symbols, _bonds, ATOM_CATEGORIES, BOND_CATEGORIES)
 
     load.__doc__ = f"""{name}: molecules with OGB's features of atoms and bonds, scaffold split.
 
-    Files: ``{name.replace("-", "_")}/raw`` and ``split`` as OGB gives them; ``download`` lets ``ogb`` fetch them.
+    Files: ``{name.replace("-", "_")}/raw`` and ``split`` as OGB provides them; ``download`` lets ``ogb`` fetch them.
     """
     return load
 
@@ -50,42 +44,23 @@ for _name in MOLECULES:
 
 @benchmark("ogbg-ppa")
 def ogbg_ppa(folder: Path, download: bool = False) -> Benchmark:
-    """ogbg-ppa: of which of 37 groups of species a neighbourhood of proteins is; 7 numbers for each association.
+    """ogbg-ppa: the group of species, of 37, of a neighbourhood of proteins; associations of 7 numbers each.
 
-    Files: ``ogbg_ppa/raw`` and ``split`` as OGB gives them; ``download`` lets ``ogb`` fetch them (2.8 GB).
+    Files: ``ogbg_ppa/raw`` and ``split`` as OGB provides them; ``download`` lets ``ogb`` fetch them (2.8 GB).
     """
-    return _benchmark(official("graph", "ogbg-ppa", folder, download), numbered, _no_relations)
+    return benchmark_of("graph", official("graph", "ogbg-ppa", folder, download))
 
 
 @benchmark("ogb-graph")
 def ogb_graph(folder: Path) -> Benchmark:
-    """A data set of graphs of your own, as OGB's ``DatasetSaver`` writes it.
+    """Your own data set of graphs, as written by OGB's ``DatasetSaver``.
 
-    Files: ``meta_dict.pt``, and beside it the folder (or the unpacked archive) of the data.
+    Files: ``meta_dict.pt``, and the folder (or the unpacked archive) of the data in the same folder.
     """
-    return _benchmark(own("graph", folder), numbered, _no_relations)
+    return benchmark_of("graph", own("graph", folder))
 
 
-def _benchmark(
-    raw: Raw,
-    labels: Labels,
-    relations: Relations,
-    atoms: tuple[int, ...] | None = None,
-    bonds: tuple[int, ...] | None = None,
-) -> Benchmark:
-    (objective, targets), graphs = targets_of("graph", raw), structures(raw, labels, relations)
-    return Benchmark(
-        name=raw.name,
-        graphs=graphs,
-        targets=targets,
-        splits=(raw.split,),
-        nodes=features_of(graphs, "x", atoms),
-        edges=features_of(graphs, "edge_x", bonds),
-        objective=objective,
-    )
-
-
-# A category out of range has some label; that it is out of range is said when the benchmark is checked.
+# A category out of range gets the last label here, and an error when the benchmark is checked.
 
 
 def _symbols(x: NDArray[Any] | None, size: int) -> tuple[str, ...]:
@@ -98,7 +73,3 @@ def _bonds(edge_x: NDArray[Any] | None) -> tuple[str, ...]:
 
 def _named(names: tuple[str, ...], features: NDArray[Any]) -> tuple[str, ...]:
     return tuple(names[number] for number in features[:, 0].astype(np.int64).clip(0, len(names) - 1).tolist())
-
-
-def _no_relations(_: NDArray[Any] | None) -> tuple[str, ...]:
-    return ()

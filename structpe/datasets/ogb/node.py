@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from structpe.datasets.base import Benchmark, benchmark
-from structpe.datasets.ogb._official import Raw, official, own
-from structpe.datasets.ogb._structures import features_of, numbered, structures, targets_of
+from structpe.datasets.ogb._official import official, own
+from structpe.datasets.ogb._structures import benchmark_of
 
-__all__ = ["ogb_node", "ogbn_arxiv", "ogbn_products", "ogbn_proteins"]
+__all__ = ["PUBLISHED", "ogb_node"]
+
+PUBLISHED = {
+    "ogbn-arxiv": "the subject, of 40, of 169,343 papers; a directed edge for each citation, split by year",
+    "ogbn-products": "the category, of 47, of 2.4 million products; edges join those bought together; split by sales",
+    "ogbn-proteins": "112 functions of 132,534 proteins; 40 million associations of 8 numbers each; split by species",
+}
 
 
-@benchmark("ogbn-arxiv")
-def ogbn_arxiv(folder: Path, download: bool = False) -> Benchmark:
-    """ogbn-arxiv: the subject, of 40, of 169,343 papers; a directed edge for each citation, split by year.
+def published(name: str) -> Callable[..., Benchmark]:
+    """Make the loader of one of :data:`PUBLISHED`."""
 
-    Files: ``ogbn_arxiv/raw`` and ``split`` as OGB gives them; ``download`` lets ``ogb`` fetch them.
+    def load(folder: Path, download: bool = False) -> Benchmark:
+        return benchmark_of("node", official("node", name, folder, download))
+
+    place = name.replace("-", "_")
+    load.__doc__ = f"""{name}: {PUBLISHED[name]}.
+
+    Files: ``{place}/raw`` and ``split`` as OGB provides them; ``download`` lets ``ogb`` fetch them.
     """
-    return _benchmark(official("node", "ogbn-arxiv", folder, download))
+    return load
 
 
-@benchmark("ogbn-products")
-def ogbn_products(folder: Path, download: bool = False) -> Benchmark:
-    """ogbn-products: the category, of 47, of 2.4 million products that are bought together; split by sales.
-
-    Files: ``ogbn_products/raw`` and ``split`` as OGB gives them; ``download`` lets ``ogb`` fetch them (1.4 GB).
-    """
-    return _benchmark(official("node", "ogbn-products", folder, download))
-
-
-@benchmark("ogbn-proteins")
-def ogbn_proteins(folder: Path, download: bool = False) -> Benchmark:
-    """ogbn-proteins: 112 functions of 132,534 proteins; 8 numbers for each of 40 million associations, by species.
-
-    Files: ``ogbn_proteins/raw`` and ``split`` as OGB gives them; ``download`` lets ``ogb`` fetch them.
-    """
-    return _benchmark(official("node", "ogbn-proteins", folder, download))
+for _name in PUBLISHED:
+    benchmark(_name)(published(_name))
 
 
 @benchmark("ogb-node")
 def ogb_node(folder: Path) -> Benchmark:
-    """A graph of your own whose nodes are predicted, as OGB's ``DatasetSaver`` writes it.
+    """Your own graph for node prediction, as written by OGB's ``DatasetSaver``.
 
-    Files: ``meta_dict.pt``, and beside it the folder (or the unpacked archive) of the data.
+    Files: ``meta_dict.pt``, and the folder (or the unpacked archive) of the data in the same folder.
     """
-    return _benchmark(own("node", folder))
-
-
-def _benchmark(raw: Raw) -> Benchmark:
-    (objective, targets), graphs = targets_of("node", raw), structures(raw, numbered, lambda _: ())
-    return Benchmark(
-        name=raw.name,
-        graphs=graphs,
-        targets=targets,
-        splits=(raw.split,),
-        nodes=features_of(graphs, "x", None),
-        edges=features_of(graphs, "edge_x", None),
-        objective=objective,
-    )
+    return benchmark_of("node", own("node", folder))

@@ -1,4 +1,4 @@
-"""Stanford Sentiment Treebank: what is felt in a sentence, from its constituency tree (Socher et al. 2013)."""
+"""Stanford Sentiment Treebank: sentiment of sentences from their constituency trees (Socher et al. 2013)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN, PHRASE = 0, 1
 
 
 class _Tree(NamedTuple):
-    """A tree in the order in which its nodes begin: the word of each (empty: a phrase), its class, and its parent."""
+    """Nodes of a tree, in the order of the text: their words (empty for a phrase), classes and parents."""
 
     words: list[str]
     classes: list[int]
@@ -32,19 +32,18 @@ class _Tree(NamedTuple):
 
 @benchmark("sst")
 def sst(folder: Path, binary: bool = False) -> Benchmark:
-    """SST: how positive a sentence is, from its constituency tree; the standard split of 8,544, 1,101 and 2,210.
+    """SST: sentiment of a sentence from its constituency tree; the standard split of 8,544, 1,101 and 2,210.
 
-    Nodes stand in the order in which they begin, an edge leads from each phrase to each of its parts, and the root is
-    the sentence. ``x`` is the number of a node's word: 0 for a word that no training sentence has, 1 for a phrase. The
-    feature ``sentiment`` (n, 1) is the class of every node, that of the root being the target; no model may read it
-    where it is to be predicted.
+    Nodes are in the order of the text, edges lead from phrases to their parts, and the root is the sentence. ``x`` is
+    the number of a node's word: 0 for a word that is not in a training sentence, 1 for a phrase. The feature
+    ``sentiment`` (n, 1) is the class of every node; that of the root is the target, so models must not read it.
 
-    Files: ``train.txt``, ``dev.txt``, ``test.txt``; a tree in each line, ``(3 (2 It) (4 (2 's) (3 good)))``.
+    Files: ``train.txt``, ``dev.txt``, ``test.txt`` with one tree per line, ``(3 (2 It) (4 (2 's) (3 good)))``.
 
     Args:
-        folder: where the files are.
-        binary: whether neutral sentences are left out (which leaves 6,920, 872 and 1,821) and the others are negative
-            or positive, instead of one of five classes.
+        folder: folder with the files.
+        binary: whether to leave out neutral sentences (6,920, 872 and 1,821 remain) and predict negative or positive
+            instead of five classes.
     """
     parts = [_trees(folder / f"{name}.txt") for name in ("train", "dev", "test")]
     if binary:
@@ -62,7 +61,7 @@ def sst(folder: Path, binary: bool = False) -> Benchmark:
         nodes=Categories((len(numbers) + 1,)),
         edges=None,
         objective=Multiclass("graph", 2 if binary else len(LABELS), "accuracy"),
-        note="trained by whole sentences only, not by the classes of their phrases; words of the training part",
+        note="trained on whole sentences only, without the classes of phrases; vocabulary of the training part",
     )
 
 
@@ -101,7 +100,7 @@ def _tree(line: str) -> _Tree:
             raise ReadError(f"a node has the class {category!r}; classes are the digits {LABELS[0]} to {LABELS[-1]}")
     if None in found.categories:
         alone = [word for category, word in zip(found.categories, found.words, strict=True) if category is None]
-        wrong = f"the word {shown(str(alone[-1]))} stands beside other parts of its node"
+        wrong = f"the word {shown(str(alone[-1]))} is among other parts of its node"
         raise ReadError(f"{wrong}; a node is a word or has parts")
     return _Tree(
         ["" if word is None else unescaped(word) for word in found.words],

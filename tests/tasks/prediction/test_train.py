@@ -213,6 +213,6 @@ def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
         train(replace(config, data=replace(config.data, options={"train": "a"})))
     file = data_in(tmp_path) / "zinc12k_val.npz"
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    with pytest.raises(ReadError, match=r"zinc12k_val\.npz: no file of arrays \(File is not a zip file\)"):
+    with pytest.raises(ReadError, match=r"zinc12k_val\.npz: not a file of arrays \(File is not a zip file\)"):
         train(config)
     assert not (Path(config.out) / "config.yaml").exists()
