@@ -61,10 +61,13 @@ class _Marker(ast.NodeTransformer):
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         self.generic_visit(node)
-        after = [
-            i for i, part in enumerate(node.body) if isinstance(part, ast.ImportFrom) and part.module == "__future__"
+        future = [
+            i for i, part in enumerate(node.body, 1) if isinstance(part, ast.ImportFrom) and part.module == "__future__"
         ]
-        node.body.insert(max(after, default=-1) + 1, ast.Import([ast.alias("tests.shapes", "_shapes")]))
+        # Behind the docstring too, or it would be none.
+        node.body.insert(
+            max(future, default=int(bool(ast.get_docstring(node)))), ast.Import([ast.alias("tests.shapes", "_shapes")])
+        )
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:

@@ -18,6 +18,7 @@ from structpe.nn.readouts import READOUTS
 from structpe.objectives import OBJECTIVES
 from structpe.positions import MODELS
 from structpe.readers import READERS
+from structpe.tasks.runs import RUNS
 from structpe.writers import WRITERS
 from tests.modules import Module, modules
 
@@ -73,7 +74,7 @@ def test_public_names_are_documented() -> None:
     assert not without, "these have no docstring:\n" + "\n".join(without)
 
 
-REGISTRIES = [MODELS, ENCODINGS, KERNELS, READERS, WRITERS, CONVERTERS, COMMANDS, OBJECTIVES, READOUTS]
+REGISTRIES = [MODELS, ENCODINGS, KERNELS, READERS, WRITERS, CONVERTERS, COMMANDS, OBJECTIVES, READOUTS, RUNS]
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda r: r.what)

@@ -79,6 +79,11 @@ class StackConfig:
         for name in ("dropout", "attention_dropout", "input_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}; it must be 0 or more and below 1")
+        if not self.layers and (self.attention or self.message_passing or self.virtual_node):
+            raise ConfigError(
+                "layers is 0, so attention, message_passing and virtual_node have no effect; set attention and "
+                "virtual_node to false and message_passing to null"
+            )
         if self.message_passing is not None:
             CONVOLUTIONS[self.message_passing]  # raises for an unknown name
         elif not self.attention and self.layers:

@@ -41,8 +41,7 @@ class Stack(nn.Module):
         reads: bool = False,
     ) -> None:
         super().__init__()
-        attends = config.attention and config.layers > 0
-        if position.sites and not attends and not position.sites & {"inputs", "layer"}:
+        if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
             raise ConfigError(
                 "the position model acts on attention only, and this model has none; choose one that acts on the "
                 "input, or set attention to true"

@@ -22,14 +22,14 @@ __all__ = ["Link"]
 class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10")):
     """Which entity completes (h, r, ?) and (?, r, t): -log softmax over all entities, of both queries of each triple.
 
-    Cross entropy against all entities is that of Lacroix et al. 2018, section 4; their relations for the reverse
-    direction are left out, and scores of pairs know the direction instead.
+    This is the loss of Lacroix et al. 2018, section 4, without their extra relations for the reverse direction: the
+    readouts of pairs take the direction instead.
 
-    Targets are triples: (., 3) integers, head < ``entities``, relation < ``outputs``, tail < ``entities``. A model is
-    given queries made of them. A query has as target (1 + m) integers: the entity of its triple, then all other
-    entities that also complete it in any split, padded with -1. The metric does not count these (the filtered setting
-    of Bordes et al. 2013, section 4.1). The rank of an entity among others of equal score is the mean of the ranks that
-    they take together (Sun et al. 2020 show why it must not be the best).
+    Targets of a benchmark are triples: (., 3) integers, head < ``entities``, relation < ``outputs``, tail <
+    ``entities``. The target of a query has 1 + m integers: the entity of its triple, then all entities that complete it
+    in any split, padded with -1. These others are removed before an entity is ranked (the filtered setting of Bordes et
+    al. 2013, section 4.1). An entity gets the mean of the ranks of all entities with its score; the best of these ranks
+    would reward a model that gives all entities one score (Sun et al. 2020).
 
     Args:
         outputs: how many relations.
@@ -62,7 +62,7 @@ class Link(Objective, name="link", metrics=("mrr", "hits@1", "hits@3", "hits@10"
     def answer(self, predicted: Tensor, target: Tensor) -> Tensor:
         """The filtered rank (q, 1) of the entity of each query: 1 + those above it + half of those that equal it.
 
-        A score that is not a number makes the rank none, so that training that has diverged is noticed.
+        If a score is not finite, the rank is NaN, so that diverged training is detected.
         """
         known = torch.zeros_like(predicted, dtype=torch.bool)
         rows, places = (target >= 0).nonzero(as_tuple=True)
@@ -80,7 +80,7 @@ def reciprocal(ranks: NDArray[Any], target: NDArray[Any]) -> float:
 
 
 def hits(most: int) -> Metric:
-    """Share of queries whose entity has a rank of at most so much."""
+    """Share of queries whose entity has a rank of ``most`` or better."""
     return Metric(f"Hits@{most}", False, lambda ranks, target: float((_some(ranks) <= most).mean()))
 
 

@@ -108,5 +108,7 @@ def test_without_layers_a_model_of_pairs_scores_embeddings() -> None:
     torch.testing.assert_close(model(batch), (vectors[1:2] * model.readout.relations[2]) @ vectors.T)
     with pytest.raises(ConfigError, match="needs attention, or message_passing, or both"):
         GraphModelConfig(WIDTH, 1, 1, attention=False, message_passing=None)
+    with pytest.raises(ConfigError, match="layers is 0, so attention, message_passing and virtual_node have no effect"):
+        GraphModelConfig(WIDTH, 0, 1, attention=False)
     with pytest.raises(ConfigError, match="acts on attention only, and this model has none"):
-        GraphModel(GraphModelConfig(WIDTH, 0, 1), build("t5", config.dims), Categories((4,)), None, 1)
+        GraphModel(config, build("t5", config.dims), Categories((4,)), None, RELATIONS)

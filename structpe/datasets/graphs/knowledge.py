@@ -22,13 +22,13 @@ __all__ = ["knowledge_graph"]
 
 @benchmark("knowledge-graph")
 def knowledge_graph(folder: Path, columns: str = "hrt", metric: str = "mrr") -> Benchmark:
-    """Your own or a published knowledge graph: which entity completes a triple; filtered ranks.
+    """A knowledge graph, published or your own: which entity completes a triple; filtered ranks.
 
-    The graph has the entities of all three files, and only the triples of training. Each entity is its own category and
-    so has a learned vector. Entities without a training triple, as in WN18RR, keep their initial vector, as is usual.
+    The graph has the entities of all three files, and as edges the training triples. Each entity is a category, so that
+    it has a learned vector. An entity without a training triple keeps its initial vector (WN18RR has such entities).
 
     Args:
-        folder: folder with ``train.txt``, ``valid.txt`` and ``test.txt``: a triple per line, separated by tabs.
+        folder: where ``train.txt``, ``valid.txt`` and ``test.txt`` are, a triple per line, separated by tabs.
         columns: the order of head, relation and tail: ``hrt``, or ``rht`` as in Nations.
         metric: ``mrr``, ``hits@1``, ``hits@3`` or ``hits@10``; all four are reported.
 

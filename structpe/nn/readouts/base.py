@@ -26,8 +26,8 @@ class Readout(nn.Module, ABC):
         outputs: how many numbers are predicted; of pairs, how many relations there are.
 
     Attributes:
-        level: what it is a readout of: ``graph``, ``node``, ``pair``.
-        default: whether it is the readout of its level where none is chosen.
+        level: what its predictions are for: ``graph``, ``node`` or ``pair``.
+        default: whether it is the readout of its level if the configuration names none.
         head: whether the head makes the prediction; otherwise the readout gives the prediction itself.
     """
 

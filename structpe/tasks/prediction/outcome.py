@@ -1,4 +1,4 @@
-"""What a run of prediction came to."""
+"""The result of a run of prediction."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Outcome"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The result of a run of prediction.
 
     Attributes:
         metric: name of the official metric.
-        valid: its value on the validation split, of the best model; None without a validation split, where the last
-            model is kept.
-        test: its value on the test split, of the same model, computed once.
+        valid: value of the best model on the validation split; None without a validation split, when the last model is
+            kept.
+        test: value of the same model on the test split, computed once.
         parameters: of the model, all that are trained.
-        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
-        training: how the training went.
+        encoding_seconds: seconds to encode all graphs; 0 if there are no encodings.
+        training: the result of training.
         versions: of the software, the commit and the machine.
-        data: what the benchmark calls its data.
-        note: what must be said beside its numbers.
-        others: on the test split, the values of further metrics that the objective reports.
+        data: name of the data in the benchmark.
+        note: remark that belongs to its results.
+        others: values of the other metrics of the objective on the test split.
     """
 
     metric: str
@@ -49,7 +49,7 @@ class Outcome:
 
     @classmethod
     def load(cls, folder: Path) -> Outcome | None:
-        """Of a finished run; None where training has not ended."""
+        """The result in the folder of a run; None if the run is not finished."""
         file = folder / FILE
         if not file.exists():
             return None

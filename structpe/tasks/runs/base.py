@@ -4,13 +4,13 @@ The folder of every run:
 
 =====================  ==================================================================================
 config.yaml            the configuration, every key
-...                    what the run learned of the training data before training, as its kind says
+...                    what the run learned from the training data before training; see its kind
 SHA256SUMS             checksums of these
 model.safetensors      weights of the best model so far
-checkpoints/step-N/    what training goes on from: ``tensors.safetensors`` and ``state.json``, no pickle
+checkpoints/step-N/    state to resume training from: ``tensors.safetensors`` and ``state.json``, no pickle
 metrics.csv            step, metric, value
 tensorboard/           the same for TensorBoard
-result.json            how the run ended; there is none before
+result.json            the result; missing until the run is finished
 =====================  ==================================================================================
 """
 
@@ -51,7 +51,7 @@ RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", 
 
 
 class Configured(Protocol):
-    """What the configurations of all runs have."""
+    """Fields of the configurations of all runs."""
 
     @property
     def out(self) -> str:
@@ -63,14 +63,14 @@ class Configured(Protocol):
 
 
 class Ended(Protocol):
-    """What a run came to."""
+    """The result of a run."""
 
     def save(self, folder: Path) -> None:
         """Write it; from then on the run is finished."""
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Of a finished run; None where training has not ended."""
+        """The result in the folder of a run; None if the run is not finished."""
 
 
 C = TypeVar("C", bound=Configured)
@@ -81,16 +81,16 @@ R = TypeVar("R", bound=Ended)
 
 @dataclass(frozen=True, eq=False)
 class Work(Generic[R]):
-    """What is trained, and on what.
+    """What to train, and on which data.
 
     Attributes:
-        task: with its model.
-        training: how.
+        task: the model and its loss.
+        training: how to train it.
         examples: the training examples.
-        sizes: of each, whatever makes it costly.
+        sizes: cost of each example, such as its number of units.
         collate: from some of them to a batch.
-        content: digests of all that the run follows from besides its configuration.
-        end: from how training went to what the run came to.
+        content: digests of everything that the run depends on, except its configuration.
+        end: makes the result of the run from that of its training.
     """
 
     task: Task
@@ -103,18 +103,19 @@ class Work(Generic[R]):
 
 
 class Run(ABC, Generic[C, D, L, R]):
-    """A training in its folder. ``C`` is its configuration, ``D`` its data, ``L`` what it learns of them beforehand.
+    """A training in a folder. ``C`` is its configuration, ``D`` its data, ``L`` what it learns before training.
 
     Args:
-        config: everything that the run follows from.
-        folder: where it is; by default ``config.out``.
+        config: the configuration.
+        folder: the folder of the run; by default ``config.out``.
 
     Attributes:
-        result: the class of what it comes to.
-        learns: the files that hold what is learned before training.
-        free: keys of the configuration that may change when a run goes on, as nothing in training follows from them.
-        extra: what must be installed to train.
-        keeps_checkpoints: whether a finished run has its last checkpoints.
+        configured: the class of its configuration.
+        result: the class of its result.
+        learns: names of the files with what it learns before training.
+        free: keys of the configuration that may change when a run resumes, because training does not depend on them.
+        extra: the extra to install for training.
+        keeps_checkpoints: whether a finished run keeps its last checkpoints.
     """
 
     name: ClassVar[str]
@@ -145,15 +146,15 @@ class Run(ABC, Generic[C, D, L, R]):
         folders.unbroken(folder, cls._sealed())
         return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
 
-    # --- what a kind of run says ---
+    # --- what each kind of run defines ---
 
     @abstractmethod
     def check(self) -> None:
-        """Check the configuration as far as that is possible before any data are read.
+        """Check the configuration as far as possible without reading data.
 
         Raises:
             PositionError: there is no such position model, encoding or option, or it does not fit.
-            ConfigError: something else does not make sense, or there are fewer GPUs than are asked for.
+            ConfigError: another option is invalid, or there are fewer GPUs than the configuration needs.
         """
 
     @abstractmethod
@@ -162,7 +163,7 @@ class Run(ABC, Generic[C, D, L, R]):
 
     @abstractmethod
     def learn(self, data: D) -> L:
-        """What is learned of the training data before training, such as a vocabulary and labels of encodings."""
+        """What is learned from the training data before training, such as a vocabulary or labels of encodings."""
 
     @abstractmethod
     def write(self, learned: L) -> None:
@@ -182,22 +183,22 @@ class Run(ABC, Generic[C, D, L, R]):
 
     @abstractmethod
     def load(self) -> tuple[nn.Module, Any]:
-        """The best model so far, ready for use, and what else its use needs.
+        """The best model so far, in evaluation mode, and what else is needed to use it.
 
         Raises:
             StoreError: training has not yet written a model, or a file is damaged.
         """
 
-    # --- what all have ---
+    # --- what all runs share ---
 
     def train(self, fresh: bool = False) -> R:
-        """Train to the end. A run that was killed goes on from its newest checkpoint, and ends as if it had not been.
+        """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
 
-        On the CPU, with the same number of threads, the resumed run gives the same bits.
+        On the CPU, with the same number of threads, the results are equal bit by bit.
 
         Args:
-            fresh: remove what the folder holds of an earlier run, and begin anew. It is removed when the new
-                configuration is known to make sense, and its data are read and encoded.
+            fresh: remove an earlier run in the folder and start again. It is removed only after the new configuration
+                is checked and its data are read and encoded.
 
         Raises:
             ConfigError: the folder holds a run of another configuration, another process trains in it, or the model
@@ -214,8 +215,8 @@ class Run(ABC, Generic[C, D, L, R]):
                 self.same()
                 if (done := self._done()) is not None:
                     self._tidy()
-                    told = f"{done}; to train again, ask for a fresh one or another folder"
-                    say(f"{self.folder}: this run is finished: {told}")
+                    again = "to train again, ask for a fresh one or another folder"
+                    say(f"{self.folder}: this run is finished: {done}; {again}")
                     return done
             data = self.read()
             found = self.learn(data) if fresh else self.restore()
@@ -239,7 +240,7 @@ class Run(ABC, Generic[C, D, L, R]):
         folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
 
     def finished(self) -> bool:
-        """Whether the run has ended; what a process that was killed at its very end has left is removed.
+        """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
 
         Raises:
             StoreError: its result is damaged.
@@ -268,11 +269,11 @@ class Run(ABC, Generic[C, D, L, R]):
 
     @classmethod
     def _sealed(cls) -> tuple[str, ...]:
-        """Files that are written when a run begins, and stay as they are."""
+        """Files that are written when a run begins and never change."""
         return ("config.yaml", *cls.learns)
 
     def begin(self, found: L) -> None:
-        """Remove what the folder holds of an earlier run, and write down all that a new one follows from."""
+        """Remove an earlier run in the folder, and write the files that never change."""
         clear(self.folder, ("result.json", *self._sealed(), SUMS, WEIGHTS, "metrics.csv"))
         self.write(found)
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))

@@ -1,6 +1,6 @@
 """A run of graph to text.
 
-What it learns before training:
+Files with what it learns before training:
 
 =====================  ==================================================================================
 tokenizer.json         the subword vocabulary
@@ -59,7 +59,7 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
     keeps_checkpoints = True
 
     def check(self) -> None:
-        """Build a small model of the configuration and throw it away, so that what is wrong with it shows at once."""
+        """Build a small model of the configuration, so that errors in it are found before data are read."""
         config = self.config
         encoder, decoder = (
             _built(position, config.model.dims(side), f"{side}_position")
@@ -153,7 +153,7 @@ def _with_texts(items: list[Item]) -> list[Item]:
 
 
 def _content(task: GraphToText, examples: Sequence[Example], positions: Mapping[str, Any]) -> dict[str, str]:
-    """Digests of all that a run follows from besides its configuration."""
+    """Digests of everything that a run depends on, except its configuration."""
     preparer = task.preparer
     found = {
         "vocabulary": digest([preparer.tokenizer.to_str()]),

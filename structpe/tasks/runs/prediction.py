@@ -1,6 +1,6 @@
 """A run of prediction, on a benchmark.
 
-What it learns before training:
+Files with what it learns before training:
 
 =====================  ==================================================================================
 position.json          the position model, with what its encodings learned of the training graphs
@@ -42,7 +42,7 @@ __all__ = ["Chosen", "PredictionRun"]
 
 
 class Chosen(NamedTuple):
-    """A benchmark, one of its splits, and what decides which model is best."""
+    """A benchmark, one of its splits, and the metric that selects the best model."""
 
     benchmark: Benchmark
     split: Split
@@ -53,9 +53,9 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
     """Graphs, nodes or pairs of nodes are predicted; the best model is scored on the test split once.
 
     Args:
-        config: everything that the run follows from.
-        folder: where it is; by default ``config.out``.
-        encodings: folder where encoded graphs are kept for other runs; by default next to the run's own folder.
+        config: the configuration.
+        folder: the folder of the run; by default ``config.out``.
+        encodings: folder in which runs share encoded graphs; by default next to the folder of the run.
     """
 
     configured, result = PredictionConfig, Outcome
@@ -137,7 +137,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
             raise error.at(*([self.config.name] if self.config.name else []), key) from None
 
     def _score(self, task: Prediction, benchmark: Benchmark, data: Data, result: Result) -> Outcome:
-        """The best model on the test split, which nothing before has looked at."""
+        """Score the best model on the test split, which nothing has used before."""
         self.best(task.model)
         device = device_of(self.config.training)
         task.model.to(device)
@@ -181,7 +181,7 @@ def _split(config: PredictionConfig, benchmark: Benchmark) -> Split:
 
 
 def _content(benchmark: Benchmark, split: Split, position: Any, model: GraphModel) -> dict[str, str]:
-    """Digests of all that a run follows from besides its configuration."""
+    """Digests of everything that a run depends on, except its configuration."""
     parts = {f"{part} split": digest([numbers]) for part, numbers in zip(Split._fields, split, strict=True)}
     features = [repr(benchmark.nodes), repr(benchmark.edges), repr(benchmark.objective)]
     return {

@@ -28,13 +28,13 @@ class Data:
     """What a model is trained and scored on.
 
     Attributes:
-        train: examples: graphs, or numbers of nodes, of parts of the one graph, of triples.
-        sizes: of each, whatever makes it costly.
-        collate: from some of them to a batch.
-        valid: examples to select by.
-        test: likewise, to report.
-        scored: from some of these to a batch, and back from its rows to them.
-        encoding_seconds: what it took to encode all graphs; 0 where no encoding is asked for.
+        train: training examples: graphs, or numbers of nodes, of parts of a graph, or of triples.
+        sizes: cost of each training example, such as its number of nodes.
+        collate: makes a batch of some of them.
+        valid: examples of the validation split.
+        test: examples of the test split.
+        scored: makes a batch of some of these, and finds the example of each of its rows.
+        encoding_seconds: seconds to encode all graphs; 0 if there are no encodings.
     """
 
     train: Sequence[Any]
@@ -73,7 +73,7 @@ class Source(ABC):
 
 
 def check_whole(config: PredictionConfig, benchmark: Benchmark, here: str) -> None:
-    """Check that no sampling is asked for at a level that has none.
+    """Check that the configuration does not ask for sampling, at a level without it.
 
     Args:
         config: of the run.

@@ -63,5 +63,5 @@ def _known(benchmark: Benchmark, numbers: Ids) -> Ids:
 
 
 def _whole(example: Example, numbers: Ids) -> list[Example]:
-    """The whole graph with the nodes that count; nothing where none does."""
+    """The whole graph with a mask of these nodes; an empty list if there are none."""
     return [replace(example, target_mask=np.isin(np.arange(example.size), numbers))] if len(numbers) else []

@@ -1,0 +1,49 @@
+"""Which kind of run a configuration or a folder is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from structpe.errors import ConfigError, StoreError
+from structpe.tasks.runs import RUNS, load_run, run_of
+from structpe.tasks.training.config import TrainingConfig
+from tests.tasks.graph_to_text.tiny import tiny
+from tests.tasks.prediction.tiny import single
+
+
+def test_a_configuration_decides_the_kind(tmp_path: Path) -> None:
+    assert list(RUNS) == ["graph-to-text", "prediction"]
+    (tmp_path / "text").mkdir()
+    assert run_of(tiny(tmp_path / "text")).name == "graph-to-text"
+    run = run_of(single(tmp_path / "graphs"))
+    assert (run.name, run.folder) == ("prediction", tmp_path / "graphs" / "run")
+    message = "TrainingConfig is the configuration of no kind of run; give one of GraphToTextConfig, PredictionConfig"
+    with pytest.raises(ConfigError, match=message):
+        run_of(TrainingConfig())
+
+
+def test_files_decide_the_kind_of_a_folder_which_may_have_moved(tmp_path: Path) -> None:
+    config = single(tmp_path)
+    run = run_of(config)
+    run.folder.mkdir()
+    run.begin([])
+    moved = run.folder.rename(tmp_path / "moved")
+    found = load_run(moved)
+    assert (found.name, found.config, found.folder, found.restore()) == ("prediction", config, moved, [])
+    assert not found.finished()
+    with pytest.raises(StoreError, match=r"model\.safetensors: there is no such file; restore it, or train afresh"):
+        found.load()
+
+
+def test_folders_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"holds no config\.yaml; give the folder of a run, the 'out' of its config"):
+        load_run(tmp_path)
+    (tmp_path / "config.yaml").write_text("a: 1\n", encoding="utf-8")
+    with pytest.raises(StoreError, match=r"holds no files of a run of graph-to-text \(tokenizer\.json, .*position\.j"):
+        load_run(tmp_path)
+    (tmp_path / "positions.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "SHA256SUMS").write_text("", encoding="utf-8")
+    with pytest.raises(StoreError, match="the folder is damaged"):
+        load_run(tmp_path)
