@@ -159,7 +159,7 @@ def test_redirects(server: Server, tmp_path: Path) -> None:
 def test_a_redirect_to_another_kind_of_address_is_refused(server: Server, tmp_path: Path, target: str) -> None:
     server.files["/a"] = Served(redirect=target)
     refused(
-        server, tmp_path / "a", re.escape(f"redirects to {target}, which is no address of http or https; this is re")
+        server, tmp_path / "a", re.escape(f"redirects to {target}, which is not an http or https URL; this is re")
     )
 
 
@@ -175,7 +175,7 @@ def test_a_redirect_to_what_is_not_encrypted_is_refused() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a/b", "/etc/passwd", ""])
 def test_only_the_web_is_asked(tmp_path: Path, url: str) -> None:
-    with pytest.raises(CorpusError, match="which is no address of http or https"):
+    with pytest.raises(CorpusError, match="which is not an http or https URL"):
         download(Download(url), tmp_path / "a")
 
 

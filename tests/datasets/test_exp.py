@@ -48,7 +48,7 @@ def test_folds_are_tenths_and_share_out_no_pair(tmp_path):
     [
         (
             {"x": np.zeros(599, dtype=int)},
-            "EXP_GRAPHSAT.npz: x has shape (599,) and type int64; integers are needed, as many",
+            "EXP_GRAPHSAT.npz: x has shape (599,) and type int64; integers are needed, one per node",
         ),
         (
             {"x": np.zeros(600)},

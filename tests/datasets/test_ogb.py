@@ -109,8 +109,8 @@ def test_ogb_is_left_as_it_was(graphs, capfd):
     ("gone", "message"),
     [
         ("meta_dict.pt", "meta_dict.pt: there is no such file; fetch the whole data set"),
-        ("mine", "there is no raw/data.npz and raw/graph-label.npz; unpack mine.zip into this folder"),
-        ("mine/raw/graph-label.npz", "there is no raw/data.npz and raw/graph-label.npz"),
+        ("mine", "raw/data.npz or raw/graph-label.npz is missing; unpack mine.zip into this folder"),
+        ("mine/raw/graph-label.npz", "raw/data.npz or raw/graph-label.npz is missing"),
         ("mine/RELEASE_v1.txt", r"ogb asks: 'Will you update the dataset now\? \(y/N\)'; remove its folder and fetch"),
         ("mine/split", r"OGB's loader cannot read it \(FileNotFoundError: .*train.csv.gz'\); fetch or make it again"),
     ],
@@ -122,7 +122,7 @@ def test_missing_files_are_named(graphs, gone, message):
 
 
 def test_damaged_files_are_named(graphs):
-    with pytest.raises(ReadError, match=r"no raw/data.npz and raw/node-label.npz; .* a data set to predict nodes of"):
+    with pytest.raises(ReadError, match=r"node-label.npz is missing; .* a data set to predict nodes of"):
         load("ogb-node", graphs)
     torch.save({"version": 1}, graphs / "meta_dict.pt")
     with pytest.raises(ReadError, match=r"meta_dict.pt: it lacks 'binary'; make it by DatasetSaver.get_meta_dict"):
