@@ -96,7 +96,9 @@ def test_how_much_longer_may_be_said(name: str) -> None:
     ratio = 3 / usual[0][0, 0]  # the cosine of no angle is the length itself
     for one, other in zip(usual, said, strict=True):
         torch.testing.assert_close(one * ratio, other, rtol=0, atol=1e-12)
-    with pytest.raises(PositionError, match=rf"'{name}' makes .* longer, above 0; given is longer=0.0"):
+    with pytest.raises(
+        PositionError, match=rf"'{name}' multiplies queries and keys by a factor above 0; given is longer=0.0"
+    ):
         model_of(name, 8, longer=0.0)
 
 
