@@ -120,7 +120,7 @@ def test_a_path_of_other_parameters_is_followed_anew() -> None:
 
 
 def test_biases_enter_queries_keys_and_values() -> None:
-    """Terms say the same as adding the biases by hand before attention."""
+    """Terms are equivalent to adding the biases by hand before attention."""
     dims = Dims(8, 2, 3)
     torch.manual_seed(0)
     model, size = FLOATER(dims).double(), 5
