@@ -78,10 +78,10 @@ class CoPE(Block, name="cope"):
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = q @ k.transpose(-1, -2) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        counted = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
         whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
-        low, high = (whole.gather(-1, p.long()) for p in (counted.floor(), counted.ceil()))
-        score = score + low + (high - low) * (counted - counted.floor())
+        low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
+        score = score + low + (high - low) * (counted - position.floor())
         return softmax(score, seen).to(v.dtype) @ v
 
 

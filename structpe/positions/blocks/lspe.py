@@ -110,7 +110,7 @@ class LSPE(Block, name="lspe"):
         state = replace(prepared, e=prepared.e[kept], ends=prepared.ends[:, kept])
         out, state = self.layers[site.layer](x, state)
         if site.layer == self.dims.layers - 1:
-            out = out + self.leave(_spread(self.final(state.p), state.nodes))
+            out = out + self.leave(_normalised(self.final(state.p), state.nodes))
         return out, state
 
 
@@ -145,7 +145,7 @@ class _Layer(nn.Module):
         return added, replace(state, p=p, e=e)
 
 
-def _spread(p: Tensor, nodes: Nodes) -> Tensor:
+def _normalised(p: Tensor, nodes: Nodes) -> Tensor:
     """Each column to mean 0 and length 1 over the nodes of the graph; 0 where it is the same for all."""
     p = p - nodes.means(p)
     return p / nodes.sums(p * p).clamp(min=_SMALL).sqrt()

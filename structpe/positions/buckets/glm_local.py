@@ -63,8 +63,8 @@ class GLMLocal(PositionModel, name="glm-local"):
     def prepare(self, positions: Positions) -> _Prepared:
         """The row of each distinct value, and which pairs attend."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        near = of_pairs.map(lambda values: values != UNREACHABLE)
-        return _Prepared(of_pairs.map(self._rows), near.dense()[:, None])
+        attending = of_pairs.map(lambda values: values != UNREACHABLE)
+        return _Prepared(of_pairs.map(self._rows), attending.dense()[:, None])
 
     def terms(self, prepared: _Prepared, site: Site) -> Terms:
         return Terms(bias=(prepared.rows.map(self.table.at(site.layer).__getitem__),), mask=(prepared.mask,))

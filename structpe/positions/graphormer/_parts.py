@@ -89,12 +89,12 @@ class Spatial(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
-        near = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
+        attends = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
         rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
-        mask = () if holds(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
+        mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
         return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
 
     def _distance(self, values: Tensor) -> Tensor:
@@ -163,11 +163,11 @@ class GraphormerModel(PositionModel):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        terms = self.spatial(positions) + Terms(bias=(paths.map(self.along),))
+        terms = self.spatial(positions) + Terms(bias=(paths.map(self.path_bias),))
         return Prepared(terms, self.centrality(positions))
 
     @abstractmethod
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         """(R, h) c of paths (R, L) of symbols."""
 
     def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:

@@ -70,7 +70,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
         super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         vectors, steps = self.edges(paths)
         total = torch.einsum("rlh,lhk->rk", vectors, self.steps[: vectors.shape[1]])
         mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)

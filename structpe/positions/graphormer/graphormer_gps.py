@@ -75,11 +75,13 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        along = paths.map(lambda each: functional.pad(self.along(each), (0, 0, 0, 1)))  # the virtual node has none
-        bias = self.spatial.with_virtual(along, positions)
+        of_paths = paths.map(
+            lambda each: functional.pad(self.path_bias(each), (0, 0, 0, 1))
+        )  # the virtual node has none
+        bias = self.spatial.with_virtual(of_paths, positions)
         return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         vectors, there = self.edges(paths)
         empty = len(self.steps) - there.shape[1]
         there = functional.pad(there, (0, empty))

@@ -59,6 +59,6 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
             )
         super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees)
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         labels: Tensor = self.edges(paths)[0]
         return labels.sum(1)

@@ -57,8 +57,8 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each pair; most pairs have different ones."""
         places: Places = super().prepare(positions)
-        counted = torch.arange(self.length, device=self.keys.weight.device)[None]
-        queries, keys = (counted[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
+        all_places = torch.arange(self.length, device=self.keys.weight.device)[None]
+        queries, keys = (all_places[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
         return of_pairs(torch.arange(self.length**2), queries[:, :, None] * self.length + keys[:, None, :])
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
