@@ -34,7 +34,7 @@ class CoPE(Block, name="cope"):
 
     Args:
         dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are counted.
+        encoding: one number per unit, by which units are position.
         length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
 
@@ -81,7 +81,7 @@ class CoPE(Block, name="cope"):
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
         whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
-        score = score + low + (high - low) * (counted - position.floor())
+        score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen).to(v.dtype) @ v
 
 

@@ -75,9 +75,8 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        of_paths = paths.map(
-            lambda each: functional.pad(self.path_bias(each), (0, 0, 0, 1))
-        )  # the virtual node has none
+        # The virtual node has no path.
+        of_paths = paths.map(lambda each: functional.pad(self.path_bias(each), (0, 0, 0, 1)))
         bias = self.spatial.with_virtual(of_paths, positions)
         return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
