@@ -34,7 +34,7 @@ class CoPE(Block, name="cope"):
 
     Args:
         dims: sizes of the Transformer.
-        encoding: one number per unit, by which units are position.
+        encoding: one number per unit, by which units are counted.
         length: T, number of positions, 2 or more.
         sharing: ``head-wise`` as in the listing.
 
