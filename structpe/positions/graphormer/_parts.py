@@ -1,4 +1,4 @@
-"""What Graphormer's models share: degrees at the input, distances and edges in attention, and the virtual node."""
+"""Parts that Graphormer's models share: degrees at the input, distances and edges in attention, and the virtual node.
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Edges", "GraphormerModel", "Prepared"]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a batch gives: terms that are the same for all layers, and what is added to the units.
+    """The terms of a batch, the same for all layers, and what is added to the units.
 
     Attributes:
         terms: of attention.
@@ -35,7 +35,7 @@ class Prepared:
 
 
 class Centrality(nn.Module):
-    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit but that of the virtual node, which has no degree.
+    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree.
 
     Args:
         model: name of the position model, for error messages.
@@ -113,7 +113,7 @@ class Spatial(nn.Module):
 
 
 class Edges(nn.Module):
-    """E[label] of the steps of a path; zero where there is no step. The first row is for labels not seen in training.
+    """E[label] of the steps of a path; zero without a step. The first row is for labels not seen in training.
 
     Args:
         symbols: number of symbols of the paths.
