@@ -1,4 +1,4 @@
-"""Parts that Graphormer's models share: degrees at the input, distances and edges in attention, and the virtual node.
+"""Parts that Graphormer's models share: degrees at the input, distances and edges in attention, the virtual node."""
 
 from __future__ import annotations
 
