@@ -95,8 +95,8 @@ def _asked(
             place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
             if isinstance(place, int):
                 raise PositionError(_no_site(self, site, place)) from error
-            if told := _why(self, site, prepared, error, silent(type(self), "prepare")):
-                raise PositionError(told) from error
+            if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
+                raise PositionError(reason) from error
             raise
         if not issubclass(type(got), kind):
             handed_on = isinstance(got, Positions) and not silent(type(self), "prepare")

@@ -1,4 +1,4 @@
-"""Attention written out pair by pair: what the formulas of position models are checked against."""
+"""Attention written out pair by pair, the reference for the formulas of position models."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m tests.positions.slips
 
-A process of its own, because tests check the types in annotations, which then speak first.
+A separate process, because tests check the types in annotations, whose errors would come first.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_without_a_limit_they_are_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["alibi", "kerple-log", "kerple-power"])
 def test_the_bias_of_each_head_falls_with_distance(name: str) -> None:
-    """Tutorial: attention fades monotonously, at a rate of its own for each head."""
+    """Tutorial: attention decays monotonically, at a separate rate for each head."""
     torch.manual_seed(0)
     model = MODELS[name](Dims(8, 4, 1)).double()
     (bias,) = model.terms(model.prepare(encode([path(["w"] * 40)], model.encodings)), Site(0)).bias

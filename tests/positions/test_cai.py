@@ -23,7 +23,7 @@ from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden
 from tests.positions.cases import TREES, made
 
-# The node CLS of the authors is no node of ours; for its edges' two labels an edge label has to stand in.
+# The authors' node CLS does not exist here; one edge label replaces the two labels of its edges.
 LABELS = ("<CLS>", "ARG0", "ARG1", "ARG4", "mod")
 # Our number of each of theirs: PAD UNK CLS rCLS SELF TL, then the five labels, each with its reverse.
 NUMBERS = torch.tensor([-1, 0, 4, 5, 1, 3, 6, 7, 8, 9, 10, 11, 12, 13])
@@ -104,7 +104,7 @@ def _names(symbols: np.ndarray) -> list[str]:
 
 
 def test_the_score_is_that_of_moved_queries_and_keys() -> None:
-    """(q + a).(k + b) for each pair, a and b from the path's own run of the network, alone and without padding."""
+    """(q + a).(k + b) for each pair, a and b from a separate run of the network for each path, without padding."""
     model = made("cai", embedding=3, hidden=5)
     encoding = model.encodings[0]
     q, k = torch.randn(2, 3, 2, 10, 4, dtype=torch.float64).unbind(0)

@@ -17,7 +17,7 @@ from tests.modules import ROOT
 
 LENGTHS = "its recurrent network runs over texts packed by their lengths, which are numbers of the batch"
 FOLLOWED = "how far its path through the places is followed depends on the batch"
-SUMS = "sums over pairs have a gradient of their own, whose gradient is one again"
+SUMS = "sums over pairs have a custom gradient, which again has one"
 NOISE = "how much noise it draws depends on the batch"
 
 NOT_COMPILED = {
@@ -27,7 +27,7 @@ NOT_COMPILED = {
     "floater": FOLLOWED,
     "floater-convolution": FOLLOWED,
     "floater-input": FOLLOWED,
-    "fourier": "its frequencies are drawn by a generator of its own, which cannot be made within a graph",
+    "fourier": "its frequencies are drawn by a separate generator, which cannot be created within a graph",
     "rnn": LENGTHS,
     "rr": LENGTHS,
     "sliding-window": SUMS,
@@ -54,7 +54,7 @@ NOT_EXPORTED = {
 @pytest.mark.timeout(900)  # half a minute on a quiet machine, but all models are in it
 @pytest.mark.parametrize(("how", "exceptions"), [("compile", NOT_COMPILED), ("export", NOT_EXPORTED)])
 def test_every_model_is_traced_but_those_named(how: str, exceptions: dict[str, str]) -> None:
-    """In a process of its own, because nothing is traced through the checks of shapes that tests switch on."""
+    """In a separate process, because the checks of shapes that tests switch on cannot be traced."""
     command = [sys.executable, "-m", "tests.positions.tracing", how]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Lightweight convolutions beside attention: the authors' numbers, and the sum of three."""
+"""Lightweight convolutions in attention: the authors' numbers, and the sum of three."""
 
 from __future__ import annotations
 

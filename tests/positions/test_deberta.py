@@ -76,7 +76,7 @@ def test_interactions_are_plain_data() -> None:
     model = build({"name": "deberta", "interactions": ["p2c"], "reach": 4}, Dims(8, 2, 1))
     assert describe(model)["interactions"] == ["p2c"]
     assert sum(p.numel() for p in model.parameters()) == model.claimed_params() == 8 * 8 + 8 * 8 + 8
-    with pytest.raises(PositionError, match=r"option 'interactions' .* takes one of 'c2p', 'p2c'; given is 'p2p'"):
+    with pytest.raises(PositionError, match=r"option 'interactions.*' .* takes one of 'c2p', 'p2c'; given is 'p2p'"):
         build({"name": "deberta", "interactions": ["p2p"]}, Dims(8, 2, 1))
 
 

@@ -49,7 +49,7 @@ def added(model: PositionModel, structure: Structure, layer: int = 0) -> Tensor:
 
 
 def own(table: Tensor, layer: int, head: int) -> Tensor:
-    """(R, ...) the table of one layer and head, whichever it shares."""
+    """(R, ...) the table of one layer and head, shared or not."""
     return table[min(layer, len(table) - 1), :, min(head, table.shape[2] - 1)].detach()
 
 
@@ -158,7 +158,7 @@ def test_keys_are_mixed_before_or_after_they_are_projected() -> None:
 
 
 def test_diet_abs_of_full_rank_is_any_diet_rel() -> None:
-    """Section 3.1 and the ablations of d_p: P_Q = T, P_K = 1 is T, whatever T."""
+    """Section 3.1 and the ablations of d_p: P_Q = T, P_K = 1 is T, for any T."""
     relative, absolute = made("diet-rel", DIMS, length=7), made("diet-abs", DIMS, length=7, rank=7)
     expected = torch.stack([added(relative, text(7), layer) for layer in range(3)])
     with torch.no_grad():
@@ -248,7 +248,7 @@ def test_rows_in_reading_order_are_a_view_of_the_table() -> None:
 
 
 def test_rows_out_of_reading_order_are_the_same_numbers() -> None:
-    """Places of a tree, and a step of decoding, against the table itself."""
+    """Places of a tree, and a decoding step, compared with the table itself."""
     model: Any = made("diet-abs", DIMS)
     positions = encode(TREES, model.encodings)
     factor = model.terms(model.prepare(positions), Site(0)).factors[0]
@@ -294,7 +294,7 @@ def test_offsets_are_not_cut_off(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["diet-rel", "rel-scalar"])
 def test_on_a_graph_offsets_are_distances(name: str) -> None:
-    """Pairs without a path and units of one node have scalars of their own, beside those of a path."""
+    """Pairs without a path and units of one node have their own scalars, in addition to those of a path."""
     model: Any = made(name, DIMS, encoding=Distance(), length=9)
     assert model.sizes["R"] == (2 * 9 - 1) + 1 + (2 * 8 + 1)
     assert len(added(model, TREES[0]).unique()) > 10

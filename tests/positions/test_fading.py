@@ -1,4 +1,4 @@
-"""Biases that fall with distance: ALiBi on keys alone, KERPLE's two kernels; and no position information at all."""
+"""Biases that fall with distance: ALiBi on keys only, KERPLE's two kernels; and no position information."""
 
 from __future__ import annotations
 

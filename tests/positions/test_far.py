@@ -12,7 +12,7 @@ from structpe.terms import Lookup, SparsePairs
 from tests.positions.cases import Around, encoded, labelled_path, made, noise
 
 FARTHER = 40_000
-"""Units stand so many times farther apart: the last of six is the 200,000th."""
+"""Units are so many times farther apart: the last of six is the 200,000th."""
 
 FOLLOWED = "it follows a path through all places up to the last"
 NOISE = "it draws noise for all places up to the last"

@@ -120,7 +120,7 @@ def test_a_path_of_other_parameters_is_followed_anew() -> None:
 
 
 def test_biases_enter_queries_keys_and_values() -> None:
-    """Terms say the same as adding the biases by hand before attention."""
+    """Terms are equivalent to adding the biases by hand before attention."""
     dims = Dims(8, 2, 3)
     torch.manual_seed(0)
     model, size = FLOATER(dims).double(), 5
@@ -150,7 +150,7 @@ def test_the_first_layer_alone_may_have_positions() -> None:
     prepared = model.prepare(encode([path("abcd")], model.encodings))
     assert not torch.equal(model.layer(x, prepared, Site(0)), x)
     assert torch.equal(model.layer(x, prepared, Site(1)), x)
-    with pytest.raises(PositionError, match="at 4 layers of 3; give a number from 1 to 3, or None"):
+    with pytest.raises(PositionError, match="at 4 of 3 layers; give a number from 1 to 3, or None"):
         FLOATERInput(Dims(8, 2, 3), layers=4)
 
 

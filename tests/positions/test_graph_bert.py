@@ -23,7 +23,7 @@ FEATURES = {"encoding": Feature("role"), "rank": Feature("intimacy"), "hop": Fea
 
 
 def network(seed: int) -> Structure:
-    """Sparse, so that there are several parts and nodes alone."""
+    """Sparse, so that there are several components and isolated nodes."""
     graph = nx.gnp_random_graph(14, 0.15, seed=seed)
     return Structure(tuple(f"n{i}" for i in range(14)), np.array(graph.edges).reshape(-1, 2), directed=False)
 

@@ -1,4 +1,4 @@
-"""Graphormer: the authors' numbers, and their equations by loops over pairs where there are none."""
+"""Graphormer: the authors' numbers, and their equations by loops over pairs where there are no such numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Huang et al.: the four methods, pair by pair, and the last against its reimplementation."""
+"""Huang et al.: the four methods, pair by pair, and the last compared with its reimplementation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_fourth_is_berts_relative_key_query(kernel: str) -> None:
 
 @pytest.mark.parametrize("kernel", ["dense", "sdpa", "tables"])
 def test_its_half_is_berts_relative_key(kernel: str) -> None:
-    """Without what keys say, the rows counted as this model counts them are those of the reimplementation."""
+    """Without the keys' term, the rows in this model's order are those of the reimplementation."""
     given = golden("bert_relative_key")
     size, count = given.cfg["max_position_embeddings"], given.cfg["heads"]
     model = HuangM4(Dims(given.cfg["d"], count, 1), length=size).double()

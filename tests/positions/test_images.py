@@ -60,9 +60,9 @@ def test_each_axis_has_channels_of_its_own(shape: tuple[int, ...], d: int) -> No
         expected = [0.0] * d
         for a, c in enumerate(place):
             for i in range(n):
-                speed = 10000 ** (-i / (n - 1)) if n > 1 else 1.0
-                expected[a * 2 * n + i] = math.sin(c * speed)
-                expected[a * 2 * n + n + i] = math.cos(c * speed)
+                frequency = 10000 ** (-i / (n - 1)) if n > 1 else 1.0
+                expected[a * 2 * n + i] = math.sin(c * frequency)
+                expected[a * 2 * n + n + i] = math.cos(c * frequency)
         torch.testing.assert_close(mine[u], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-12)
 
 

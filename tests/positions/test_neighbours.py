@@ -96,7 +96,7 @@ def test_models_of_pairs_say_the_same_of_listed_pairs() -> None:
 
 
 def test_a_window_and_a_bias_within_it_are_linear() -> None:
-    """T5's biases of listed offsets, beside a sliding window: neither makes all pairs."""
+    """T5's biases of sparse offsets, added to a sliding window: neither makes all pairs."""
     both = build(["sliding-window", "t5"], DIMS)
     assert {encoding.name for encoding in both.encodings} == {"window", "offset"}
     both = build(

@@ -1,4 +1,4 @@
-"""Numbers that no position model can be built with, whatever it is."""
+"""Numbers that no position model can be built with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slips in a position model of one's own: each is said in words that tell what to do, and none is silent."""
+"""Mistakes in a user's own position model: each raises an error that says what to do."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_other_sites(site: str, method: Callable[..., Any], message: str) -> Non
 
 
 def test_an_error_of_their_own_stays_as_it_is() -> None:
-    """What is not a slip in the use of the library is told by Python, with its place."""
+    """An error that does not come from the use of the library is left to Python, with its line."""
     with pytest.raises(KeyError, match="mine"):
         through_a_layer(own(terms=lambda self, p, site: {}["mine"]))
 

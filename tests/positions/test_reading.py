@@ -1,4 +1,4 @@
-"""Networks that read units in order, alone and with relative positions (Neishi and Yoshinaga 2019)."""
+"""Networks that read units in order, without and with relative positions (Neishi and Yoshinaga 2019)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_each_text_is_read_in_its_order(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_texts_of_a_batch_are_read_separately(name: str) -> None:
-    """Also where their nodes are numbered against the order of reading."""
+    """Also if the numbers of the nodes are in reverse reading order."""
     model, texts = made(name), [relabelled(TREES[0], np.arange(7)[::-1])[0], *TREES[1:], labelled_path(1)]
     x = noise(len(texts), 10, 8)
     together = model.inputs(x, model.prepare(encoded(model, texts)))

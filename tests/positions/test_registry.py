@@ -88,7 +88,7 @@ def test_it_enters_where_claimed(name: str) -> None:
 
 
 def _adds(x: Tensor, change: Callable[[Tensor], Tensor]) -> bool:
-    """Whether the change adds, or puts beside, something that is the same for units a little different.
+    """Whether the change adds, or concatenates, something that is the same for slightly different units.
 
     The units themselves may be multiplied by a constant. Beside means that some channels lose what was in them.
     """
@@ -139,7 +139,7 @@ def test_its_reference_point_is_as_claimed(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_unbound_as_claimed(name: str) -> None:
-    """Far beyond every table, two places next to each other are still told apart, or not.
+    """Far beyond every table, two neighbouring places are still distinguished, or not.
 
     Some parameters will do: a function of the distance that levels out does so sooner for large ones, and a network
     that comes to rest among equal units does so sooner for small ones.
@@ -177,7 +177,7 @@ def _unbound(model: PositionModel, positions: Positions, size: int) -> bool:
         prepared = model.prepare(positions)
         x = model.inputs(torch.ones(1, size, 8, dtype=torch.float64), prepared)
         sites = [Site(layer) for layer in range(DIMS.layers)]
-        # Not the last two: where a path ends, a node has one neighbour only, and is told apart by that.
+        # Not the last two: where a path ends, a node has only one neighbour, which distinguishes it.
         before = [_before_attention(model, prepared, site, x)[0, -3:-1] for site in sites]
     except PositionError:
         return False
@@ -185,7 +185,7 @@ def _unbound(model: PositionModel, positions: Positions, size: int) -> bool:
         return _apart(x[0, -3:-1]) or _block_tells_apart(model, prepared, size)
     q, k = noise(1, 2, 1, 4).expand(-1, -1, size, -1), noise(1, 2, 1, 4, seed=1).expand(-1, -1, size, -1)
     terms = [model.terms(prepared, site) for site in sites]
-    # Of absolute places the first are near to where they are counted from; there the last ones are far.
+    # The first absolute places are near the origin; the last ones are far from it.
     looks = [(size - 1, (0, 1))] + [(0, (size - 3, size - 2))] * (model.spec.cells.reference != "R")
     return any(map(_apart, before)) or any(all(_apart(_two(q, k, t, *look)) for look in looks) for t in terms)
 
@@ -204,7 +204,7 @@ def _block_tells_apart(model: PositionModel, prepared: Any, size: int) -> bool:
 
 
 def _two(q: Tensor, k: Tensor, terms: Terms, query: int, pair: tuple[int, int]) -> Tensor:
-    """What a query gets from one key of a pair, with itself and alone: either of them. All keys are alike."""
+    """What a query gets from one key of a pair, with itself and without: either of them. All keys are equal."""
     places = torch.arange(k.shape[2])
     v = (places == query)[:, None].expand(1, k.shape[1], len(places), 4).double()
     far = [(places == key)[None, None, None] for key in pair]
@@ -270,7 +270,7 @@ def _gradients(name: str, kernel: str) -> list[Tensor | None]:
 @pytest.mark.parametrize("name", LEARNABLE)
 def test_a_gradient_reaches_every_parameter(name: str, training: bool) -> None:
     model = made(name).train(training)
-    # One tree with a virtual node, for what is learned of that alone.
+    # One tree with a virtual node, for parameters that only it uses.
     structures = [*TREES[:2], with_virtual_node(TREES[2])] if Feature("virtual", 0) in model.encodings else TREES
     structures = [*structures, *SYMMETRIC]
     out = Around(model)(encoded(model, structures), noise(5, 10, 8), present(structures))

@@ -85,8 +85,8 @@ def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int
     cos, _ = tables(model_of("yarn", width, trained=trained, truncate=truncate, longer=1.5), 40)
     for i in range(width // 2):
         interpolated = max(0.0, min(1.0, (i - low) / (high - low)))
-        speed = 10000 ** (-2 * i / width) * (interpolated / 4 + 1 - interpolated)
-        expected = [1.5 * math.cos(t * speed) for t in range(40)]
+        frequency = 10000 ** (-2 * i / width) * (interpolated / 4 + 1 - interpolated)
+        expected = [1.5 * math.cos(t * frequency) for t in range(40)]
         assert cos[:, i].tolist() == pytest.approx(expected, abs=1e-9)
 
 
@@ -96,7 +96,9 @@ def test_how_much_longer_may_be_said(name: str) -> None:
     ratio = 3 / usual[0][0, 0]  # the cosine of no angle is the length itself
     for one, other in zip(usual, said, strict=True):
         torch.testing.assert_close(one * ratio, other, rtol=0, atol=1e-12)
-    with pytest.raises(PositionError, match=rf"'{name}' makes .* longer, above 0; given is longer=0.0"):
+    with pytest.raises(
+        PositionError, match=rf"'{name}' multiplies queries and keys by a factor above 0; given is longer=0.0"
+    ):
         model_of(name, 8, longer=0.0)
 
 
@@ -134,22 +136,22 @@ def test_speeds_by_hand(name: str, length: int) -> None:
     cos, sin = tables(model_of(name, 8, **options), length)
     longer = math.sqrt(1 + math.log(4) / math.log(16)) if name.startswith("longrope") else 1
     for i in range(4):
-        speed = expected(name, i, 8, length)
+        frequency = expected(name, i, 8, length)
         for place in (0, 1, length - 1):
-            assert cos[place, i] == pytest.approx(math.cos(place * speed) * longer, abs=1e-12)
-            assert sin[place, i] == pytest.approx(math.sin(place * speed) * longer, abs=1e-12)
+            assert cos[place, i] == pytest.approx(math.cos(place * frequency) * longer, abs=1e-12)
+            assert sin[place, i] == pytest.approx(math.sin(place * frequency) * longer, abs=1e-12)
 
 
 def test_yarn_by_hand() -> None:
     """A head of 64 channels, trained on 2048 units: pairs stay up to 8 and are interpolated from 21 on."""
-    speeds = torch.atan2(*reversed([table[1] for table in tables(model_of("yarn", 64), 2)]))
+    frequencies = torch.atan2(*reversed([table[1] for table in tables(model_of("yarn", 64), 2)]))
     f = [10000 ** (-2 * i / 64) for i in range(32)]
     first = math.floor(64 * math.log(2048 / (32 * 2 * math.pi)) / (2 * math.log(10000)))
     last = math.ceil(64 * math.log(2048 / (1 * 2 * math.pi)) / (2 * math.log(10000)))
     assert (first, last) == (8, 21)
-    for i, speed in enumerate(speeds.tolist()):
+    for i, frequency in enumerate(frequencies.tolist()):
         stays = 1 - min(max((i - first) / (last - first), 0), 1)
-        assert speed == pytest.approx(f[i] / 4 * (1 - stays) + f[i] * stays, rel=1e-9)
+        assert frequency == pytest.approx(f[i] / 4 * (1 - stays) + f[i] * stays, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["position-interpolation", "ntk-aware", "ntk-by-parts", "yarn", "longrope"])

@@ -221,8 +221,8 @@ def test_queries_and_keys_know_places_and_values_do_not() -> None:
 
 
 def test_keys_of_the_segment_before_come_first() -> None:
-    model, memory, x = Shortformer(Dims(8, 2, 2)), noise(1, 3, 8, seed=1), noise(1, 4, 8)
-    context = torch.cat([memory, x], dim=1)
+    model, earlier, x = Shortformer(Dims(8, 2, 2)), noise(1, 3, 8, seed=1), noise(1, 4, 8)
+    context = torch.cat([earlier, x], dim=1)
     prepared = model.prepare(encode([text(7)], model.encodings).step(3, 7))
     made_of = model.sources(Sources(x, context, context), prepared, Site(0))
     p = torch.tensor([waves(t + 1, 8) for t in range(7)], dtype=torch.float64)
@@ -252,7 +252,7 @@ def test_in_a_layer_values_are_those_of_a_model_without_positions() -> None:
 
 
 class NoPosition(PositionModel):
-    """Nothing at all."""
+    """No positions."""
 
     spec = Shortformer.spec
 

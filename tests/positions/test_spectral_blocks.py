@@ -1,4 +1,4 @@
-"""Spectral attention and the positional stream, against their equations unit by unit."""
+"""Spectral attention and the positional stream, compared with their equations unit by unit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRAPH = Structure(
     units=tuple("aabcdeff"),
     owner=np.array([0, 0, 1, 2, 3, 4, 5, 5]),
 )
-"""Edges there and back, one way, a node alone; two nodes of two units."""
+"""Edges in both directions and in one, an isolated node; two nodes of two units."""
 
 
 def kinds(structure: Structure) -> list[list[int]]:
@@ -84,7 +84,7 @@ def test_scores_are_clamped() -> None:
 
 
 def test_pairs_without_an_edge_count_by_gamma() -> None:
-    """With gamma 0, a unit of a node without neighbours sees nothing at all."""
+    """With gamma 0, a unit of a node without neighbours attends to nothing."""
     model = made("san", gamma=0.0)
     out, _ = model.attend(noise(1, 8, 8), model.prepare(encoded(model, [GRAPH])), Site(0), Terms())
     torch.testing.assert_close(out[0, 6], model.attentions[0].out.bias, rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Statistics of nodes beside their content, sets of eigenvectors, eigenspaces: against the formulas unit by unit."""
+"""Statistics of nodes, sets of eigenvectors, eigenspaces: compared with the formulas unit by unit."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_single_unit_is_normalised_by_the_averages() -> None:
 
 
 def test_walks_go_both_ways() -> None:
-    """Along its edges alone a tree has no way back, and nothing could be said."""
+    """Following the edges only, a walk in a tree never returns, and all statistics are zero."""
     model = MODELS["rwse"](DIMS)
     assert model.encodings[0].undirected  # type: ignore[attr-defined]
     assert model.encodings[0].one(TREES[0]).values.any()

@@ -1,4 +1,4 @@
-"""Several models at once: each says what it says alone."""
+"""Several models at once: each does what it does separately."""
 
 from __future__ import annotations
 

@@ -117,6 +117,6 @@ def test_what_the_table_does_not_have_is_not_quoted(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_every_quotation_is_some_row_of_the_table(name: str) -> None:
-    """Also of a model that nobody has entered above; its formula may have letters of its own."""
+    """Also of a model that nobody has entered above; its formula may have its own letters."""
     if (table1 := MODELS[name].spec.table1) is not None:
         assert as_printed(replace(table1, params="0"))[0] in {marks for marks, _ in PRINTED.values()}

@@ -42,8 +42,8 @@ def test_the_authors_numbers(name: str, kernel: str) -> None:
 
 
 def timing(r: int, d: int) -> Tensor:
-    speeds = [10000 ** (-c / (d // 2 - 1)) for c in range(d // 2)]
-    waves = [math.sin(r * w) for w in speeds] + [math.cos(r * w) for w in speeds] + [0.0] * (d % 2)
+    frequencies = [10000 ** (-c / (d // 2 - 1)) for c in range(d // 2)]
+    waves = [math.sin(r * w) for w in frequencies] + [math.cos(r * w) for w in frequencies] + [0.0] * (d % 2)
     return torch.tensor(waves, dtype=torch.float64)
 
 
@@ -85,7 +85,7 @@ def test_the_four_terms_of_the_survey() -> None:
 
 
 def test_it_keeps_the_direction_that_the_product_of_sinusoids_loses() -> None:
-    """P_t.P_(t+r) = P_t.P_(t-r), whatever t and r; TENER's vectors of r and -r differ, and so do its scores."""
+    """P_t.P_(t+r) = P_t.P_(t-r) for all t and r; TENER's vectors of r and -r differ, and so do its scores."""
     size, middle = 21, 10
     table = Sinusoidal(Dims(8, 2, 1)).double()
     positions = encode([path(["w"] * size)], table.encodings)
@@ -103,7 +103,7 @@ def test_it_keeps_the_direction_that_the_product_of_sinusoids_loses() -> None:
 
 @pytest.mark.parametrize("name", ["tener", "tener-survey"])
 def test_the_products_of_its_vectors_tell_the_distance(name: str) -> None:
-    """Property 1 of Yan et al.: R_t.R_s depends on t - s alone."""
+    """Property 1 of Yan et al.: R_t.R_s depends on t - s only."""
     prepared = made(name).prepare(encode([path(["w"] * 12)], made(name).encodings))
     vectors = (prepared[0] if isinstance(prepared, tuple) else prepared).table
     products = vectors @ vectors.T

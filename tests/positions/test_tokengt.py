@@ -1,4 +1,4 @@
-"""TokenGT: tokens for edges, and what nodes and edges are told of their ends."""
+"""TokenGT: tokens for edges, and the identifiers of the ends of nodes and edges."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_any_tree_fits_by_left_child_and_right_sibling() -> None:
     left, right = [1.0, 0.0], [0.0, 1.0]
     assert out[3].tolist() == [right, right, left, *[[0.0, 0.0]] * 5]
     assert out[7].tolist() == [right, left, right, right, left, *[[0.0, 0.0]] * 3]
-    assert len({tuple(row.flatten().tolist()) for row in out}) == 8  # all places are told apart
+    assert len({tuple(row.flatten().tolist()) for row in out}) == 8  # all places are distinguished
 
 
 def turns(tree: Structure, node: int, depth: int) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Transformer-XL: the authors' numbers, its formula, and its memory."""
+"""Transformer-XL: the authors' numbers, its formula, and its cache of the previous segment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def block(given: Golden, terms: Terms, kernel: str) -> Tensor:
 
 
 def theirs(given: Golden) -> tuple[TransformerXL, Lookup]:
-    """The model with their parameters, and what it makes of their text and its memory."""
+    """The model with their parameters, and its output for their text and cached segment."""
     cfg = given.cfg
     model = TransformerXL(Dims(cfg["d_model"], cfg["n_head"], 1)).double()
     with torch.no_grad():
@@ -95,8 +95,10 @@ def test_the_authors_learnable_vectors(kernel: str) -> None:
 
 def sinusoid(r: int, d: int) -> Tensor:
     """With the authors' frequencies, which are float32."""
-    speeds = [float(np.float32(10000 ** (-2 * c / d))) for c in range(d // 2)]
-    return torch.tensor([math.sin(r * w) for w in speeds] + [math.cos(r * w) for w in speeds], dtype=torch.float64)
+    frequencies = [float(np.float32(10000 ** (-2 * c / d))) for c in range(d // 2)]
+    return torch.tensor(
+        [math.sin(r * w) for w in frequencies] + [math.cos(r * w) for w in frequencies], dtype=torch.float64
+    )
 
 
 @pytest.mark.parametrize("reach", [None, 3])

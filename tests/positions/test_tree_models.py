@@ -1,4 +1,4 @@
-"""Models of trees beside tpe: the Code Transformer, two-dimensional positions, steps to the lowest common ancestor."""
+"""Models of trees other than tpe: Code Transformer, two-dimensional positions, steps to the lowest common ancestor."""
 
 from __future__ import annotations
 

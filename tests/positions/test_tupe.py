@@ -173,7 +173,7 @@ def test_each_text_of_a_batch_has_a_first_unit(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
 def test_a_step_of_decoding_knows_the_first_unit(name: str) -> None:
-    """The only query of a step is the first unit in the first step alone."""
+    """The only query of a step is the first unit in the first step only."""
     model = made(name)
     whole, positions = bias(terms_of(model, 6))[0], encoded(model, [path(["w"] * 6)])
     for place in range(6):

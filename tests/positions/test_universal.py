@@ -22,8 +22,8 @@ def text(model: PositionModel, *sizes: int) -> Positions:
 
 def waves(start: int, size: int) -> Tensor:
     """(size, 8) rows start, start + 1, ... of the authors' table."""
-    speeds = [10000 ** (-i / 3) for i in range(4)]
-    rows = [[wave(t * speed) for wave in (math.sin, math.cos) for speed in speeds] for t in range(start, start + size)]
+    frequencies = [10000 ** (-i / 3) for i in range(4)]
+    rows = [[wave(t * w) for wave in (math.sin, math.cos) for w in frequencies] for t in range(start, start + size)]
     return torch.tensor(rows, dtype=torch.float64)
 
 

@@ -140,7 +140,7 @@ def test_what_has_no_place_attends_anywhere() -> None:
 
 
 def test_both_together_are_attention_within_each_window() -> None:
-    """A window computed alone gives what it gives in the image."""
+    """A window computed separately gives the same as in the image."""
     model = build([{"name": "swin", "window": [2, 3]}, {"name": "swin-windows", "window": [2, 3]}], DIMS).double()
     image, cut = grid((4, 6)), grid((2, 3))
     q, k, v = noise(3, 1, 2, 24, 4)

@@ -215,7 +215,7 @@ def _single(value: Tensor) -> Lookup:
 
 @pytest.mark.parametrize("name", ["zhu-avg", "zhu-sum"])
 def test_the_sinusoid_belongs_to_the_query(name: str) -> None:
-    """All pairs (query, itself) have the same path: only the place of the query tells them apart."""
+    """All pairs (query, itself) have the same path: only the place of the query distinguishes them."""
     vectors = key_vectors(made(name), SQUARE).diagonal(dim1=0, dim2=1).T
     assert not torch.allclose(vectors[0], vectors[1])
     plain = key_vectors(made(name, sinusoid=False), SQUARE).diagonal(dim1=0, dim2=1).T

@@ -2,7 +2,7 @@
 
     python -m tests.positions.tracing compile [NAME ...]
 
-A process of its own, because tests check the shapes in annotations, and through such checks nothing is traced.
+A separate process, because tests check the shapes in annotations, and such checks cannot be traced.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WHOLE = "nope"
 
 
 class OfTensors(nn.Module):
-    """An encoder as a function of tensors alone, which is what can be exported.
+    """An encoder as a function of tensors only, which can be exported.
 
     Args:
         encoder: the encoder.
@@ -101,7 +101,7 @@ def trouble(name: str, how: str) -> str:
     whole = OfTensors(encoder, positions, layout)
     try:
         out = HOW[how](whole, given)
-    except Exception as error:  # whatever goes wrong is the answer
+    except Exception as error:  # any error is the answer
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     expected = whole(*given)  # not before: a first call may be the one that is traced
     return "" if torch.allclose(out, expected, rtol=1e-5, atol=1e-5) else "other numbers than without tracing"

@@ -44,14 +44,14 @@ class Places:
         if torch.compiler.is_compiling():  # no number may be looked at while a graph is traced
             return cls(of_queries, of_keys)
         m, n = of_keys.shape[1], of_queries.shape[1]
-        counted = _counts(encoding, of_keys)
-        needed = m if counted else int(of_keys.max()) + 1
+        in_order = _in_order(encoding, of_keys)
+        needed = m if in_order else int(of_keys.max()) + 1
         if needed > length:
             raise PositionError(
                 f"position model {model!r} has {length} positions, this batch needs {needed}; "
                 f"build it with a larger 'length', or choose an unbound model"
             )
-        return cls(slice(m - n, m), slice(m)) if counted else cls(of_queries, of_keys)
+        return cls(slice(m - n, m), slice(m)) if in_order else cls(of_queries, of_keys)
 
 
 class PlacesModel(PositionModel):
@@ -73,7 +73,7 @@ class PlacesModel(PositionModel):
         return Places.of(self.name, self.encodings[0], positions, self.length)
 
 
-def _counts(encoding: Encoding, places: Tensor) -> bool:
+def _in_order(encoding: Encoding, places: Tensor) -> bool:
     """Whether unit j of every structure has place j, except for padding, which has place 0.
 
     In reading order each place occurs once, so that a 0 after the first unit must be padding.

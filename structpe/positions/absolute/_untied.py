@@ -56,9 +56,9 @@ class Untied(nn.Module):
 
 def _with_first(rows: Tensor, others: list[Tensor], first: list[Tensor]) -> Tensor:
     """(t_max, h, d_h + 2): two channels (h, 1) after the rows; the first row has only its own two."""
-    alone = torch.cat([torch.zeros_like(rows[0]), *first], dim=-1)
+    special = torch.cat([torch.zeros_like(rows[0]), *first], dim=-1)
     rest = torch.cat([rows[1:], *(channel.expand(len(rows) - 1, -1, -1) for channel in others)], dim=-1)
-    return torch.cat([alone[None], rest])
+    return torch.cat([special[None], rest])
 
 
 def check_layers(model: str, dims: Dims, layers: int | None) -> int:

@@ -15,10 +15,10 @@ __all__ = ["AbsScalar"]
 class AbsScalar(PlacesModel, name="abs-scalar"):
     """s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
 
-    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) What is
-    added is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is
-    never negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among
-    segments, is ``segment-bias``.
+    (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
+    is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is never
+    negative. The published version has two tables instead: ``diet-abs``. The S of eq. 7, the attention among segments,
+    is ``segment-bias``.
 
     Args:
         dims: sizes of the Transformer.

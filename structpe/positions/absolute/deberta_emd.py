@@ -24,7 +24,7 @@ class DeBERTaEMD(PositionModel, name="deberta-emd"):
     The authors' decoder of the masked language model adds P to the output of the layer before the last, and runs the
     last layer, with its own weights, twice over it: what comes out first are the queries of the second run, and keys
     and values stay those of the layer before. Here the last layer runs once, as for any other model, and what is added
-    to the queries is no part of its residual sum. Layers here normalise first: P is added to normalised vectors.
+    to the queries is not part of its residual sum. Layers here normalise first: P is added to normalised vectors.
     Entries start from N(0, 0.02).
 
     Args:

@@ -22,7 +22,7 @@ class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
     2021, section 3.4, eq. 4, which does not write F; no code by the authors is known.)
 
     The paper multiplies hidden vectors by E before it projects them, (E X) W_K. Here the projected keys are mixed,
-    which is the same but for the bias of that projection. A unit is mixed by its place, and padding is left out.
+    which is the same except for the bias of that projection. A unit is mixed by its place, and padding is left out.
     Segments enter at the input in the paper (``segment-input``): a mixture has none. The paper does not say which heads
     and layers share E and F; an E and F per layer, Linformer's "headwise", is our choice, and so is Glorot's deviation,
     sqrt(2 / (c + t_max)), that they start from.

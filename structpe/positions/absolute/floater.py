@@ -21,9 +21,9 @@ class FLOATER(FloaterModel, name="floater"):
     The survey's form, added to the input of layers, is ``floater-input``. By default the authors' code also adds
     sinusoids to the input: ``["sinusoidal-concatenated", "floater"]``; it gives biases to the attention to an encoder
     too, uses at most 255 places and, to save time, the same path for 400 updates. Here the path is computed for every
-    batch, up to its farthest place, and kept only where no gradients are wanted: training asks for h 20 times per
-    place. Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do not add it
-    to ``rotary``.
+    batch, up to its farthest place, and kept only if no gradients are needed: training evaluates h 20 times per place.
+    Queries and keys are shifted by one of ``Terms.maps``, which does not commute with rotations: do not add it to
+    ``rotary``.
 
     Args:
         dims: sizes of the Transformer.

@@ -16,8 +16,8 @@ class FLOATERConvolution(FloaterModel, name="floater-convolution"):
 
     q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p (3, l, d) by dp/dt = h(t, p) from a learned p(0), and
     h(t, p) = C_2 * [selu(C_1 * [p; t]); t]: C_1 (2l, l + 1, 5) halves the length d of the signal, C_2 (2l + 1, l, 5)
-    doubles it again; the time t is one more channel; both have biases. So layers share what they have in common.
-    (Liu et al. 2020: in the authors' code, which does not use it by default.) All else is as in ``floater``.
+    doubles it again; the time t is one more channel; both have biases. (Liu et al. 2020: in the authors' code, which
+    does not use it by default.) All else is as in ``floater``.
 
     Args:
         dims: sizes of the Transformer.

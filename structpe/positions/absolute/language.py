@@ -20,7 +20,7 @@ class Language(PositionModel, name="language"):
 
     (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code by the authors is known.)
     They train the table of one language with the model, then another for the next language while the model stays as it
-    is: that is a matter of which parameters are trained, and when.
+    is: which is a choice of the training, not of this model.
 
     Args:
         dims: sizes of the Transformer.

@@ -10,9 +10,9 @@ __all__ = ["NoPE"]
 class NoPE(PositionModel, name="nope"):
     """x_t and s_ij as they are.
 
-    In a decoder the mask of what is not yet written is not symmetric, and several layers can count with it: that is
-    all that such a model has, and it is not part of this. (Kazemnejad et al. 2023, section 5.) In an encoder units are
-    a set. An empty sum of position models is the same; this one has a name.
+    In a decoder the causal mask is not symmetric, so that several layers can learn to count: this is the only position
+    information, and the mask is not part of this model. (Kazemnejad et al. 2023, section 5.) In an encoder units are a
+    set. An empty sum of position models is the same; this one has a name.
 
     Args:
         dims: sizes of the Transformer.

@@ -21,9 +21,9 @@ class Reformer(PositionModel, name="reformer"):
     only; survey, eq. 5 and figure 3.)
 
     As the code does it: the first d_1 channels are for the segment, the slow index, and the last ones for the place
-    within it. The survey's eq. 5 has it the other way round, with d_1 and d_2 exchanged; a permutation of channels
-    leads from one to the other. The code trains on texts of exactly m n units and drops whole rows of either table at
-    random; here shorter texts take the first rows, as in its evaluation, and nothing is dropped.
+    within it. The survey's eq. 5 exchanges d_1 and d_2; the two differ by a permutation of channels. The code trains on
+    texts of exactly m n units and drops whole rows of either table at random; here shorter texts take the first rows,
+    as in its evaluation, and nothing is dropped.
 
     Args:
         dims: sizes of the Transformer.

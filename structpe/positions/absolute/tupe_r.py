@@ -25,7 +25,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
     p_i.r_j is that of ``tupe-a``, the first unit, ``[CLS]``, being special. The buckets of s - t, key minus query, are
     T5's in both directions (see ``t5``), except for the first unit: as a query it has bucket B/2, which no offset falls
     into, for all keys and itself; as a key of the others it has bucket B, the one after the last. The table is shared
-    by all layers. Any other encodings will do, of single units and of pairs: with depths and distances the root of a
+    by all layers. Any other encodings of single units and of pairs can be used: with depths and distances the root of a
     tree is the special unit. (Ke et al. 2021, section 3; survey, section 4.1.2.)
 
     As in the authors' code, where the survey differs: buckets instead of a scalar per offset, and the differences

@@ -36,8 +36,8 @@ class Block(PositionModel, ABC):
 
         Args:
             x: (b, n, d) the normalised hidden vectors of all units.
-            prepared: what :meth:`prepare` gave, or the attention of the layer before.
-            site: which layer this is.
+            prepared: the result of :meth:`prepare`, or of the attention of the layer before.
+            site: the layer.
             terms: of everything else that acts on attention; at least the mask of padding.
 
         Returns:

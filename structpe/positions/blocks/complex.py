@@ -23,13 +23,13 @@ __all__ = ["Complex"]
 class Complex(Block, name="complex"):
     """z_t = a_t e^(i t omega_w), w the word at place t; in every layer softmax(|Q K^T| / sqrt(c/h)) V, all complex.
 
-    A complex vector of c = d/2 channels is held as d real ones: its real parts, then its imaginary parts. So the unit
-    embeddings are read: a_t is complex, and its modulus and argument are the r and theta of the survey's eq. 8. omega
-    (V, c) are learned, a row for each word of the vocabulary and one, the first, for all others; each starts as
-    10000^(-2 floor(j/2)/c) in channel j. Q = W_q z + b_q and likewise K, V and the output, with real W (c, c) and b (c)
-    of each layer, used for real and imaginary parts alike. Q K^T is the plain product, neither part conjugated, so that
-    phases add, and a score is no function of the offset. (Wang B. et al. 2020, section 3, and their code, text
-    classification; survey, eq. 8.)
+    A complex vector of c = d/2 channels is stored as d real ones: its real parts, then its imaginary parts. The unit
+    embeddings are read in the same way: a_t is complex, and its modulus and argument are the r and theta of the
+    survey's eq. 8. omega (V, c) are learned, a row for each word of the vocabulary and one, the first, for all others;
+    each starts as 10000^(-2 floor(j/2)/c) in channel j. Q = W_q z + b_q and likewise K, V and the output, with real W
+    (c, c) and b (c) of each layer, used for real and imaginary parts. Q K^T is the plain product, neither part
+    conjugated, so that phases add, and a score is not a function of the offset. (Wang B. et al. 2020, section 3, and
+    their code, text classification; survey, eq. 8.)
 
     As in their code, where the paper differs: the product is not conjugated; places run backwards, the last unit has t
     = 0; for their words theta is 0 (a_t without imaginary part), which here the embeddings may learn. Apart from
@@ -40,7 +40,7 @@ class Complex(Block, name="complex"):
     Args:
         dims: sizes of the Transformer.
         encoding: t, one number per unit.
-        words: which word a unit is.
+        words: the word of each unit.
 
     Raises:
         PositionError: twice the number of heads does not divide the width.

@@ -1,4 +1,4 @@
-"""Contextual positions: each query counts the keys that matter to it (Golovneva et al. 2024, CoPE)."""
+"""Contextual positions: each query counts the keys that are relevant to it (Golovneva et al. 2024, CoPE)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ __all__ = ["CoPE"]
 class CoPE(Block, name="cope"):
     """s_ij = q_i.k_j / sqrt(d_h) + q_i.e(p_ij),  p_ij = sum of sigmoid(q_i.k_u / sqrt(d_h)) over keys u from j to i.
 
-    So p is how many of the keys from j on the query counts, at most T - 1, and no whole number: e(p) lies on the line
-    between the vectors E[floor p] and E[ceil p]. E (T, d_h) is learned and starts from zero. Queries, keys and values
-    are projected as usual. (Golovneva et al. 2024, section 4, equations 3 to 5; the listing of their appendix.)
+    p is the number of keys from j on that the query counts, at most T - 1, and in general not a whole number: e(p) is
+    interpolated between the vectors E[floor p] and E[ceil p]. E (T, d_h) is learned and starts from zero. Queries, keys
+    and values are projected as usual. (Golovneva et al. 2024, section 4, equations 3 to 5; the listing of their
+    appendix.)
 
-    As in that listing gates see scaled products and the term of positions is not scaled; T is far below the length of a
+    As in that listing gates use scaled products and the term of positions is not scaled; T is far below the length of a
     text. It has one table for all heads of a layer. The model is causal by itself: keys after the query neither count
     nor attend, as well as those that are masked. The encoding defines before and after, so that in a tree a unit can
     count its ancestors, for example; of units with the same number those stored later are later.
@@ -78,10 +79,10 @@ class CoPE(Block, name="cope"):
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
         score = q @ k.transpose(-1, -2) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
-        counted = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
+        position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
         whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
-        low, high = (whole.gather(-1, p.long()) for p in (counted.floor(), counted.ceil()))
-        score = score + low + (high - low) * (counted - counted.floor())
+        low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
+        score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen).to(v.dtype) @ v
 
 

@@ -25,16 +25,16 @@ class DeBERTaV2(Block, name="deberta-v2"):
     """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
-    Buckets hold one offset each up to B/2, then more and more, as their logarithm, up to ``farthest``
+    Buckets have one offset each up to B/2, then logarithmically more, up to ``farthest``
     (:func:`structpe.positions.buckets._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n a LayerNorm
-    or the identity. W_q, W_k (d, d), c_q, c_k (d) are those that make the queries q = W_q x + c_q and the keys k = W_k
-    x + c_k of the units, of each layer and split into heads: that is why this model has its own attention, with W_v and
-    W_o, in place of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
+    or the identity. W_q, W_k (d, d), c_q, c_k (d) are those of the queries q = W_q x + c_q and the keys k = W_k x + c_k
+    of the units, of each layer and split into heads: for this reason this model has its own attention, with W_v and
+    W_o, instead of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",
     "position_buckets", "norm_rel_ebd".) "c2p", from content to position, is the second term, "p2c" the third; with only
     one of them the score is divided by sqrt(2 d_h).
 
     As in ``deberta``, which has matrices for the offsets only, both terms have the same r. The absolute part of the
-    paper, ``deberta-emd``, changes what queries are made of, and has no place here. Entries of A and of all W start
+    paper, ``deberta-emd``, changes the inputs of queries, and is not supported here. Entries of A and of all W start
     from N(0, 0.02).
 
     Args:
@@ -42,7 +42,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         encoding: signed integers per pair.
         buckets: B, 2 or more.
         farthest: offsets from one less on share the last bucket; above B/2 + 1. None: each offset below B has a row.
-        interactions: which of the two terms there are.
+        interactions: which of the two terms are used.
         normalised: whether n is a LayerNorm, as in the authors' trained models.
         dropout: of n(A) and of attention weights.
 

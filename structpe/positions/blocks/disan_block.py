@@ -23,8 +23,8 @@ class DiSANBlock(Block, name="disan-block"):
     """o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
 
     h = elu(W x + c) (b, n, d); g_i = sigmoid(W_h h_i + b_h + W_s s_i + b_s + b_o), s_i being that sum. Keys are those
-    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); where there is none, s_i
-    = 0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1; the
+    before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); without such keys, s_i =
+    0. W, W_1, W_2, W_h, W_s are (d, d), all else (d), of each layer. (Shen et al. 2018, sections 3.2 and 4.1; the
     authors' code, which has the biases b_h and b_s in addition to b_o.)
 
     There are no heads. DiSAN concatenates a forward and a backward one, and pools the result into one vector: neither
@@ -33,7 +33,7 @@ class DiSANBlock(Block, name="disan-block"):
     Args:
         dims: sizes of the Transformer.
         encoding: one number per unit: its place, its depth in a tree, ...
-        direction: where units look.
+        direction: which keys units attend to.
 
     Raises:
         PositionError: the encoding gives a vector per unit.
@@ -58,7 +58,7 @@ class DiSANBlock(Block, name="disan-block"):
         self.attentions = nn.ModuleList(_Attention(dims.width) for _ in range(dims.layers))
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, n) which keys lie in the direction."""
+        """(b, n, n) which keys are in the direction."""
         (encoding,) = self.encodings
         places = numbers(self.name, encoding, positions[encoding])
         return visible(self.direction, places, places)
@@ -82,7 +82,7 @@ class _Attention(nn.Module):
         self.gate_bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x: Tensor, seen: Tensor) -> Tensor:
-        """(b, n, d) from x (b, n, d) and (b or 1, n, n) which keys are seen."""
+        """(b, n, d) from x (b, n, d) and (b or 1, n, n) which keys are attended to."""
         h = functional.elu(self.hidden(x))
         score = 5 * torch.tanh((self.key(h)[:, None] + self.query(h)[:, :, None] + self.bias) / 5)
         weights = softmax(score, seen[..., None], dim=2)

@@ -1,4 +1,4 @@
-"""Attention whose scores are read off states of pairs, which begin with random walks (Ma et al. 2023)."""
+"""Attention whose scores are computed from states of pairs, which start from random walks (Ma et al. 2023)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Norm: TypeAlias = Literal["layer", "batch"]
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """What goes from layer to layer.
+    """What is passed from layer to layer.
 
     Attributes:
         pairs: (b, n, n, d) e, the states of pairs.
@@ -63,16 +63,16 @@ class GRIT(Block, name="grit"):
     deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
     pairs need memory b n^2 d.
 
-    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` lists the labels and an edge does;
-    without it there is no E.
+    E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
+    it there is no E.
 
-    As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Otherwise than there: units are
-    normalised before a layer, as all of this library's layers do, and the last layer does not change the states, which
-    nobody reads. The code's configurations have ``norm="batch"``, of which LayerNorm is an option there, too; here it
-    is the default, as it does not depend on what else is in a batch. Where they have labels of edges, the state of i
-    and j has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges
-    count as the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no
-    label. The code's attention without the rest of its layer has no rectifier: ``rectified=False``.
+    As in the code: q_i and k_j are added, not multiplied, and there is no 1/sqrt(d_h). Unlike the code: units are
+    normalised before a layer, as in all layers of this library, and the last layer does not change the states, which
+    are not used any more. The code's configurations have ``norm="batch"``, with LayerNorm as an option; here LayerNorm
+    is the default, as it does not depend on the rest of a batch. Where they have labels of edges, the state of i and j
+    has that of an edge j -> i only; here it also has that of an edge i -> j, by their own rows. Parallel edges count as
+    the one with the smallest label and as one for deg_i, where the code adds them up; a self-loop has no label. The
+    code's attention without the rest of its layer has no rectifier: ``rectified=False``.
 
     Args:
         dims: sizes of the Transformer.

@@ -27,14 +27,14 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
     queries and keys. r_ij = s - t, key minus query, or any other encoding of pairs; pairs without a path have weight 0.
     W_v and W_o are (d, d) without bias, of each layer; heads as usual. (You et al. 2020, section 3.)
 
-    As in the authors' code w is taken as it is: no softmax, rows do not sum to 1, least of all at the edges of a text,
-    and a masked pair has weight 0 without making the others heavier. Not included: the factor on the place of the query
+    As in the authors' code w is used directly: without a softmax rows do not sum to 1, least of all at the ends of a
+    text, and a masked pair has weight 0 without changing the others. Not included: the factor on the place of the query
     with which the code aligns two languages in cross attention, and learned heads next to fixed ones.
 
     Args:
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
-        centres: c, for one head after the other, and again from the first where there are more heads.
+        centres: c, for one head after the other, repeated if there are more heads.
         deviations: z, in the same way.
         threshold: densities below this are 0.
 

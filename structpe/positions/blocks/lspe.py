@@ -38,7 +38,7 @@ class _State:
 
 
 class LSPE(Block, name="lspe"):
-    """GatedGCN-LSPE in the place of attention: a layer changes hidden vectors x, positions p and links e.
+    """GatedGCN-LSPE instead of attention: a layer changes hidden vectors x, positions p and links e.
 
     ::
 
@@ -53,10 +53,10 @@ class LSPE(Block, name="lspe"):
     Maps are (d, d), or (d, 2d), with bias; norm is batch normalisation over real units and links; n the number of
     units. (Dwivedi et al. 2022, section 3.2, eqs. 9 to 14; the authors' code.)
 
-    x on the right is normalised by the layer before it comes here, which also adds what goes beyond x_i. The last layer
-    has no use for a new e. The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds
-    labels of bonds where this has kinds of links: an edge to, from, to and from the other, or two units of one node.
-    Its loss that draws p' to eigenvectors is left to a task.
+    The layer normalises x on the right before this, and also adds the residual x_i. The last layer does not update e.
+    The code ends with [x_i; p'] times one matrix, of which the part for x is 1 here; it embeds labels of bonds where
+    this has kinds of links: an edge to, from, to and from the other, or two units of one node. Its loss that pulls p'
+    towards eigenvectors is left to a task.
 
     Args:
         dims: sizes of the Transformer.
@@ -110,7 +110,7 @@ class LSPE(Block, name="lspe"):
         state = replace(prepared, e=prepared.e[kept], ends=prepared.ends[:, kept])
         out, state = self.layers[site.layer](x, state)
         if site.layer == self.dims.layers - 1:
-            out = out + self.leave(_spread(self.final(state.p), state.nodes))
+            out = out + self.leave(_normalised(self.final(state.p), state.nodes))
         return out, state
 
 
@@ -145,7 +145,7 @@ class _Layer(nn.Module):
         return added, replace(state, p=p, e=e)
 
 
-def _spread(p: Tensor, nodes: Nodes) -> Tensor:
+def _normalised(p: Tensor, nodes: Nodes) -> Tensor:
     """Each column to mean 0 and length 1 over the nodes of the graph; 0 where it is the same for all."""
     p = p - nodes.means(p)
     return p / nodes.sums(p * p).clamp(min=_SMALL).sqrt()

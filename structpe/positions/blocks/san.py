@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
-from structpe.positions._beside import beside, width_beside
+from structpe.positions._concatenated import concatenated, position_width
 from structpe.positions.blocks._attention import allowed, joined, split
 from structpe.positions.blocks._links import LINKS, NONE, SELF, WITHIN_NODE, links
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
@@ -89,7 +89,7 @@ class SAN(Block, name="san"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = width_beside(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
+        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
         self.adjacency = Adjacency()
         super().__init__(dims, [encoding, self.adjacency], p=p, m=layers, f=feedforward, r=LINKS)
         self.eigenpairs = encoding
@@ -104,7 +104,7 @@ class SAN(Block, name="san"):
         return _Prepared(summed, links(positions[self.adjacency]))
 
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
-        return beside(x, prepared.spectrum)
+        return concatenated(x, prepared.spectrum)
 
     def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         out: Tensor = self.attentions[site.layer](x, self.edges.weight, prepared.links, allowed(self.name, terms, x))

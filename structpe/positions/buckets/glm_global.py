@@ -16,9 +16,9 @@ __all__ = ["GLMGlobal"]
 class GLMGlobal(BucketBias, name="glm-global"):
     """s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
 
-    As ``glm-local``, but all units attend to one another, those without a common triple over one more bucket, number B.
-    It starts as a copy of the bucket of the farthest keys ahead, the one that T5 has for +infinity; where weights of T5
-    are loaded, copy it again. (Plenz and Frank 2024, section 4.2; the authors' code.)
+    As ``glm-local``, but all units attend to one another, those without a common triple by one more bucket, number B.
+    It starts as a copy of the bucket of the farthest keys ahead, the one that T5 has for +infinity; after loading
+    weights of T5, copy it again. (Plenz and Frank 2024, section 4.2; the authors' code.)
 
     Args:
         dims: sizes of the Transformer.

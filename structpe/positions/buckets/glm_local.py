@@ -26,10 +26,10 @@ class _Prepared:
 class GLMLocal(PositionModel, name="glm-local"):
     """s_ij += b[bucket(r_ij)] if a triple has both units, and no attention otherwise: the local graph language model.
 
-    r_ij is the offset of j from i in the text "head relation tail" of the triple; b and its buckets are those of T5,
-    B = 32 and D = 128, so that weights of T5 fit. (Plenz and Frank 2024, section 4.1; the authors' code.) The graph is
-    that of :func:`structpe.transforms.levi`, split into units. T5 has no 1/sqrt(d_h): add ``Terms(scale=sqrt(d_h))``
-    where its weights are used.
+    r_ij is the offset of j from i in the text "head relation tail" of the triple; b and its buckets are those of T5, B
+    = 32 and D = 128, so that weights of T5 fit. (Plenz and Frank 2024, section 4.1; the authors' code.) The graph is
+    that of :func:`structpe.transforms.levi`, split into units. T5 has no 1/sqrt(d_h): add ``Terms(scale=sqrt(d_h))`` to
+    use its weights.
 
     Args:
         dims: sizes of the Transformer.
@@ -63,8 +63,8 @@ class GLMLocal(PositionModel, name="glm-local"):
     def prepare(self, positions: Positions) -> _Prepared:
         """The row of each distinct value, and which pairs attend."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        near = of_pairs.map(lambda values: values != UNREACHABLE)
-        return _Prepared(of_pairs.map(self._rows), near.dense()[:, None])
+        attending = of_pairs.map(lambda values: values != UNREACHABLE)
+        return _Prepared(of_pairs.map(self._rows), attending.dense()[:, None])
 
     def terms(self, prepared: _Prepared, site: Site) -> Terms:
         return Terms(bias=(prepared.rows.map(self.table.at(site.layer).__getitem__),), mask=(prepared.mask,))

@@ -1,4 +1,4 @@
-"""T5's relative bias as its decoder has it: one direction (Raffel et al. 2020)."""
+"""T5's relative bias of the decoder: one direction (Raffel et al. 2020)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class T5Causal(BucketBias, name="t5-causal"):
                     -r                                                     for -e < r < 0
                     min(e + floor(log(-r/e) / log(D/e) (B - e)), B - 1)    otherwise
 
-    Keys ahead are all in bucket 0, with the query itself: a decoder does not see them. All buckets are then for earlier
-    keys, so that they reach farther or are finer than those of ``t5``. (Raffel et al. 2020, section 2.1, and the code,
-    ``bidirectional=False``.) As there, 1/sqrt(d_h) is not part of the position model.
+    Keys ahead are all in bucket 0, with the query itself: a decoder does not attend to them. All buckets are then for
+    earlier keys, so that they reach farther or are finer than those of ``t5``. (Raffel et al. 2020, section 2.1, and
+    the code, ``bidirectional=False``.) As there, 1/sqrt(d_h) is not part of the position model.
 
     Args:
         dims: sizes of the Transformer.

@@ -23,7 +23,7 @@ class Composite(PairRows, name="composite"):
     the vectors of Shaw et al., read as convolutions. (Chang et al. 2021, and their code, "qk_convfixed_convq_convk";
     the survey, section 4.1.2, has no formula.) Entries of W start from a uniform distribution of width 1/sqrt(2m + 1)
     either way. s - t is key minus query, or any other encoding of pairs; pairs without a path and units of one node
-    have their own rows. Parts of it are sums of the three models.
+    have their own rows. Subsets of its terms are sums of the three models.
 
     Args:
         dims: sizes of the Transformer.
@@ -50,7 +50,7 @@ class Composite(PairRows, name="composite"):
             start_filters(table, reach)
 
     def prepare(self, positions: Positions) -> tuple[Lookup, Lookup]:
-        """The row of each distinct value, as the query sees the key and as the key sees the query."""
+        """The row of each distinct value, for (query, key) and for (key, query)."""
         of_pairs = self.of_pairs(positions)
         return of_pairs.map(self.rows.of), of_pairs.map(backwards).map(self.rows.of)
 

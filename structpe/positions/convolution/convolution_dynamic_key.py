@@ -33,7 +33,7 @@ class ConvolutionDynamicKey(Filters, name="convolution-dynamic-key"):
     )
 
     def of_pairs(self, positions: Positions) -> Lookup:
-        """The offset of each pair, as seen from the key."""
+        """The offset of each pair with query and key exchanged."""
         return super().of_pairs(positions).map(backwards)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

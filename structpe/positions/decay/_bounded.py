@@ -1,4 +1,4 @@
-"""Learned numbers per layer and head that stay within bounds: the shapes of biases that fall with distance."""
+"""Learned numbers per layer and head that stay within bounds, for biases that fall with distance."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Bounded(Table):
 
 
 class BoundedDecay(DistanceModel):
-    """A bias that falls with distance, by a law whose learned numbers are :class:`Bounded`."""
+    """A bias that falls with distance, whose learned numbers are :class:`Bounded`."""
 
     def prepare(self, positions: Positions) -> Lookup:
-        """The distance of each distinct value; each step of training first brings the numbers within their bounds."""
+        """The distance of each distinct value; each training step first clamps the numbers to their bounds."""
         if self.training:
             for number in self.children():
                 if isinstance(number, Bounded):

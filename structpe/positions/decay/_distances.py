@@ -36,7 +36,7 @@ class DistanceModel(PositionModel):
 
 
 def distances(model: str, encoding: Encoding, values: Tensor) -> Tensor:
-    """|r| for each offset; k for two units of one node k places apart; the encoding's limit where there is no path.
+    """|r| for each offset; k for two units of one node k places apart; the encoding's limit without a path.
 
     Raises:
         PositionError: there is a pair without a path, and the encoding has no limit.

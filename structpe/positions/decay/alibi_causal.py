@@ -1,4 +1,4 @@
-"""Attention with linear biases as its authors' code has it: on keys only, and causal (Press, Smith and Lewis 2022)."""
+"""Attention with linear biases as in its authors' code: on keys only, and causal (Press, Smith and Lewis 2022)."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ class DATransformer(DistanceModel, name="da-transformer"):
     known.)
 
     Table 1 counts 2h parameters, one pair per head for all layers. w and v start from N(0, 0.02), near f = 1, where
-    attention does not know positions: our choice. Units of one node, k places apart, have distance k; pairs without a
-    path have the limit of the encoding as distance.
+    attention ignores positions: our choice. Units of one node, k places apart, have distance k; pairs without a path
+    have the limit of the encoding as distance.
 
     Args:
         dims: sizes of the Transformer.

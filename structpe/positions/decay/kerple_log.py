@@ -17,7 +17,7 @@ class KERPLELog(BoundedDecay, name="kerple-log"):
 
     r_ij = s - t, or any other encoding of pairs; code points as in ``alibi``. (Chi et al. 2022, section 4.1, r_1 = p,
     r_2 = a.) As in the authors' code, p starts from U(0, 2), a from U(0, 1), both are shared by all layers, and each
-    step of training first brings them back to 0.01 where they are below.
+    training step first clamps them to 0.01 from below.
 
     Args:
         dims: sizes of the Transformer.

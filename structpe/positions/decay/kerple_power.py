@@ -17,8 +17,8 @@ class KERPLEPower(BoundedDecay, name="kerple-power"):
 
     r_ij = s - t, or any other encoding of pairs; code points as in ``alibi``. (Chi et al. 2022, section 4.1, r_1 = a,
     r_2 = p.) As in the authors' code, a starts from U(0, 1), p from U(0, 2), both are shared by all layers, and each
-    step of training first brings them back within their bounds. That code can also multiply scores by exp(-a |r|^p),
-    which the paper names as a variant; that is not included.
+    training step first clamps them to their bounds. That code can also multiply scores by exp(-a |r|^p), which the
+    paper names as a variant; that is not included.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""What Graphormer's models share: degrees at the input, distances and edges in attention, and the virtual node."""
+"""Parts that Graphormer's models share: degrees at the input, distances and edges in attention, the virtual node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Edges", "GraphormerModel", "Prepared"]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What a batch gives: terms that are the same for all layers, and what is added to the units.
+    """The terms of a batch, the same for all layers, and what is added to the units.
 
     Attributes:
         terms: of attention.
@@ -35,7 +35,7 @@ class Prepared:
 
 
 class Centrality(nn.Module):
-    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit but that of the virtual node, which has no degree.
+    """z_in[deg_in(u)] + z_out[deg_out(u)] for each unit except that of the virtual node, which has no degree.
 
     Args:
         model: name of the position model, for error messages.
@@ -89,12 +89,12 @@ class Spatial(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Bias, and a mask where some pairs do not attend."""
         far = offsets(self.model, self.encoding, positions[self.encoding])
-        near = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
+        attends = torch.cat([self._distance(far.table) < self.farthest, far.table.new_ones(1, dtype=torch.bool)])
         rows = self.rows.of(far.table, lambda r: r.abs().clamp(max=self.distances - 1))
         whole = torch.cat([rows, rows.new_full((1,), self.rows.size)])
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
-        mask = () if holds(near.all()) else (everywhere.map(lambda _: near).dense()[:, None],)
+        mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
         return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
 
     def _distance(self, values: Tensor) -> Tensor:
@@ -113,7 +113,7 @@ class Spatial(nn.Module):
 
 
 class Edges(nn.Module):
-    """E[label] of the steps of a path; zero where there is no step. The first row is for labels not seen in training.
+    """E[label] of the steps of a path; zero without a step. The first row is for labels not seen in training.
 
     Args:
         symbols: number of symbols of the paths.
@@ -163,11 +163,11 @@ class GraphormerModel(PositionModel):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        terms = self.spatial(positions) + Terms(bias=(paths.map(self.along),))
+        terms = self.spatial(positions) + Terms(bias=(paths.map(self.path_bias),))
         return Prepared(terms, self.centrality(positions))
 
     @abstractmethod
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         """(R, h) c of paths (R, L) of symbols."""
 
     def inputs(self, x: Tensor, prepared: Prepared) -> Tensor:

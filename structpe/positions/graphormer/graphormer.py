@@ -26,15 +26,15 @@ class Graphormer(GraphormerModel, name="graphormer"):
     b (R, h) has a scalar per head and distance, one for pairs without a path and, where nodes own several units, rows
     for these; t (h) is the distance of the virtual node to everything. E (V + 1, h) embeds labels, W (m, h, h) is of
     each step; z_in and z_out (D, d) embed degrees. All layers have the same b, c and t. Pairs ``farthest`` or more
-    edges apart do not attend, pairs without a path counting as 510 apart. (Ying et al. 2021, section 3.1; the authors'
+    edges apart do not attend, and pairs without a path count as 510 apart. (Ying et al. 2021, section 3.1; the authors'
     code, edge type "multi_hop".)
 
     As in the code: farther steps than m are left out of the sum, which is divided by m then; the virtual node is that
     of :func:`structpe.transforms.virtual.with_virtual_node`, and has no degree. The paper's eq. 4 gives in-degree and
     out-degree a table each; the code is for undirected graphs, where both are one number. Unlike the code: edges of a
     directed structure count in both directions, and a label in the reverse direction has its own row; of several
-    shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, where the
-    code takes the one that its Floyd-Warshall search finds; E has a row per label, where the code adds up the rows of
+    shortest paths the one with the smallest labels is taken, which does not depend on the numbers of nodes, while the
+    code takes the one that its Floyd-Warshall search finds; E has a row per label, while the code adds up the rows of
     an edge's several features. The rows of the code for padding are not included.
 
     Args:
@@ -70,7 +70,7 @@ class Graphormer(GraphormerModel, name="graphormer"):
         super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees, m=steps)
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         vectors, steps = self.edges(paths)
         total = torch.einsum("rlh,lhk->rk", vectors, self.steps[: vectors.shape[1]])
         mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)

@@ -34,9 +34,9 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     units of the structure, i among them. All layers have the same bias. (Shi et al. 2022, section 2; the authors' code,
     model "graphormer3d".)
 
-    As in the code, whose 3.14159 in place of pi is not kept. Its embedding of atoms is that of units here; its tags of
-    atoms, its layers used four times over, and its projection to forces are not positions. Other structures than
-    molecules are lines: see :class:`Euclidean`.
+    As in the code, except that it uses 3.14159 for pi. Its embedding of atoms is that of units here; its tags of atoms,
+    its layers used four times over, and its projection to forces are not positions. Other structures than molecules are
+    lines: see :class:`Euclidean`.
 
     Args:
         dims: sizes of the Transformer.
@@ -72,7 +72,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
 
     @property
     def causal(self) -> bool:
-        """No: the sum has all units, those to come among them."""
+        """No: the sum is over all units, future ones included."""
         return False
 
     def prepare(self, positions: Positions) -> _Prepared:

@@ -32,10 +32,10 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
 
     n is the distance of i and j, m - 1 if they are farther apart, m if no path joins them. b (R, h), t (h), E (V + 1,
     h), W (m, h, h), z_in and z_out (D, d) are those of ``graphormer``, of which this is the version of GraphGPS
-    (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs in that steps that a path
-    does not have are embedded by the row 0 of E, which is not zero and is also that of the label with number 0, so that
-    every pair has c_ij, a unit with itself and pairs without a path too; in that the distances m - 1 and more are one,
-    and paths are read up to there; and in that the virtual node has only t.
+    (Rampasek et al. 2022, their encoder "GraphormerBias"; after Ying et al. 2021). It differs as follows. Steps that a
+    path does not have are embedded by row 0 of E, which is not zero and is also that of the label with number 0, so
+    that every pair has c_ij, also a unit with itself and pairs without a path. The distances m - 1 and more are one,
+    and paths are read up to there. The virtual node has only t.
 
     Unlike the code, as in ``graphormer``: labels in the reverse direction have their own rows, and of several shortest
     paths the one with the smallest labels is taken. Here labels have rows after row 0, which is for those not seen in
@@ -75,11 +75,12 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        along = paths.map(lambda each: functional.pad(self.along(each), (0, 0, 0, 1)))  # the virtual node has none
-        bias = self.spatial.with_virtual(along, positions)
+        # The virtual node has no path.
+        of_paths = paths.map(lambda each: functional.pad(self.path_bias(each), (0, 0, 0, 1)))
+        bias = self.spatial.with_virtual(of_paths, positions)
         return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         vectors, there = self.edges(paths)
         empty = len(self.steps) - there.shape[1]
         there = functional.pad(there, (0, empty))

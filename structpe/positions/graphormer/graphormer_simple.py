@@ -20,7 +20,7 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
     al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen
-    from its target has its own row, where the code, made for undirected graphs, has no row; of parallel edges the
+    from its target has its own row, while the code, made for undirected graphs, has none; of parallel edges the
     smallest label counts, and a self-loop counts as no edge.
 
     Args:
@@ -59,6 +59,6 @@ class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
             )
         super().__init__(dims, (encoding, paths, virtual), distances, farthest, degrees)
 
-    def along(self, paths: Tensor) -> Tensor:
+    def path_bias(self, paths: Tensor) -> Tensor:
         labels: Tensor = self.edges(paths)[0]
         return labels.sum(1)

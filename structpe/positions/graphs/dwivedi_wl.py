@@ -16,7 +16,7 @@ class DwivediWL(PositionModel, name="dwivedi-wl"):
     """x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
 
     (Dwivedi and Bresson 2020, section 4, their comparison with Graph-BERT's absolute positions.) Their code numbers the
-    colours of each graph separately, so that the same number means another colour in another graph; here numbers are
+    colours of each graph separately, so that a number means different colours in different graphs; here numbers are
     those of the data set that the encoding was fitted to, and colours that it has not seen share row 0. Of the rounds
     of their code one is kept, after which a colour is equivalent to the degree: choose more with ``iterations``.
 

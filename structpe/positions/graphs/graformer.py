@@ -17,7 +17,7 @@ __all__ = ["Graformer"]
 
 
 class Graformer(PositionModel, name="graformer"):
-    """s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair as seen from the key.
+    """s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair (key, query).
 
     r_ji is the signed length of the shortest path from the key j to the query i (:class:`Distance` with query and key
     exchanged). With D = reach and W = within::
@@ -29,10 +29,10 @@ class Graformer(PositionModel, name="graformer"):
                  2D + 3 + min(2k - 1, 2W)                      j and i in one node, i the k-th unit after j
                  2D + 3 + min(2k, 2W)                          likewise, the k-th before
 
-    Everything too far, in either direction, has the last row of its kind, so that there the sign is lost; 2D + 4 rows
-    for paths reach to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq.
-    31 takes r_ij and keeps both signs: ``graformer-survey``. The authors' rows for titles are not included; give a
-    title its own edges.
+    Everything farther, in either direction, has the last row of its kind, without its sign; 2D + 4 rows for paths reach
+    to distance D + 1. Rows start from U(-1, 1). (Schmitt et al. 2021, and their code.) The survey's eq. 31 takes r_ij
+    and keeps both signs: ``graformer-survey``. The authors' rows for titles are not included; give a title its own
+    edges.
 
     Args:
         dims: sizes of the Transformer.

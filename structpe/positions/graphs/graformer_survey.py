@@ -19,7 +19,7 @@ class GraformerSurvey(PairTable, name="graformer-survey"):
 
     A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, and so have units of one
     node by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of
-    Table 1. The authors' code looks from key to query and merges the signs beyond D_max + 1: ``graformer``.
+    Table 1. The authors' code goes from key to query and merges the signs beyond D_max + 1: ``graformer``.
 
     Args:
         dims: sizes of the Transformer.

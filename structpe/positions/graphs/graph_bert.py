@@ -27,7 +27,7 @@ class GraphBERT(PositionModel, name="graph-bert"):
     The code computes all three in one large graph and feeds contexts of a target and the k nodes nearest to it:
     :func:`structpe.transforms.contexts.contexts` makes these, with the features that ``Feature("intimacy")`` and
     ``Feature("hop")`` then read here. Its roles are those of one round, functions of the degree. The LayerNorm and the
-    dropout that it applies after the sum, and the residual of raw features in each layer, are not part of this.
+    dropout that it applies after the sum, and the residual of raw features in each layer, are not included.
 
     Args:
         dims: sizes of the Transformer.

@@ -20,8 +20,8 @@ class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
 
     As the paper writes it (Zhang et al. 2020, section 3.2) and the survey quotes it (section 4.3.2): P[t] interleaves
     sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers are arbitrary
-    names, which a sinusoid treats as places; the authors' code has learned tables instead: ``graph-bert``, which see
-    for contexts.
+    names, which a sinusoid treats as places; the authors' code has learned tables instead: see ``graph-bert``, also for
+    contexts.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Places in a grid as rows of a table, and vectors of places in queries and keys: what models of images share."""
+"""Places in a grid as rows of a table, and vectors of places in queries and keys: shared by models of images."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def half(model: str, width: int) -> int:
 
 
 def in_queries_and_keys(model: str, sources: Sources, vectors: Tensor) -> Sources:
-    """The sources with the vectors (b, m, d) of all units added to what queries and keys are made of, not to values.
+    """The sources with the vectors (b, m, d) of all units added to the inputs of queries and keys, not of values.
 
     Raises:
         PositionError: more units are attended to than have vectors.

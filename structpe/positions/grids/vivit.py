@@ -18,8 +18,9 @@ class ViViT(GridTable, name="vivit"):
     """x_tyx + E[1 + (t H + y) W + x], and x + E[0] for the class token: one table (1 + F H W, d) of all tubelets.
 
     F x H x W tubelets; E starts from N(0, 0.02). (Arnab et al. 2021, section 3.1 and model 1, and their code with
-    ``learned_1d``.) A table trained on images starts it better: :meth:`start_from` repeats that over time (section
-    3.4). A smaller video is the first corner of the table. The class token is what has no place in the grid.
+    ``learned_1d``.) It is better to start from a table trained on images: :meth:`start_from` repeats it over time
+    (section 3.4). A smaller video uses the first corner of the table. The class token is the unit without a place in
+    the grid.
 
     Of their models with factors of space and time, model 2 reads frames and then a sequence of frames, each stage with
     its own positions: ``vit`` and ``learned``.

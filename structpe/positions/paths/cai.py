@@ -26,13 +26,13 @@ class Cai(PositionModel, name="cai"):
     E (V, e) embeds labels, a label in the reverse direction being a separate label; GRU is bidirectional, has two
     layers of w units per direction, and gives the last states of its upper layer (2w); U (d, 2w). E, GRU and U are
     shared by all layers, W (2d, d) without bias is of each layer. With several shortest paths, r is that of one drawn
-    at random for each pair and step in training, and the mean of all in evaluation. Beside that x_t + D[depth of t], D
+    at random for each pair and step in training, and the mean of all in evaluation. At the input x_t + D[depth of t], D
     zero at first. (Cai and Lam 2020, sections 3.2 and 3.3; survey, eq. 30.) The network runs once per distinct path.
 
     As in the authors' code, where the survey differs: directions of edges are kept; r is added after the projections of
     query and key, through its own W; the absolute position is a learned table of depths. Paths of more than 8 labels
-    are one symbol. Not included: the node ``<CLS>`` that the authors put in front of each graph, with three its own
-    labels; their count of shortest paths has no limit, ours has ``encoding.paths``.
+    are one symbol. Not included: the node ``<CLS>`` that the authors add to each graph, with its own three labels;
+    their count of shortest paths has no limit, ours has ``encoding.paths``.
 
     Args:
         dims: sizes of the Transformer.

@@ -21,9 +21,9 @@ class ZhuAvg(PathBag, name="zhu-avg"):
 
     As in the authors' code, not as in the paper: r_ij is of the path from the key j to the query i; P is that of the
     query's place, while the paper has none, and the slot's would be expected; and vectors are as wide as a head (64
-    there, fixed). The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has such a node gets
-    the same. Nearly all pairs (path, place) of a large graph are distinct: without the sinusoid, the tables are as
-    small as those of the other models.
+    there, fixed). The authors attach a node EOS to the root by an edge ``:EOS``; add it to the structure for the same
+    result. Nearly all pairs (path, place) of a large graph are distinct: without the sinusoid, the tables are as small
+    as those of the other models.
 
     Args:
         dims: sizes of the Transformer.

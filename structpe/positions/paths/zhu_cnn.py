@@ -24,8 +24,8 @@ class ZhuCnn(PositionModel, name="zhu-cnn"):
     runs once per distinct path. (Zhu et al. 2019, section 3.2, "CNN-based"; survey, eq. 28.)
 
     As in the authors' code: paths are cut to as many labels as the filter is wide, so that there is nothing to pool
-    over, and vectors are as wide as a head (64 there, fixed). The authors hang a node EOS on the root by an edge
-    ``:EOS``; a structure that has such a node gets the same.
+    over, and vectors are as wide as a head (64 there, fixed). The authors attach a node EOS to the root by an edge
+    ``:EOS``; add it to the structure for the same result.
 
     Args:
         dims: sizes of the Transformer.

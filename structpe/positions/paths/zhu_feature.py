@@ -20,8 +20,8 @@ class ZhuFeature(PositionModel, name="zhu-feature"):
     "feature-based"; survey, eq. 28.)
 
     As in the authors' code, not as in the paper: r_ij is of the path from the key j to the query i, and its width is
-    that of a head (64 there, fixed). The survey's formula counts (d, d) matrices. The authors hang a node EOS on the
-    root by an edge ``:EOS``; a structure that has such a node gets the same.
+    that of a head (64 there, fixed). The survey's formula counts (d, d) matrices. The authors attach a node EOS to the
+    root by an edge ``:EOS``; add it to the structure for the same result.
 
     Args:
         dims: sizes of the Transformer.

@@ -30,11 +30,11 @@ class ZhuSelf(PositionModel, name="zhu-self"):
     of each layer and shared by its heads. Both run once per distinct path. (Zhu et al. 2019, section 3.2,
     "self-attention-based"; survey, eqs. 28 and 29.)
 
-    As in the authors' code, not as in the paper: the attentive pooling of eq. 29 is switched off there, and the filter
-    of the CNN variant follows instead. MultiHead has as many heads as the Transformer, here as many of them as divide
-    d_h; vectors are as wide as a head (64 there, fixed). What the code builds and never uses (the pooling, two matrices
-    more in MultiHead) is left out. The authors hang a node EOS on the root by an edge ``:EOS``; a structure that has
-    such a node gets the same.
+    As in the authors' code, not as in the paper: the attentive pooling of eq. 29 is not used there, and the filter of
+    the CNN variant follows instead. MultiHead has as many heads as the Transformer, here the largest number of them
+    that divides d_h; vectors are as wide as a head (64 there, fixed). Unused parameters of the code (the pooling, two
+    more matrices in MultiHead) are left out. The authors attach a node EOS to the root by an edge ``:EOS``; add it to
+    the structure for the same result.
 
     Args:
         dims: sizes of the Transformer.

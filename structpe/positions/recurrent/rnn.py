@@ -1,4 +1,4 @@
-"""A recurrent network in place of positions (Neishi and Yoshinaga 2019, RNN-Transformer)."""
+"""A recurrent network instead of positions (Neishi and Yoshinaga 2019, RNN-Transformer)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class RNN(PositionModel, name="rnn"):
     """x_t -> h_t = GRU(x_t, h_(t-1)), h_(-1) = 0: a layer that reads the units in order before the first of attention.
 
     Its output replaces the input; nothing is added. One layer, one direction, d wide. (Neishi and Yoshinaga 2019,
-    section 3; survey, section 4.1.2.) There is no code of the authors. Units are read in the order that the encoding
-    gives, those with the same number as they are stored; each text is read from its own first unit, independently of
-    the rest of its row in the batch.
+    section 3; survey, section 4.1.2.) The authors have published no code. Units are read in the order that the encoding
+    gives, those with the same number in the order in which they are stored; each text is read from its own first unit,
+    independently of the rest of its row in the batch.
 
     Table 1 counts 6d^2 + 3d; PyTorch's GRU has a second set of 3d biases, which belongs to the state. The survey calls
-    the model relative, for a network does the same at every place. Measured, text in front of a text does move it,
-    because the network has read that too.
+    the model relative, because the network is the same at every place. In fact text in front changes the result,
+    because the network has read it too.
 
-    No decoder can use it: a step of decoding has the newest unit only, and not the state after those before.
+    A decoder cannot use it: a decoding step has only the newest unit, not the state after the earlier ones.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""A recurrent network in place of positions, and relative positions in attention (Neishi and Yoshinaga 2019)."""
+"""A recurrent network instead of positions, and relative positions in attention (Neishi and Yoshinaga 2019)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets read backwards, code points as offsets, and tables that cut no offset off."""
+"""Reversed offsets, code points as offsets, and tables without clipping."""
 
 from __future__ import annotations
 

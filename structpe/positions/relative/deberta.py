@@ -27,8 +27,8 @@ class DeBERTa(PositionModel, name="deberta"):
     "c2p", from content to position, is the second term, "p2c" the third; with only one of them the score is divided by
     sqrt(2 d_h). (He et al. 2021, section 3.1; survey, eqs. 14 and 15.)
 
-    As the authors' code has it: both terms have the same r, while eq. 15 of the survey has delta(s, t) in the third.
-    The paper's absolute part, the enhanced mask decoder, is its own model, ``deberta-emd``: add both. Later versions,
+    As in the authors' code: both terms have the same r, while eq. 15 of the survey has delta(s, t) in the third. The
+    paper's absolute part, the enhanced mask decoder, is a separate model, ``deberta-emd``: add both. Later versions,
     with logarithmic buckets and the matrices of the units for the offsets too, are ``deberta-v2``. Not included: the
     product of two positions ("p2p"), which the code has as an option. Entries start from N(0, 0.02).
 
@@ -36,7 +36,7 @@ class DeBERTa(PositionModel, name="deberta"):
         dims: sizes of the Transformer.
         encoding: signed integers per pair.
         reach: m; 512 in the authors' models.
-        interactions: which of the two terms there are.
+        interactions: which of the two terms are used.
         dropout: of A.
 
     Raises:

@@ -14,10 +14,10 @@ __all__ = ["DIETRelative"]
 class DIETRelative(SpanTable, name="diet-rel"):
     """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
-    (Chen et al. 2021, section 3.2, eq. 3; no code by the authors is known.) It is T5's bias with a row per offset and
-    tables of each layer's own. i - j is query minus key, or the negative of any other encoding of pairs. The first
-    version of the paper calls the same model ``rel-scalar``. The E_S of eq. 3, the attention among segments, is
-    ``segment-bias``: DIET-REL as in eq. 3 is the sum of both.
+    (Chen et al. 2021, section 3.2, eq. 3; no code by the authors is known.) It is T5's bias with a row per offset and a
+    table for each layer. i - j is query minus key, or the negative of any other encoding of pairs. The first version of
+    the paper calls the same model ``rel-scalar``. The E_S of eq. 3, the attention among segments, is ``segment-bias``:
+    DIET-REL as in eq. 3 is the sum of both.
 
     Args:
         dims: sizes of the Transformer.

@@ -20,12 +20,12 @@ __all__ = ["DufterRelative"]
 
 
 class DufterRelative(PositionModel, name="dufter-rel"):
-    """s_ij += b(|r_ij|),  b(r) = sum_f R_f cos(pi f r / n) / 2n,  f = 0..2n-1: R (2n) is learned, and is b's spectrum.
+    """s_ij += b(|r_ij|),  b(r) = sum_f R_f cos(pi f r / n) / 2n,  f = 0..2n-1: R (2n) is learned, the spectrum of b.
 
     r_ij = s - t, or any other encoding of pairs. (Dufter et al. 2020, section 2, direct position interactions.) In the
     paper and the survey (section 4.1.2) the learned numbers are b(r) themselves, one per signed offset: that is
-    ``rel-scalar``. The authors' code passes them to a circulant operator of TensorFlow, which takes a spectrum and not
-    a kernel; and as the spectrum and the result are real, keys ahead and behind are not distinguished.
+    ``rel-scalar``. The authors' code passes them to a circulant operator of TensorFlow, which takes a spectrum, not a
+    kernel; and as the spectrum and the result are real, keys ahead and behind are not distinguished.
 
     That code has one head; here each head has its own R, unless shared. The number is added after the scale.
 

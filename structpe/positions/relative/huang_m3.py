@@ -15,7 +15,7 @@ class HuangM3(SpanTable, name="huang-m3"):
     t - s is query minus key, or the negative of any other encoding of pairs. Pairs without a path and units of one node
     have their own vectors. (Huang et al. 2020, method 3; survey, eq. 19. No code by the authors is known.) The vectors
     start at 1, where attention ignores positions, and are shared by the heads of a layer as in the code of method 4:
-    both are our choice. A term of attention is added to q.k, so that it holds r - 1.
+    both are our choice. A term of attention is added to q.k, so that it contains r - 1.
 
     Args:
         dims: sizes of the Transformer.

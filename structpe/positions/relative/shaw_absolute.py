@@ -22,10 +22,10 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
 
     K and V are tables (t_max t_max, d_h), one pair per layer, shared by the heads; row t t_max + s is that of (t, s).
     Places may be any other integers per unit, such as depths. (Survey, eqs. 9 and 10; Shaw et al. 2018, section 3.1,
-    where vectors are of pairs of inputs; relative positions are then a choice of these, ``shaw``. There is no code of
-    this variant.) Entries start with the deviation of a Glorot initialisation, as those of ``shaw``.
+    where vectors are of pairs of inputs; relative positions are then a choice of these, ``shaw``. No code of this
+    variant is published.) Entries start with the deviation of a Glorot initialisation, as those of ``shaw``.
 
-    Every pair has its own vector, so that tables are large and their rows as many as pairs: the kernel ``dense`` takes
+    Every pair has its own vector, so that tables are large and have a row for each pair: the kernel ``dense`` takes
     less memory here than the others. Table 1 counts vectors as wide as the model.
 
     Args:
@@ -57,8 +57,8 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     def prepare(self, positions: Positions) -> Lookup:
         """The row of each pair; most pairs have different ones."""
         places: Places = super().prepare(positions)
-        counted = torch.arange(self.length, device=self.keys.weight.device)[None]
-        queries, keys = (counted[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
+        all_places = torch.arange(self.length, device=self.keys.weight.device)[None]
+        queries, keys = (all_places[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
         return of_pairs(torch.arange(self.length**2), queries[:, :, None] * self.length + keys[:, None, :])
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

@@ -1,4 +1,4 @@
-"""Sinusoids of offsets that keep direction, without a matrix, as TENER's code has them (Yan et al. 2019)."""
+"""Sinusoids of offsets that keep direction, without a matrix, as in TENER's code (Yan et al. 2019)."""
 
 from __future__ import annotations
 

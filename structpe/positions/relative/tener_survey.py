@@ -23,7 +23,7 @@ class TENERSurvey(PositionModel, name="tener-survey"):
 
     R[r] (d_h) = sin(r w_0), cos(r w_0), sin(r w_1), ..., w_c = 10000^(-2c/d_h); t - s is query minus key, or the
     negative of any other encoding of pairs. u and v (h, d_h) are of each layer and head. (Survey, eqs. 22 and 23; Yan
-    et al. 2019, section 3.2.) The authors' code has a term more, the other sign and other frequencies: ``tener``. The
+    et al. 2019, section 3.2.) The authors' code has one more term, the other sign and other frequencies: ``tener``. The
     survey's W_k is the identity; the projections are not part of a position model. Pairs without a path have R = 0.
 
     Args:

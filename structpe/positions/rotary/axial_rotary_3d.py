@@ -1,4 +1,4 @@
-"""Rotary positions of videos: their own channels for time, row and column (Yang et al. 2025, CogVideoX)."""
+"""Rotary positions of videos: separate channels for time, row and column (Yang et al. 2025, CogVideoX)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LongRoPE: its own factor for each pair of rotary channels (Ding et al. 2024)."""
+"""LongRoPE: a factor for each pair of rotary channels (Ding et al. 2024)."""
 
 from __future__ import annotations
 

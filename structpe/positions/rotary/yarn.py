@@ -16,15 +16,15 @@ __all__ = ["YaRN"]
 
 
 class YaRN(RotaryModel, name="yarn"):
-    """``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys become c times longer.
+    """``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys are multiplied by c.
 
     f_i = b^(-2i/d_h) are the inverse frequencies of training. u is 1 for pairs that turn more than 32 times within a
     text of training, 0 below once, and falls in a straight line over the pairs between (:func:`ramp`). c = 0.1 ln a +
     1, and scores grow by c^2, which acts as the temperature of the softmax. (Peng et al. 2024, section 3.4, definition
     3.)
 
-    As in the authors' code: the ends of the line are whole pairs, rounded outwards, and held to 0..d_h - 1, though
-    there are but d_h/2 pairs. Hugging Face's ``rope_scaling`` of type "yarn" is the same; its keys "factor",
+    As in the authors' code: the ends of the line are whole pairs, rounded outwards, and clamped to 0..d_h - 1, although
+    there are only d_h/2 pairs. Hugging Face's ``rope_scaling`` of type "yarn" is the same; its keys "factor",
     "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate" and "attention_factor" are ``scale``,
     ``trained``, ``fast``, ``slow``, ``truncate`` and ``longer`` here.
 

@@ -15,7 +15,7 @@ __all__ = ["Augmentation", "augmented"]
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How far places may be moved.
+    """Ranges of the random changes of places.
 
     Args:
         model: name of the position model, for error messages.

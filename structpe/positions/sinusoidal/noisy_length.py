@@ -20,8 +20,8 @@ class NoisyLength(LengthAware, name="noisy-length"):
     As ``length-difference``, but in training an integer e, the same for all units of a structure, is drawn for each
     batch from -w..w, each as likely; in evaluation e = 0. (Oka et al. 2020; survey, section 4.4: "adding a randomly
     sampled integer to the length". No code is known: the sinusoids are those of the code that it extends, by Takase and
-    Okazaki.) For inference Oka et al. predict l from the source by its own network, no part of a position model: what
-    it predicts is given by ``length=Feature("length")``.
+    Okazaki.) For inference Oka et al. predict l from the source by a separate network, which is not part of a position
+    model: pass its prediction as ``length=Feature("length")``.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""Sinusoids in a predicted order, for texts that are written all at once (Bao et al. 2019)."""
+"""Sinusoids in a predicted order, for texts that are generated in one step (Bao et al. 2019)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PNAT"]
 class PNAT(AddedSinusoids, name="pnat"):
     """x_u + P_z(u): z the place in the text that is predicted for unit u, P (sinusoidal).
 
-    z is a permutation: of the places of all units of a text that is written at once, each decoder input taking one.
+    z is a permutation: of the places of all units of a text that is generated in one step, one for each decoder input.
     (Bao et al. 2019; survey, section 4.4: position embeddings are reordered by the predicted permutation. No code is
     known.) The prediction comes with the structure, as a rank of each node; without one, z is the place in reading
     order. The predictors of length and permutation are networks over the decoder's inputs, with their own targets and

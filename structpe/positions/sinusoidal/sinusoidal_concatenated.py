@@ -17,9 +17,9 @@ class SinusoidalConcatenated(AddedSinusoids, name="sinusoidal-concatenated"):
     """x_t + P_t,  P_t = cat[sin((t + start) omega_i), cos((t + start) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     i runs from 0 to d/2 - 1, rounded down; an odd d has one zero column at the end. (The authors' code, tensor2tensor,
-    and fairseq's.) The survey's form is ``sinusoidal``: interleaved, with 10000^(-2i/d); the two are no permutation of
-    each other. fairseq counts positions from 2 on: that is ``start=2``. Both scale unit embeddings by sqrt(d) before;
-    that belongs to the embeddings. Computed in float64, then rounded to the dtype of x.
+    and fairseq's.) The survey's form is ``sinusoidal``: interleaved, with 10000^(-2i/d); the two are not permutations
+    of each other. fairseq counts positions from 2 on: that is ``start=2``. Both scale unit embeddings by sqrt(d)
+    before; that belongs to the embeddings. Computed in float64, then rounded to the dtype of x.
 
     Args:
         dims: sizes of the Transformer.

@@ -14,7 +14,7 @@ from structpe.terms import Lookup
 
 __all__ = ["Nodes"]
 
-_ALONG, _BOTH_WAYS = 1, 3
+_EDGE_TO, _BOTH_WAYS = 1, 3
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Nodes:
     def neighbours(self, positions: Positions, adjacency: Adjacency) -> Tensor:
         """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way."""
         codes: Lookup = positions[adjacency]
-        joined = codes.map(lambda code: (code >= _ALONG) & (code <= _BOTH_WAYS)).dense()
+        joined = codes.map(lambda code: (code >= _EDGE_TO) & (code <= _BOTH_WAYS)).dense()
         return torch.where(joined, self.weights, 0)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions._beside import beside, width_beside
+from structpe.positions._concatenated import concatenated, position_width
 from structpe.positions.spectral._spectrum import Spectrum
 
 __all__ = ["LapPE"]
@@ -50,7 +50,7 @@ class LapPE(PositionModel, name="lap-pe"):
     def __init__(
         self, dims: Dims, encoding: Eigenpairs = Eigenpairs(), width: int | None = None, layers: int = 2
     ) -> None:
-        p = width_beside(self.name, max(dims.width // 4, 4) if width is None else width, dims.width)
+        p = position_width(self.name, max(dims.width // 4, 4) if width is None else width, dims.width)
         super().__init__(dims, [encoding], p=p, m=layers)
         self.eigenpairs = encoding
         widths = [2, *[2 * p] * (layers - 1), p]
@@ -65,4 +65,4 @@ class LapPE(PositionModel, name="lap-pe"):
         return summed
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return beside(x, prepared)
+        return concatenated(x, prepared)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions._beside import beside, width_beside
+from structpe.positions._concatenated import concatenated, position_width
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
 from structpe.positions.spectral._spectrum import Spectrum
 
@@ -49,7 +49,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         layers: int = 1,
         feedforward: int = 2048,
     ) -> None:
-        p = width_beside(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
+        p = position_width(self.name, transformer_width(self.name, width, heads, dims.width), dims.width)
         super().__init__(dims, [encoding], p=p, m=layers, f=feedforward)
         self.eigenpairs = encoding
         self.of_all = SpectralTransformer(p, heads, layers, feedforward)
@@ -61,4 +61,4 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         return summed
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return beside(x, prepared)
+        return concatenated(x, prepared)

@@ -7,8 +7,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions._beside import beside, width_beside
 from structpe.positions._checks import width_of
+from structpe.positions._concatenated import concatenated, position_width
 
 __all__ = ["TabPET"]
 
@@ -37,10 +37,10 @@ class TabPET(PositionModel, name="tab-pet"):
 
     def __init__(self, dims: Dims, encoding: Encoding | None = None, alpha: float = 0.1) -> None:
         encoding = encoding or Tabular(most=max(2, min(10, dims.width // 4)))
-        width_beside(self.name, width_of(self.name, encoding), dims.width)
+        position_width(self.name, width_of(self.name, encoding), dims.width)
         super().__init__(dims, [encoding])
         self.alpha = alpha
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         scores: Tensor = prepared.queries(self.encodings[0])
-        return beside(x, self.alpha * scores.clamp(-_CLIP, _CLIP))
+        return concatenated(x, self.alpha * scores.clamp(-_CLIP, _CLIP))

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from structpe.encodings.base import Encoding
 from structpe.positions import Cells, Dims, PositionModel, Positions
 from structpe.positions._batch_norm import BatchNorm
-from structpe.positions._beside import beside, width_beside
 from structpe.positions._checks import width_of
+from structpe.positions._concatenated import concatenated, position_width
 
-__all__ = ["CELLS", "BesideContent"]
+__all__ = ["CELLS", "StructuralEncoding"]
 
 CELLS = Cells(
     "A",
@@ -25,7 +25,7 @@ CELLS = Cells(
 )
 
 
-class BesideContent(PositionModel):
+class StructuralEncoding(PositionModel):
     """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels next to the content.
 
     Args:
@@ -37,7 +37,7 @@ class BesideContent(PositionModel):
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, width: int | None, layers: int) -> None:
-        k, p = width_of(self.name, encoding), width_beside(self.name, width or max(dims.width // 4, 1), dims.width)
+        k, p = width_of(self.name, encoding), position_width(self.name, width or max(dims.width // 4, 1), dims.width)
         super().__init__(dims, [encoding], k=k, p=p, m=layers)
         self.norm = BatchNorm(k)
         widths = [k, *[2 * p] * (layers - 1), p]
@@ -54,4 +54,4 @@ class BesideContent(PositionModel):
         return embedded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
-        return beside(x, prepared)
+        return concatenated(x, prepared)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.electrostatic import Electrostatic
 from structpe.positions import Dims, Spec
-from structpe.positions.walks._statistics import CELLS, BesideContent
+from structpe.positions.walks._statistics import CELLS, StructuralEncoding
 
-__all__ = ["ElectrostaticBeside"]
+__all__ = ["ElectrostaticSE"]
 
 
-class ElectrostaticBeside(BesideContent, name="electrostatic"):
+class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
     """cat[x_u, f(norm(s_u))]: ElstaticSE of GraphGPS. All else is as in ``rwse``.
 
     s_u are ten statistics of the potentials G_ij - G_jj, G being the pseudo-inverse of D - A; one of them is there

@@ -5,12 +5,12 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.heat_kernel import HeatKernel
 from structpe.positions import Dims, Spec
-from structpe.positions.walks._statistics import CELLS, BesideContent
+from structpe.positions.walks._statistics import CELLS, StructuralEncoding
 
-__all__ = ["HeatKernelBeside"]
+__all__ = ["HeatKernelSE"]
 
 
-class HeatKernelBeside(BesideContent, name="heat-kernel"):
+class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
     """cat[x_u, f(norm([h_u(t) for each time t]))]: HKdiagSE of GraphGPS. All else is as in ``rwse``.
 
     h_u(t) sums exp(-t lambda) v_u^2 over the eigenpairs of D - A, the eigenvalue 0 left out as in the code.

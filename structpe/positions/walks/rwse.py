@@ -5,12 +5,12 @@ from __future__ import annotations
 from structpe.encodings.base import Encoding
 from structpe.encodings.random_walk import RandomWalk
 from structpe.positions import Dims, Spec
-from structpe.positions.walks._statistics import CELLS, BesideContent
+from structpe.positions.walks._statistics import CELLS, StructuralEncoding
 
 __all__ = ["RWSE"]
 
 
-class RWSE(BesideContent, name="rwse"):
+class RWSE(StructuralEncoding, name="rwse"):
     """cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
 
     f is linear, or has ``layers`` layers with rectifiers (inner width 2p); norm is batch normalisation, over the units

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from structpe.errors import PositionError
 
-__all__ = ["beside", "width_beside"]
+__all__ = ["concatenated", "position_width"]
 
 
-def beside(x: Tensor, position: Tensor) -> Tensor:
+def concatenated(x: Tensor, position: Tensor) -> Tensor:
     """cat[x without its last p channels, position] from x (b, n, d) and position (b, n, p).
 
     Authors who concatenate embed content in d - p channels; here the last p of d are overwritten, which is the same
@@ -20,7 +20,7 @@ def beside(x: Tensor, position: Tensor) -> Tensor:
     return torch.cat([kept, position.to(x.dtype)], dim=-1)
 
 
-def width_beside(model: str, width: int, of_all: int) -> int:
+def position_width(model: str, width: int, of_all: int) -> int:
     """The width p of a position; it must leave room for content.
 
     Raises:
