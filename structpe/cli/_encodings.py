@@ -1,4 +1,4 @@
-"""How encodings are written on the command line."""
+"""Parsing of encodings on the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parse_encoding"]
 
 
 def parse_encoding(text: str) -> dict[str, Any]:
-    """Plain data that describes an encoding, from how it is written on the command line.
+    """The plain description of an encoding from its notation on the command line.
 
     Raises:
         UsageError: it is neither a name, nor NAME:key=value,..., nor a JSON object.
@@ -22,7 +22,7 @@ def parse_encoding(text: str) -> dict[str, Any]:
         if not name or not all(key and equals and value for key, equals, value in pairs):
             raise UsageError(f"--encoding {text!r} is not of the form NAME or NAME:key=value,key=value")
         return {"name": name, **{key: _value(text, value) for key, _, value in pairs}}
-    described = _value(text, text)  # YAML, of which JSON is a part
+    described = _value(text, text)  # YAML includes JSON
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "limit": 8}}')
     return described

@@ -1,4 +1,4 @@
-"""Which rows of Table 1 are shown: filters that 142 rows need, all of which a row must pass."""
+"""Filters for the rows of Table 1; a row must pass all of them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = ["STRUCTURES", "about", "add_filters", "chosen", "found", "refuse_filt
 
 
 class Shown(Protocol):
-    """A row, as far as it is filtered and sorted."""
+    """The part of a row that filters and sorting use."""
 
     @property
     def name(self) -> str:
-        """Of the model."""
+        """Name of the model."""
 
     @property
     def decodes(self) -> bool | None:
-        """Whether a decoder may use it."""
+        """Whether a decoder can use it."""
 
     @property
     def place(self) -> int:
-        """Of its structure among all."""
+        """Index of its structure among all kinds."""
 
 
 T = TypeVar("T", bound=Shown)
@@ -47,14 +47,14 @@ FLAGS = {
     "learnable": "numbers that are learned",
     "recurring": "information that enters at each layer",
     "unbound": "any length of input",
-    "decodes": "use in a decoder, which writes unit by unit",
+    "decodes": "use in a decoder, which generates unit by unit",
 }
 
 
 def add_filters(parser: ArgumentParser) -> None:
     """Declare a search word and a filter for each cell of Table 1."""
     parser.add_argument("words", metavar="WORD", nargs="*", help="only rows that have each word in name, title or key")
-    group = parser.add_argument_group("filters", "a row must pass all that are given; --no-... turns one round")
+    group = parser.add_argument_group("filters", "a row must pass all that are given; --no-... negates one")
     for name, (choices, about) in CHOICES.items():
         group.add_argument(
             f"--{name}", choices=choices, action="append", default=[], help=f"{about}; given twice, either"
@@ -64,14 +64,14 @@ def add_filters(parser: ArgumentParser) -> None:
 
 
 def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
-    """The rows that pass the filters; only models that pass those of their class are built.
+    """The rows that pass the filters. Models are built only if they pass the filters of their class.
 
     Args:
         given: the arguments.
         measured: name -> row.
 
     Raises:
-        StructPEError: none does, and a table is asked for; an empty list is an answer in JSON.
+        StructPEError: no row passes; with ``--json``, the list is empty instead.
     """
     from structpe.positions import MODELS
 
@@ -84,27 +84,29 @@ def chosen(given: Namespace, measured: Callable[[str], T]) -> list[T]:
 
 
 def refuse_filters(given: Namespace) -> None:
-    """Say that filters are of position models.
+    """Check that no filter is given, since filters are for position models.
 
     Raises:
-        UsageError: one is given.
+        UsageError: a filter is given.
     """
-    if said := [name for name in (*CHOICES, *FLAGS) if getattr(given, name) not in (None, [])]:
-        raise UsageError(f"--{said[0]} is a filter of position models; leave it out with --encodings, or give a word")
+    if filters := [name for name in (*CHOICES, *FLAGS) if getattr(given, name) not in (None, [])]:
+        raise UsageError(
+            f"--{filters[0]} is a filter of position models; leave it out with --encodings, or give a word"
+        )
 
 
 def found(words: Sequence[str], *texts: str) -> bool:
-    """Whether each word is in one of the texts, in whatever case."""
+    """Whether each word is in one of the texts, ignoring case."""
     return all(any(word.lower() in text.lower() for text in texts) for word in words)
 
 
 def about(module: str) -> str:
-    """The first line of the file that a model is written in."""
+    """The first line of the file of a model."""
     return (inspect.getdoc(sys.modules[module]) or "").partition("\n")[0].rstrip(".")
 
 
 def _passes(spec: Spec | None, given: Namespace) -> bool:
-    """Whether what a model claims is what is asked for; one that claims nothing passes where nothing is asked."""
+    """Whether the claims of a model pass the filters; a model without claims passes if there are no filters."""
     had: dict[str, Any] = dict.fromkeys((*CHOICES, *CLAIMS))
     if spec is not None:
         had = {name: getattr(spec.cells, name) for name in ("reference", "injection", *CLAIMS)}
@@ -131,7 +133,7 @@ def _has_words(name: str, words: Sequence[str]) -> bool:
 def _nothing(given: Namespace, names: Sequence[str]) -> str:
     flags = [f"--{'' if getattr(given, n) else 'no-'}{n}" for n in FLAGS if getattr(given, n) is not None]
     choices = [f"--{name} {each}" for name in CHOICES for each in getattr(given, name)]
-    asked = " ".join([*map(repr, given.words), *choices, *flags])
+    wanted = " ".join([*map(repr, given.words), *choices, *flags])
     near = difflib.get_close_matches(given.words[0], names, n=1) if given.words else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"no position model has {asked}.{hint} Leave out a word or a filter; 'structpe positions' lists all"
+    return f"no position model has {wanted}.{hint} Leave out a word or a filter; 'structpe positions' lists all"

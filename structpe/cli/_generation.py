@@ -1,4 +1,4 @@
-"""What the commands share that let a trained model write."""
+"""Shared by the commands that generate texts with a trained model."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from structpe.nn.search import SearchConfig
     from structpe.readers import Item
 
-__all__ = ["SEARCH", "add_arguments", "what_is_asked"]
+__all__ = ["SEARCH", "add_arguments", "requested"]
 
 SEARCH = ("beam", "length_penalty", "longest")
-"""The fields of ``SearchConfig``, each an option."""
+"""The fields of ``SearchConfig``, which are options."""
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """Declare run, file, how it is read, and each field of the search."""
+    """Declare run, file, options of reading, and each field of the search."""
     parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
     parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
     add_reading(parser, "by default that of the training data, with its options")
-    parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU where there is one")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU, if there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")
     search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
     search.add_argument("--length-penalty", metavar="A", type=float, help="0 prefers short texts, larger longer ones")
-    search.add_argument("--longest", metavar="N", type=int, help="texts end here at the latest, in units")
+    search.add_argument("--longest", metavar="N", type=int, help="largest length of a text, in units")
 
 
-def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
-    """The items and the search: as the run was configured, unless the arguments say otherwise."""
+def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
+    """The items and the search options: those of the run, unless arguments override them."""
     import torch
 
     from structpe.tasks.graph_to_text.source import read_path
@@ -42,10 +42,10 @@ def what_is_asked(given: Namespace) -> tuple[list[Item], SearchConfig]:
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
     config = GraphToTextRun.of(given.run).config
-    data, asked = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
+    data, overrides = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
     if given.reader is not None and given.reader != data.reader:
         data = replace(data, reader=given.reader, options={})
     if given.on_error is not None:
         data = replace(data, on_error=given.on_error)
     data = replace(data, options={**data.options, **parse_options(given.options)})
-    return read_path(given.file, data), replace(config.search, **asked)
+    return read_path(given.file, data), replace(config.search, **overrides)

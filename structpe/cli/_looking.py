@@ -1,4 +1,4 @@
-"""What the commands share that look at one structure of a file."""
+"""Shared by the commands that show one structure of a file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["item_of", "parse_position"]
 
 
 def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
-    """The item of a file with a number, from 0; and a function that reads all structures of it.
+    """The item of a file by its index, and a function that reads all structures of the file.
 
-    Where bad items are skipped they are not counted.
+    Skipped items are not counted.
 
     Raises:
-        UsageError: there are not as many.
-        ReadError: the file, or an item up to that one, cannot be read.
+        UsageError: there are fewer items.
+        ReadError: the file, or an item up to this one, cannot be read.
     """
     from structpe.readers import stream
 
@@ -34,19 +34,19 @@ def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structu
     count, last = 0, None
     skip = None if wanted.on_error == "raise" else Report().add
     items = stream(wanted.path, wanted.reader, skip, **wanted.options)
-    for last in islice(items, index + 1):  # noqa: B007, the last one is what is wanted
+    for last in islice(items, index + 1):  # noqa: B007, the last one is used
         count += 1
     if last is None or count <= index:
-        held = f"holds {count} structures, 0..{count - 1}" if count else "holds no good one"
-        raise UsageError(f"--index is {index}, but {wanted.path} {held}")
+        found = f"has {count} structures, 0..{count - 1}" if count else "has no good structure"
+        raise UsageError(f"--index is {index}, but {wanted.path} {found}")
     return last, lambda: wanted.read().structures
 
 
 def parse_position(text: str) -> Any:
-    """Plain data that describes a position model, from how it is written on the command line: a name, or YAML.
+    """The plain description of a position model from its notation on the command line: a name, or YAML.
 
     Raises:
-        UsageError: it is no YAML.
+        UsageError: it is not YAML.
     """
     from structpe.plain import from_yaml
 

@@ -19,7 +19,9 @@ def as_overrides(words: Sequence[str]) -> list[str]:
     while rest:
         key, equals, value = rest.pop(0).partition("=")
         if not key.startswith("--"):
-            raise UsageError(f"{key + equals + value!r} is no option; write --key value, such as --training.steps 100")
+            raise UsageError(
+                f"{key + equals + value!r} is not an option; write --key value, such as --training.steps 100"
+            )
         if not equals:
             if not rest or rest[0].startswith("--"):
                 raise UsageError(f"option {key!r} has no value; write {key} VALUE")

@@ -9,23 +9,23 @@ __all__ = ["path_of", "seed_of"]
 
 
 def path_of(text: str) -> Path:
-    """A path as it is typed, for ``type=`` of an argument.
+    """A path, for ``type=`` of an argument.
 
     Raises:
-        ArgumentTypeError: it is empty, which Python takes for the current folder; or ``-``, which is no file here.
+        ArgumentTypeError: it is empty, which is the current folder in Python; or ``-``, which is not supported.
     """
     if not text.strip():
         raise ArgumentTypeError("the path is empty; give a file or folder, '.' for the current one")
     if text == "-":
-        raise ArgumentTypeError("'-' is no file, and nothing is read from a pipe or written to one; give a file")
+        raise ArgumentTypeError("'-' is not a file, and pipes are not supported; give a file")
     return Path(text)
 
 
 def seed_of(text: str) -> int:
-    """A seed as it is typed, for ``type=`` of an argument.
+    """A seed, for ``type=`` of an argument.
 
     Raises:
-        ArgumentTypeError: it is no whole number that PyTorch can start from.
+        ArgumentTypeError: it is not a whole number that PyTorch accepts.
     """
     try:
         seed = int(text)

@@ -1,4 +1,4 @@
-"""How far something is: a bar on a terminal, elsewhere a line now and then."""
+"""Progress: a bar on a terminal, otherwise a line from time to time."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from structpe.printing import escaping
 __all__ = ["progress_bar"]
 
 SECONDS = 10.0
-"""Between two lines, and before the first: what takes no longer says nothing."""
+"""Seconds between two lines, and before the first; shorter work prints no line."""
 
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar or lines on the error stream, as a function that takes how many are done, and of how many."""
+    """A bar or lines on the error stream, as a function of the numbers of finished and of all items."""
     if not sys.stderr.isatty():
         yield Lines(what)
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    # While it moves, rich takes the place of both streams; what is printed meanwhile is escaped before.
+    # rich replaces both streams meanwhile; output is escaped before it is printed.
     with Progress(console=Console(stderr=True), transient=True) as bar, escaping():
         task = bar.add_task(what, total=None)
 
-        def tell(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        yield tell
+        yield report
 
 
 class Lines:
     """Lines such as ``writing: 320 of 971, about 3 min left``, one every ten seconds.
 
     Args:
-        what: is done.
+        what: the name of the work.
     """
 
     def __init__(self, what: str) -> None:
@@ -48,7 +48,7 @@ class Lines:
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self._first is None or done < self._first[1] or total != self._first[2]:  # the next of several files
+        if self._first is None or done < self._first[1] or total != self._first[2]:  # another file
             self._first = now, done, total
         if now - self._said < SECONDS:
             return
@@ -56,7 +56,7 @@ class Lines:
         print(f"{self.what}: {done:,}{self._rest(done, total, now)}", file=sys.stderr, flush=True)
 
     def _rest(self, done: int, total: int, now: float) -> str:
-        """Of how many, and how long the rest takes at the pace since the first: what came before it is over."""
+        """The total, and an estimate of the remaining time from the pace since the first call."""
         assert self._first is not None
         since, before, _ = self._first
         if not total:

@@ -1,4 +1,4 @@
-"""What the commands share that read structures from a file: its format, options of the reader, bad items."""
+"""Shared by the commands that read structures from a file: format, options of the reader, bad items."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Report", "Wanted", "add_reading", "check_file", "parse_options", "wa
 
 
 def add_reading(
-    parser: ArgumentParser, reader: str = "by default its suffix tells", options: str = "option of the reader"
+    parser: ArgumentParser, reader: str = "by default from its suffix", options: str = "option of the reader"
 ) -> None:
-    """Declare ``--reader``, ``--option`` and ``--on-error``, as every command that reads structures has them.
+    """Declare ``--reader``, ``--option`` and ``--on-error``, for every command that reads structures.
 
     Args:
-        parser: of the command.
-        reader: which format is taken where none is given.
-        options: whose options are meant.
+        parser: the parser of the command.
+        reader: help about the default format.
+        options: help about the options.
     """
     add = parser.add_argument_group("reading").add_argument
     add("--reader", metavar="NAME", help=f"format of the file; {reader}")
@@ -37,13 +37,13 @@ def add_reading(
 
 @dataclass(frozen=True)
 class Wanted:
-    """How a file is to be read.
+    """How to read a file.
 
     Attributes:
         path: a file or folder.
-        reader: name of the reader; None where the suffix tells.
+        reader: name of the reader; None chooses by the suffix.
         on_error: what to do with bad items.
-        options: of the reader.
+        options: options of the reader.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class Wanted:
     options: dict[str, Any] = field(default_factory=dict)
 
     def read(self) -> Reading:
-        """All items; what was skipped is reported on the error stream."""
+        """Read all items. Skipped items are reported on the error stream."""
         from structpe.readers import read
 
         reading = read(self.path, self.reader, self.on_error, **self.options)
@@ -62,11 +62,11 @@ class Wanted:
 
 
 def wanted(path: Path, given: Namespace) -> Wanted:
-    """How the arguments say that a file is to be read.
+    """How to read a file, from the arguments.
 
     Raises:
         UsageError: an option is not KEY=VALUE.
-        ReadError: there is no such file, reader or option.
+        ReadError: the file, reader or option does not exist.
     """
     from structpe.readers.base import choose
 
@@ -76,24 +76,24 @@ def wanted(path: Path, given: Namespace) -> Wanted:
 
 
 def check_file(given: Namespace) -> None:
-    """The options of reading, where a command takes a file or none.
+    """Check the options of reading, for a command with an optional file.
 
     Raises:
-        UsageError: there are some, and there is no file.
-        ReadError: there is no such file, reader or option.
+        UsageError: there are options but no file.
+        ReadError: the file, reader or option does not exist.
     """
     if given.file is not None:
         wanted(given.file, given)
-    elif said := [name for name in ("reader", "options", "on_error") if getattr(given, name)]:
-        name = {"options": "--option", "on_error": "--on-error"}.get(said[0], f"--{said[0]}")
-        raise UsageError(f"{name} says how a file is read, and no file is given; give one, or leave {name} out")
+    elif options := [name for name in ("reader", "options", "on_error") if getattr(given, name)]:
+        name = {"options": "--option", "on_error": "--on-error"}.get(options[0], f"--{options[0]}")
+        raise UsageError(f"{name} is an option of reading, and no file is given; give one, or leave {name} out")
 
 
 def parse_options(given: Sequence[str]) -> dict[str, Any]:
-    """Options by name, from how they are written on the command line: KEY=VALUE, of which the value is YAML.
+    """Options by name, from KEY=VALUE on the command line, with values in YAML.
 
     Raises:
-        UsageError: one is not of that form, is given twice, or is no YAML.
+        UsageError: an option is not of this form, is given twice, or is not YAML.
     """
     from structpe.plain import from_yaml
 
@@ -112,14 +112,14 @@ def parse_options(given: Sequence[str]) -> dict[str, Any]:
 
 
 class Report:
-    """The first items that were skipped, and how many there were: a million bad ones shall not fill the memory."""
+    """The first skipped items, and their number, so that a million bad items do not fill the memory."""
 
     def __init__(self) -> None:
         self.first: list[Skipped] = []
         self.count = 0
 
     def add(self, skipped: Skipped) -> None:
-        """Tell of an item."""
+        """Add a skipped item."""
         from structpe.readers.base import SHOWN
 
         self.count += 1
@@ -127,7 +127,7 @@ class Report:
             self.first.append(skipped)
 
     def text(self, good: int) -> str:
-        """The report, where so many others were good."""
+        """The report, given the number of good items."""
         from structpe.readers.base import skip_report
 
         return skip_report(self.first, self.count, self.count + good)

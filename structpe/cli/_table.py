@@ -1,4 +1,4 @@
-"""Aligned tables that read well on a terminal and in a pipe."""
+"""Aligned tables, for a terminal and for a pipe."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from structpe.printing import printable, unescaped
 __all__ = ["print_table"]
 
 _NARROWEST = 18
-"""Columns are not folded below this."""
+"""The smallest width of a folded column."""
 
 
 def print_table(
     header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[str] = (), long: Sequence[str] = ()
 ) -> None:
-    """Print a table; in a pipe no line is broken, on a terminal it is folded to the width there.
+    """Print a table; in a pipe no line is broken, on a terminal columns are folded to its width.
 
     Args:
-        header: a name for each column.
+        header: the names of the columns.
         rows: cells of each row.
-        numeric: names of the columns that are set flush right.
-        long: names of the columns that are folded where the terminal is too narrow.
+        numeric: names of the columns that are aligned to the right.
+        long: names of the columns that are folded if the terminal is too narrow.
     """
     from rich import box
     from rich.console import Console, JustifyMethod
@@ -38,8 +38,8 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     console = Console(markup=False, highlight=False, emoji=False)
-    # A terminal narrower than what is needed breaks the lines itself; rich would cut cells off.
+    # A terminal that is still too narrow breaks the lines itself; rich would cut cells.
     console.width = max(console.width, sum(widths) + 2 * len(widths)) if console.is_terminal else 10_000
-    with console.capture() as captured:  # printing it as Python does, so that a broken pipe is an error as elsewhere
+    with console.capture() as captured:  # printed by Python, so that a broken pipe raises the usual error
         console.print(table)
     print("\n".join(line.rstrip() for line in captured.get().split("\n")).rstrip("\n"), file=unescaped(sys.stdout))

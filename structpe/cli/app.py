@@ -21,8 +21,8 @@ __all__ = ["App"]
 class App(Command, name="app"):
     """Look at structures in a browser.
 
-    The app loads a file, lets you choose encodings and a position model, and draws what 'structpe show' draws. It runs
-    on this machine and is seen from here only, until Ctrl-C ends it.
+    The app loads a file, lets you choose encodings and a position model, and draws the pictures of 'structpe show'. It
+    runs on this machine, cannot be reached from others, and ends with Ctrl-C.
     """
 
     example = (
@@ -33,8 +33,8 @@ class App(Command, name="app"):
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=path_of, nargs="?", help="file or folder with structures")
-        parser.add_argument("--port", metavar="N", type=int, help="where the browser finds it; by default any free one")
-        parser.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+        parser.add_argument("--port", metavar="N", type=int, help="port of the app; by default any free one")
+        parser.add_argument("--no-browser", action="store_true", help="only print the address")
         add_reading(parser)
 
     def run(self, given: Namespace) -> None:
@@ -47,7 +47,7 @@ class App(Command, name="app"):
         check_file(given)
         done = subprocess.run(_words(given), env=os.environ | {"MARIMO_SKIP_UPDATE_CHECK": "1"}, check=False)
         if done.returncode:
-            raise StructPEError(f"marimo has ended with code {done.returncode}; what it says stands above")
+            raise StructPEError(f"marimo has ended with code {done.returncode}; its output is above")
 
 
 def _words(given: Namespace) -> list[str]:
@@ -56,7 +56,7 @@ def _words(given: Namespace) -> list[str]:
     words = [sys.executable, "-m", "marimo", "run", str(notebook), "--host", "127.0.0.1"]
     words += [] if given.port is None else ["--port", str(given.port)]
     words += ["--headless"] if given.no_browser else []
-    said = {"file": given.file, "reader": given.reader, "on_error": given.on_error}
-    said["options"] = json.dumps(parse_options(given.options)) if given.options else None
-    own = [word for key, value in said.items() if value is not None for word in (f"--{key}", str(value))]
-    return [*words, "--", *own] if own else words
+    options = {"file": given.file, "reader": given.reader, "on_error": given.on_error}
+    options["options"] = json.dumps(parse_options(given.options)) if given.options else None
+    arguments = [word for key, value in options.items() if value is not None for word in (f"--{key}", str(value))]
+    return [*words, "--", *arguments] if arguments else words

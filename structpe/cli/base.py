@@ -1,6 +1,6 @@
-"""A command is a word after ``structpe``: the arguments it takes, and what it does.
+"""A command is a word after ``structpe``, with its arguments and its function.
 
-Help must come at once. So a command imports the standard library only, and whatever else it needs when it runs.
+Help must be fast. So the module of a command imports the standard library only, and everything else when it runs.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageErr
 
 
 class Command(ABC):
-    """One command; its docstring is its help, the first line of it the help in the list of commands."""
+    """One command; its docstring is its help, the first line also the help in the list of commands."""
 
     name: ClassVar[str]
     example: ClassVar[str]
-    """Lines that could be typed."""
+    """Examples of command lines."""
     overrides: ClassVar[bool] = False
-    """Whether options that it does not declare are its own, and come in ``given.overrides``."""
+    """Whether it accepts undeclared options, as ``given.overrides``."""
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -40,12 +40,12 @@ class Command(ABC):
 
     @abstractmethod
     def arguments(self, parser: ArgumentParser) -> None:
-        """Declare what may be given."""
+        """Declare the arguments."""
 
     @abstractmethod
     def run(self, given: Namespace) -> None:
-        """Do it.
+        """Run the command.
 
         Raises:
-            StructPEError: whatever the user can put right.
+            StructPEError: any error that the user can correct.
         """

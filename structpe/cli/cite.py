@@ -1,4 +1,4 @@
-"""``structpe cite``: BibTeX of what is used."""
+"""``structpe cite``: BibTeX entries of position models."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ __all__ = ["Convert"]
 
 
 class Convert(Command, name="convert"):
-    """Bring the structures of a file into another format.
+    """Convert the structures of a file to another format.
 
-    Items are read and written one by one, so that files may be larger than the memory. OUT gets its name when it is
-    whole; where nothing can be written, a file of that name stays as it was. What the other format cannot say is an
-    error; --on-error skip leaves such items out, and bad items of the file too, and reports them.
+    Items are read and written one by one, so that files may be larger than the memory. OUT is written atomically: if
+    nothing can be written, an existing file is unchanged. Items that cannot be read, or not be written in the other
+    format, raise an error; --on-error skip skips them and reports them.
     """
 
     example = (
@@ -36,8 +36,8 @@ class Convert(Command, name="convert"):
         parser.add_argument("--formats", action=_Formats, nargs=0, help="list all formats, and exit")
         parser.add_argument("source", metavar="FILE", type=path_of, help="file or folder with structures")
         parser.add_argument("target", metavar="OUT", type=path_of, help="file to be written")
-        parser.add_argument("--writer", metavar="NAME", help="format of OUT; by default its suffix tells")
-        add_reading(parser, options="option of the reader or writer, whichever has it, or of both")
+        parser.add_argument("--writer", metavar="NAME", help="format of OUT; by default from its suffix")
+        add_reading(parser, options="option of the reader, the writer or both")
 
     def run(self, given: Namespace) -> None:
         from structpe.readers.base import choose, stream
@@ -56,8 +56,8 @@ class Convert(Command, name="convert"):
         skip = skipped.add if given.on_error == "skip" else None
         count = 0
         try:
-            with progress_bar("converting") as tell:
-                items = stream(given.source, given.reader, skip, tell, **reading)
+            with progress_bar("converting") as report:
+                items = stream(given.source, given.reader, skip, report, **reading)
                 count = write(items, given.target, given.writer, skip, **writing)
         finally:
             if skipped.count:

@@ -1,4 +1,4 @@
-"""``structpe data``: which data sets there are, get them, see whether they are whole."""
+"""``structpe data``: list, fetch and verify data sets."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["Data"]
 
 DO = ("list", "show", "get", "verify")
 FEW, MANY = 10, 25
-"""Files of a set that are shown, unless all are asked for: a set may have hundreds. So many in one state are few."""
+"""How many files of a set are shown without ``--all``, since a set may have hundreds."""
 
 
 class Data(Command, name="data"):
     """List, get and verify data sets.
 
     list            all sets that have a card; with --kind those of a kind
-    show NAME       the card of a set: whose it is, its licence, where its files are, its splits
-    get NAME        fetch a set, or take a local copy with --from; goes on where it was interrupted
-    verify NAME     compare each file with its card, or with what came first; FOLDER is where the set is. A file that
-                    was never fetched is not wrong, one that was and is gone is missing
+    show NAME       the card of a set: citation, licence, addresses of its files, splits
+    get NAME        fetch a set, or use a local copy with --from; resumes after an interruption
+    verify NAME     compare each file with its card, or with the first download; FOLDER is the folder of the set. A file
+                    that was never fetched is not wrong; a file that has disappeared is missing
 
-    Sets lie in a folder each, in the one that --to gives, else in $STRUCTPE_DATA, else where the system keeps what can
-    be fetched again. A set whose files have no known checksum is trusted on first use, which is said.
+    Each set has a folder, in the folder of --to, or in $STRUCTPE_DATA, or in the cache folder of the system. Files
+    without a known checksum are trusted on first use, and the command says so.
     """
 
     example = (
@@ -45,10 +45,10 @@ class Data(Command, name="data"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("do", metavar="DO", choices=DO, help="list, show, get or verify")
         parser.add_argument("name", metavar="NAME", nargs="?", help="the data set; 'structpe data list' names them")
-        parser.add_argument("folder", metavar="FOLDER", nargs="?", type=path_of, help="verify: where the set is")
+        parser.add_argument("folder", metavar="FOLDER", nargs="?", type=path_of, help="verify: the folder of the set")
         parser.add_argument("--kind", metavar="KIND", help="list: only sets of this kind")
         parser.add_argument("--json", action="store_true", help="list, show: print JSON")
-        parser.add_argument("--to", metavar="FOLDER", type=path_of, help="the folder in which sets have their folders")
+        parser.add_argument("--to", metavar="FOLDER", type=path_of, help="the folder of the folders of sets")
         parser.add_argument("--from", dest="source", metavar="FILE", type=path_of, help="get: a local file or folder")
         parser.add_argument(
             "--file", metavar="PART", dest="parts", action="append", default=[], help="get, verify: only this part"
@@ -62,10 +62,10 @@ class Data(Command, name="data"):
 
 
 def _check(given: Namespace) -> None:
-    """Whether what is given belongs together.
+    """Check the combination of arguments.
 
     Raises:
-        UsageError: something is missing, or is of another action.
+        UsageError: an argument is missing, or belongs to another action.
     """
     if given.do == "list" and given.name is not None:
         raise UsageError(f"list takes no name; for the card of a set: structpe data show {given.name}")
@@ -132,29 +132,29 @@ def _show(given: Namespace) -> None:
 def _get(given: Namespace) -> None:
     from structpe.datasets import Hooks, get
 
-    said = _Said(given.all)
+    lines = _FewLines(given.all)
     try:
-        with _course("fetching") as tell:
-            corpus = get(given.name, given.to, given.source, given.parts, Hooks(say=said.say, tell=tell))
+        with _course("fetching") as advance:
+            corpus = get(given.name, given.to, given.source, given.parts, Hooks(say=lines.say, tell=advance))
     finally:
-        said.end()
+        lines.end()
     print(corpus.folder)
 
 
-class _Said:
-    """Lines of a long work: the first few of them, and how many there were."""
+class _FewLines:
+    """The first few lines of output, and the number of the others."""
 
     def __init__(self, all: bool) -> None:
         self.all, self.count = all, 0
 
     def say(self, line: str) -> None:
-        """Print a line, unless there were many."""
+        """Print a line, unless there have been many."""
         self.count += 1
         if self.all or self.count <= FEW:
             print(line, file=sys.stderr)
 
     def end(self) -> None:
-        """Tell how many were not printed."""
+        """Print how many lines were left out."""
         if not self.all and self.count > FEW:
             print(f"and {self.count - FEW} more lines such as these; --all prints them", file=sys.stderr)
 
@@ -166,13 +166,13 @@ def _verify(given: Namespace) -> None:
     if given.folder is not None:
         inner = given.folder / corpus.folder.name
         corpus = Corpus(card(given.name), inner if inner.is_dir() else given.folder)
-    with _course("reading") as tell:
-        report = verify(corpus, given.read, tuple(given.parts), tell)
+    with _course("reading") as advance:
+        report = verify(corpus, given.read, tuple(given.parts), advance)
     states = [("file", state) for state in report.files] + [("split", state) for state in report.splits]
     _print_states(states, given.all)
     fetch = f"structpe data get {given.name}"
     if not any(state.there for _, state in states):
-        raise StructPEError(f"nothing of the set is there; fetch it: {fetch}").at(str(corpus.folder))
+        raise StructPEError(f"the folder has no file of the set; fetch it: {fetch}").at(str(corpus.folder))
     if not report.good:
         bad = sum(not state.good for _, state in states)
         raise StructPEError(f"{bad} of {len(states)} are not as they should be; fetch them again: {fetch}").at(
@@ -181,7 +181,7 @@ def _verify(given: Namespace) -> None:
 
 
 def _print_states(states: list[tuple[str, Any]], all: bool) -> None:
-    """A row for each, but for many that are alike; then how many there are of each kind."""
+    """A row for each state, except for many equal ones; then the number of each kind."""
     counts = Counter(state.word for _, state in states)
     seen: Counter[str] = Counter()
     rows = []
@@ -203,9 +203,9 @@ def _names(names: Sequence[str], all: bool) -> str:
 
 @contextmanager
 def _course(what: str) -> Iterator[Callable[[str], Callable[[int, int | None], object]]]:
-    """A bar for all files, which tells of the one that is being worked on."""
-    with progress_bar(what) as tell:
-        yield lambda name: lambda done, total: tell(done, total or 0)
+    """A bar for all files, with the name of the current one."""
+    with progress_bar(what) as advance:
+        yield lambda name: lambda done, total: advance(done, total or 0)
 
 
 def _plain(card: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``structpe encode``: encode a data set once, and store what comes out."""
+"""``structpe encode``: encode a data set once, and store the result."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Encode", "parse_encoding"]
 class Encode(Command, name="encode"):
     """Encode the structures of a file once, and store the result for training.
 
-    An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options.
-    What an encoding must learn first, such as labels, it learns from this file. A run that was interrupted goes on
-    where it stopped when it is started again; one that another process does already is waited for.
+    An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options. An
+    encoding that needs a vocabulary, such as labels, learns it from this file. After an interruption, the same command
+    resumes; if another process encodes into the same folder, it waits.
     """
 
     example = (
@@ -60,8 +60,8 @@ class Encode(Command, name="encode"):
         form = _form(given.graph)
         structures = [form(structure) for structure in reading.structures]
         fitted = [encoding.fit(structures) for encoding in encodings]
-        with progress_bar("encoding") as tell:
-            store = write(given.out, structures, fitted, lambda done: tell(done, len(structures)), _say)
+        with progress_bar("encoding") as report:
+            store = write(given.out, structures, fitted, lambda done: report(done, len(structures)), _say)
         names = ", ".join(each.name for each in store.encodings)
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 

@@ -1,4 +1,4 @@
-"""``structpe evaluate``: how well a trained model writes."""
+"""``structpe evaluate``: scores of a trained model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 
-from structpe.cli._generation import add_arguments, what_is_asked
+from structpe.cli._generation import add_arguments, requested
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command
 
@@ -14,10 +14,10 @@ __all__ = ["Evaluate"]
 
 
 class Evaluate(Command, name="evaluate"):
-    """Score what a trained model writes for the structures of a file.
+    """Score the texts that a trained model generates for the structures of a file.
 
-    The texts are compared with those in the file. Metrics come with the signature of sacrebleu, which says all that
-    must be known to compare them with others.
+    The texts are compared with those in the file. Metrics are printed with the signature of sacrebleu, which is needed
+    to compare them with others.
     """
 
     example = (
@@ -32,7 +32,7 @@ class Evaluate(Command, name="evaluate"):
     def run(self, given: Namespace) -> None:
         from structpe.tasks.graph_to_text.evaluate import evaluate
 
-        items, search = what_is_asked(given)
+        items, search = requested(given)
         with progress_bar("writing") as progress:
             scores, texts = evaluate(given.run, items, search, given.device, progress)
         print(json.dumps({"items": len(texts), **asdict(scores)}, indent=2) if given.json else scores)

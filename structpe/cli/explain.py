@@ -1,4 +1,4 @@
-"""``structpe explain``: which kernel serves each layer, and why the others do not."""
+"""``structpe explain``: which kernel each layer uses, and why not the others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Explain"]
 
 
 class Explain(Command, name="explain"):
-    """Show which attention kernel serves each layer, and why the others do not.
+    """Show which attention kernel each layer uses, and why not the others.
 
-    CONFIG is the YAML file of a training or of a study. A batch of its training data goes through the untrained model.
-    Any value of CONFIG can be given here too: --KEY VALUE, with dots between the levels; a VALUE is YAML.
+    CONFIG is the YAML file of a training or of a study. The untrained model processes a batch of its training data.
+    --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE is YAML.
     """
 
     example = (

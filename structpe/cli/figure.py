@@ -1,4 +1,4 @@
-"""``structpe figure``: figures of a study of position information, of any position model."""
+"""``structpe figure``: figures of a study of position information, for any position model."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ FIGURES = ("rank", "pattern", "segments", "similarity")
 
 
 class Figure(Command, name="figure"):
-    """Draw figures of Chen et al. 2021, of any position model.
+    """Draw figures of Chen et al. 2021 for any position model.
 
-    rank (figures 2 and 8): singular values of the scores of a head, of what positions say alone or, with --content, of
-    all. pattern (figure 4): what each head attends to by positions alone. segments (figure 6): the same of a sequence
-    of two segments, the second from its middle on. similarity (figure 5): the cosines of the vectors added to the
-    input.
+    rank (figures 2 and 8): singular values of the scores of a head, from positions only or, with --content, of all
+    scores. pattern (figure 4): attention of each head from positions only. segments (figure 6): the same for a sequence
+    of two segments, the second of which begins in the middle. similarity (figure 5): the cosines of the vectors added
+    to the input.
 
-    Models have random parameters, which shows what they can say, or are trained ones of --checkpoint, which read a
-    structure of --file. The others read that or a sequence. --position may be given several times for rank and
+    Models have random parameters, which shows what they can express, or are trained ones of --checkpoint, which need a
+    structure of --file. The others use this structure or a sequence. --position may be given several times for rank and
     similarity; in YAML, a list is a sum.
     """
 
@@ -45,7 +45,7 @@ class Figure(Command, name="figure"):
         parser.add_argument("--length", metavar="N", type=int, default=128, help="of the sequence (default 128)")
         parser.add_argument("--file", metavar="FILE", type=path_of, help="file or folder, for one of its structures")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which one, from 0 (default 0)")
-        parser.add_argument("--content", action="store_true", help="rank of all scores, not of positions alone")
+        parser.add_argument("--content", action="store_true", help="rank of all scores, not from positions only")
         parser.add_argument("--width", metavar="D", type=int, default=192, help="hidden size (default 192)")
         parser.add_argument("--heads", metavar="H", type=int, default=6, help="heads (default 6)")
         parser.add_argument("--seed", metavar="S", type=seed_of, default=0, help="of everything random (default 0)")
@@ -66,7 +66,7 @@ class Figure(Command, name="figure"):
 
 def _check(given: Namespace) -> None:
     if given.out.suffix.lower() not in (".png", ".svg"):
-        raise UsageError(f"--out {given.out} does not say how to draw; give a name that ends in .png or .svg")
+        raise UsageError(f"--out {given.out} has no known suffix; give a name that ends in .png or .svg")
     if given.out.is_dir():
         raise UsageError(f"--out {given.out} is a folder; give a file")
     if bool(given.positions) == (given.checkpoint is not None):
@@ -96,7 +96,7 @@ def _rank(given: Namespace, setting: Any) -> Any:
 
     values = {name: rank.singular_values(rank.scores(parse_position(name), setting))[0] for name in given.positions}
     head = setting.dims.head
-    what = "all scores" if given.content else "scores by positions alone"
+    what = "all scores" if given.content else "scores from positions only"
     return rank.draw(values, {"d_h": head, "2 d_h": 2 * head}, f"Rank of a head: {what}")
 
 
@@ -104,7 +104,7 @@ def _pattern(given: Namespace, setting: Any) -> Any:
     from structpe.pictures import pattern
 
     (name,) = given.positions
-    return pattern.draw(pattern.pattern(parse_position(name), setting), f"{name}: attention by positions alone")
+    return pattern.draw(pattern.pattern(parse_position(name), setting), f"{name}: attention from positions only")
 
 
 def _segments(given: Namespace, setting: Any) -> Any:
@@ -128,11 +128,11 @@ def _similarity(given: Namespace, setting: Any) -> Any:
     for name in given.positions:
         model = model_of(parse_position(name), setting)
         found[name] = similarity.cosines(similarity.vectors(model, setting.read))
-    return similarity.draw(found, "Cosines of what is added to the input")
+    return similarity.draw(found, "Cosines of the vectors added to the input")
 
 
 def _trained(given: Namespace) -> Any:
-    """Of a trained model: rank of the first head of each layer; all heads; what is added to the input."""
+    """Figures of a trained model: rank of the first head of each layer; all heads; the vectors added to the input."""
     from structpe.pictures import load, pattern, rank, similarity
     from structpe.pictures.head_patterns import refuse_own_attention
 
@@ -141,7 +141,7 @@ def _trained(given: Namespace) -> Any:
     title = f"{run.name}: {run.content}"
     if given.figure == "similarity":
         found = similarity.cosines(similarity.vectors(run.position, run.structure))
-        return similarity.draw({run.name: found}, "Cosines of what is added to the input")
+        return similarity.draw({run.name: found}, "Cosines of the vectors added to the input")
     refuse_own_attention(run.position)
     assert run.patterns is not None
     if given.figure == "pattern":

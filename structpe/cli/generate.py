@@ -1,4 +1,4 @@
-"""``structpe generate``: write a text for each structure of a file."""
+"""``structpe generate``: generate a text for each structure of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from structpe.cli._generation import add_arguments, what_is_asked
+from structpe.cli._generation import add_arguments, requested
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli.base import Command, UsageError
@@ -19,9 +19,10 @@ __all__ = ["Generate"]
 
 
 class Generate(Command, name="generate"):
-    """Write a text for each structure of a file with a trained model.
+    """Generate a text for each structure of a file with a trained model.
 
-    Texts come one per line, in the order of the file; with --json, one object per line, with id and references.
+    The output has one text per line, in the order of the file; with --json, one object per line, with id and
+    references.
     """
 
     example = (
@@ -39,7 +40,7 @@ class Generate(Command, name="generate"):
 
         if given.out is not None and given.out.is_dir():
             raise UsageError(f"--out {given.out} is a folder; give a file")
-        items, search = what_is_asked(given)
+        items, search = requested(given)
         with progress_bar("writing") as progress, _output(given.out) as out:
             for each in generate(given.run, items, search, device=given.device, progress=progress):
                 whole = {"id": each.id, "text": each.text, "references": list(each.references)}
@@ -48,7 +49,7 @@ class Generate(Command, name="generate"):
 
 @contextmanager
 def _output(path: Path | None) -> Iterator[TextIO]:
-    """A file that has its name only when it is complete, or standard output."""
+    """A file that is written atomically, or standard output."""
     if path is None:
         yield sys.stdout
         return

@@ -1,7 +1,7 @@
 """The entry of the command line: finds the command, runs it, and turns every error into one clear message.
 
-Exit codes: 0 done; 1 what was asked for cannot be done; 2 the command line or the configuration is wrong; 130
-interrupted; 129 and 143 ended by SIGHUP and SIGTERM; 141 nobody reads the output any more.
+Exit codes: 0 done; 1 the command cannot be carried out; 2 the command line or the configuration is invalid; 130
+interrupted; 129 and 143 ended by SIGHUP and SIGTERM; 141 the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["main", "parser"]
 
 SHELLS = ("bash", "zsh", "tcsh")
 FILES = ("CONFIG", "FILE", "FOLDER", "RUN")
-"""The words in help that stand for a path."""
+"""The words in help that mean a path."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,13 +50,13 @@ def _main(argv: list[str]) -> int:
         sys.stdout.flush()
         return 0
     except BrokenPipeError:
-        # Python would complain again when it flushes at exit.
+        # Python would print another error when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except KeyboardInterrupt:
         return _say("interrupted", 130)
     except SystemExit as end:
-        if isinstance(end.__context__, KeyboardInterrupt):  # Lightning exits where it is interrupted
+        if isinstance(end.__context__, KeyboardInterrupt):  # Lightning exits when it is interrupted
             return _say("interrupted", 130)
         if name := ended_by(end.code):
             return _say(f"ended by {name}", int(end.code or 0))
@@ -69,7 +69,7 @@ def _main(argv: list[str]) -> int:
 
 
 class _Parser(ArgumentParser):
-    """Raises where argparse would print and exit."""
+    """Raises an error instead of printing it and exiting."""
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.partition(" ")[2]
@@ -82,7 +82,7 @@ def parser() -> ArgumentParser:
     top = _Parser(
         prog="structpe",
         description="Structural position information for Transformers.",
-        epilog="'structpe COMMAND --help' shows what a command takes, with an example.",
+        epilog="'structpe COMMAND --help' shows the arguments of a command, with an example.",
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"structpe {__version__}")
@@ -106,7 +106,7 @@ def parser() -> ArgumentParser:
 
 
 def _debug(parser: ArgumentParser) -> None:
-    parser.add_argument("--debug", action="store_true", default=SUPPRESS, help="show where an error was raised")
+    parser.add_argument("--debug", action="store_true", default=SUPPRESS, help="show the traceback of an error")
 
 
 def _run(argv: list[str]) -> None:
@@ -124,10 +124,10 @@ def _run(argv: list[str]) -> None:
 
 
 def _unknown(word: str, parser: ArgumentParser) -> UsageError:
-    """The error for a word that a command does not take."""
+    """The error for an unknown word."""
     if not word.startswith("-"):
         return UsageError(f"{word!r} is one argument too many; see '{parser.prog} --help'")
-    # argparse has no public list of what was declared; the name is as old as argparse.
+    # argparse has no public list of declared arguments; this name has been there since its first version.
     known = [name for name in parser._option_string_actions if name.startswith("--")]
     return UsageError(unknown("option", word.partition("=")[0], known))
 
@@ -145,9 +145,9 @@ def _completion(shell: str) -> str:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """What to say of an error, and the exit code."""
+    """The message for an error, and the exit code."""
     wrong = isinstance(error, (UsageError, ConfigError, PositionError))
-    return explained(error, "add --debug to see where it arose"), 2 if wrong else 1
+    return explained(error, "add --debug to see the traceback"), 2 if wrong else 1
 
 
 def _say(message: str, code: int) -> int:

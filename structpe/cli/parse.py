@@ -1,4 +1,4 @@
-"""``structpe parse``: from sentences to tree positions, and training of the parser that finds the trees."""
+"""``structpe parse``: from sentences to tree positions, and training of a parser."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 __all__ = ["Parse"]
 
 WIDEST = 25
-"""Words whose relative positions a table still shows."""
+"""The largest number of words for relative positions in a table."""
 FEW = 0.95
-"""Of the words that are scored, as many should be found in their text, or the language is another."""
+"""The percentage of scored words that should be found in their text, if the language is right."""
 FOREIGN = "only {:.1f} % of words are words of spaCy's tokenizer too; is --language right?"
 JOBS: dict[str, tuple[str, ...]] = {
     "parse": ("text", "file", "model", "tokenizer", "expand", "binary", "format", "out"),
     "--train": ("train", "dev", "out", "steps", "seed", "language"),
     "--evaluate": ("evaluate", "model"),
 }
-"""What may be given with what."""
+"""Which options may be combined."""
 
 
 class Parse(Command, name="parse"):
     """Parse sentences, and show the positions of their words and subwords in the tree.
 
-    Of each word: SPR, absolute, its depth; SPR, relative, to every other; TPE, which child it is, which its head is,
-    and so on up to the root (branches). With a tokenizer also of each subword. The table is for looking, tsv and json
-    are whole; conllu has words alone.
+    For each word: absolute SPR, its depth; relative SPR to every other word; TPE, the index of the word among its
+    siblings, that of its head, and so on up to the root (branches). With a tokenizer also for each subword. The table
+    is shortened, tsv and json are complete; conllu has words only.
 
-    The parser is a pipeline of spaCy. --train makes one from trees in CoNLL-U, and a training that was interrupted goes
-    on when it is started again; --evaluate scores one.
+    The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U; after an interruption, the same command
+    resumes. --evaluate scores one.
     """
 
     example = (
@@ -55,18 +55,22 @@ class Parse(Command, name="parse"):
     def arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("text", metavar="TEXT", nargs="?", help="a sentence, or several")
-        add("--file", metavar="FILE", type=path_of, help="text in UTF-8; blank lines divide it")
+        add("--file", metavar="FILE", type=path_of, help="text in UTF-8, with blank lines between texts")
         add("--model", metavar="FOLDER", help="folder or name of a pipeline (default: en_core_web_sm)")
         add("--tokenizer", metavar="FILE", help="a tokenizer.json, or a folder that has one")
-        add("--expand", choices=("all", "first", "chain"), help="where subwords stand (default: all with their word)")
+        add(
+            "--expand",
+            choices=("all", "first", "chain"),
+            help="positions of subwords (default: all those of their word)",
+        )
         add("--binary", action="store_true", default=None, help="TPE of the binary tree: left child, right sibling")
-        add("--format", choices=("table", "json", "conllu", "tsv"), help="of what is printed (default: table)")
-        add("--out", metavar="FILE", type=path_of, help="write there; with --train the folder of the new parser")
+        add("--format", choices=("table", "json", "conllu", "tsv"), help="format of the output (default: table)")
+        add("--out", metavar="FILE", type=path_of, help="file of the output; with --train the folder of the new parser")
         add("--train", metavar="FILE", nargs="+", help="learn from these CoNLL-U files or folders")
         add("--dev", metavar="FILE", nargs="+", help="choose the best model on these")
         add("--steps", metavar="N", type=int, help="steps of training (default 3000)")
         add("--seed", metavar="N", type=seed_of, help="seed of training (default 0)")
-        add("--language", metavar="CODE", help="whose tokenizer spaCy takes (default: xx, one for many)")
+        add("--language", metavar="CODE", help="language of spaCy's tokenizer (default: xx, for many languages)")
         add("--evaluate", metavar="FILE", nargs="+", help="score the model on these CoNLL-U files or folders")
 
     def run(self, given: Namespace) -> None:
@@ -74,8 +78,8 @@ class Parse(Command, name="parse"):
         given_names = {name for names in JOBS.values() for name in names if getattr(given, name) is not None}
         if wrong := sorted(given_names.difference(JOBS[job])):
             word = "TEXT" if wrong[0] == "text" else f"--{wrong[0]}"
-            remedy = "it goes with --train" if job == "parse" else f"{job} takes no such thing, leave it out"
-            raise UsageError(f"{word} says nothing here: {remedy}").at("parse")
+            remedy = "use it with --train" if job == "parse" else f"leave it out with {job}"
+            raise UsageError(f"{word} has no effect here: {remedy}").at("parse")
         {"parse": _parse, "--train": _train, "--evaluate": _evaluate}[job](given)
 
 
@@ -97,7 +101,7 @@ def _parse(given: Namespace) -> None:
     tokenizer = as_tokenizer(given.tokenizer) if given.tokenizer else None
     options = Options(tokenizer, given.expand or "all", bool(given.binary))
     texts = [given.text] if given.file is None else _paragraphs(given.file)
-    pieces = _formatted(given, _told(parse_texts(texts, nlp, options)), options)
+    pieces = _formatted(given, _nonempty(parse_texts(texts, nlp, options)), options)
     if given.out is None:
         for piece in pieces:
             sys.stdout.write(piece)
@@ -116,8 +120,8 @@ def _paragraphs(file: Path) -> Iterator[str]:
         raise error.at(str(file)) from None
 
 
-def _told(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The sentences; where there is none that is an error, and what tokenizers lost is said at the end."""
+def _nonempty(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
+    """The sentences. Raises an error if there is none, and reports losses of the tokenizer at the end."""
     from structpe.errors import ReadError
 
     count, lossy = 0, 0
@@ -126,9 +130,9 @@ def _told(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
         lossy += parsed.split is not None and not parsed.split.report.complete
         yield parsed
     if not count:
-        raise ReadError("there is no sentence in the text; give one word at least")
+        raise ReadError("there is no sentence in the text; give at least one word")
     if lossy:
-        print(f"structpe: {lossy} of {count} sentences could not be aligned without a loss", file=sys.stderr)
+        print(f"structpe: {lossy} of {count} sentences could not be aligned without loss", file=sys.stderr)
 
 
 def _formatted(given: Namespace, sentences: Iterator[Parsed], options: Options) -> Iterable[str]:
@@ -185,20 +189,20 @@ def _train(given: Namespace) -> None:
     chosen = {name: getattr(given, name) for name in ("steps", "seed", "language") if getattr(given, name) is not None}
     plan = Plan(tuple(given.train), tuple(given.dev or ()), **chosen)
     try:
-        with _progress() as tell:
-            train(plan, given.out, tell)
+        with _progress() as report:
+            train(plan, given.out, report)
     except (KeyboardInterrupt, SystemExit):
-        print("structpe: the same command goes on where this one stopped", file=sys.stderr)
+        print("structpe: the same command resumes the training", file=sys.stderr)
         raise
     print(printable(f"{given.out}: a parser for 'structpe parse --model {given.out}'"))
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A line for each time that the model is scored, and a bar."""
+    """A line for each evaluation of the model, and a bar."""
     with progress_bar("training") as bar:
 
-        def tell(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             bar(progress.step, progress.steps)
             if progress.scores is not None:
                 las, uas, tag = (100 * (progress.scores.get(name) or 0) for name in ("dep_las", "dep_uas", "tag_acc"))
@@ -207,7 +211,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
                 if progress.step == 0 and (found := progress.scores.get("token_f") or 0) < FEW:
                     print(f"structpe: {FOREIGN.format(100 * found)}", file=sys.stderr, flush=True)
 
-        yield tell
+        yield report
 
 
 def _evaluate(given: Namespace) -> None:
@@ -216,7 +220,7 @@ def _evaluate(given: Namespace) -> None:
     from structpe.readers.base import choose
 
     for file in given.evaluate:
-        choose(file, "conllu")  # before the model is loaded, which takes a while
+        choose(file, "conllu")  # before the model is loaded, which is slow
     scores = evaluate(given.evaluate, load_parser(given.model or DEFAULT))
     found: list[list[Any]] = [
         ["words and sentences given, all words", scores.las, scores.uas, scores.tag],

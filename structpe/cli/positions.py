@@ -24,18 +24,18 @@ __all__ = ["STRUCTURES", "SURVEY", "Row"]
 ROLE = re.compile(r":\w+:`~?([^`]*)`")
 """A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
 SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
-"""Sizes that only the survey's formulas need, for what they come to; ours count what the model has."""
+"""Sizes that only the survey's formulas need."""
 
 
 class Positions(Command, name="positions"):
     """List position models as in Table 1 of the survey, or encodings.
 
-    Cells are what structpe claims of its models, each claim measured by its tests; where the survey's Table 1 prints
-    another, that stands in brackets. Ref: reference point, A absolute, R relative, B both. Inj: added to the input
-    (APE), to the attention (MAM), both, or neither (-). L: learnable. Rec: recurring at each layer. U: unbound.
-    #Param: our formula in d width, h heads, l layers, dh = d/h and the model's own sizes, then how many parameters the
-    model really has at the sizes asked for, then the survey's formula in its own letters and what it comes to, with t =
-    512 units, n = 30,000 words, D_max = 8, K = 5, d_r = 64, d1 = d/2 and t1 = 16.
+    Cells are claims about the models of structpe, and tests measure each of them. If the survey's Table 1 has another
+    cell, it is in brackets. Ref: reference point, A absolute, R relative, B both. Inj: added to the input (APE), to
+    attention (MAM), both, or neither (-). L: learnable. Rec: recurring at each layer. U: unbound. #Param: our formula
+    in d width, h heads, l layers, dh = d/h and the model's own sizes, then the number of parameters at the given sizes,
+    then the survey's formula in its letters and its value, with t = 512 units, n = 30,000 words, D_max = 8, K = 5, d_r
+    = 64, d1 = d/2 and t1 = 16.
     """
 
     example = (
@@ -50,7 +50,7 @@ class Positions(Command, name="positions"):
         parser.add_argument("--heads", metavar="H", type=int, default=8, help="heads, h (default 8)")
         parser.add_argument("--layers", metavar="L", type=int, default=6, help="layers, l (default 6)")
         parser.add_argument("--notes", action="store_true", help="say why cells differ from the survey's")
-        parser.add_argument("--encodings", action="store_true", help="list encodings, what position models build upon")
+        parser.add_argument("--encodings", action="store_true", help="list encodings instead")
         parser.add_argument("--json", action="store_true", help="print everything as JSON")
         add_filters(parser)
 
@@ -73,17 +73,17 @@ class Positions(Command, name="positions"):
 
 @dataclass(frozen=True)
 class Row:
-    """A position model: its row of Table 1, and how many parameters it really has.
+    """A position model: its row of Table 1, and its number of parameters.
 
     Attributes:
         name: its name in the registry.
-        spec: what it claims; None where a model of your own has no ``Spec`` yet.
-        dims: the sizes that it was built for.
+        spec: its claims; None for a model without a ``Spec``.
+        dims: the sizes for which it was built.
         sizes: the values of its own letters in the formula.
-        parameters: how many it has; None where it cannot be built for the sizes asked for.
-        problem: why it cannot.
-        decodes: whether a decoder may use it; None where it cannot be built.
-        about: the first line of the file that it is written in.
+        parameters: number of parameters; None if it cannot be built for these sizes.
+        problem: why it cannot be built.
+        decodes: whether a decoder can use it; None if it cannot be built.
+        about: the first line of its file.
     """
 
     name: str
@@ -102,23 +102,23 @@ class Row:
         from structpe.positions import MODELS, build
         from structpe.positions._spec import spec_of
 
-        spec, told = spec_of(MODELS[name]), about(MODELS[name].__module__)
+        spec, first = spec_of(MODELS[name]), about(MODELS[name].__module__)
         try:
             built = build(name, dims)
         except PositionError as error:
-            return cls(name, spec, dims, {}, None, str(error), None, told)
+            return cls(name, spec, dims, {}, None, str(error), None, first)
         count = sum(p.numel() for p in built.parameters())
         letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
         sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
-        return cls(name, spec, dims, sizes, count, "", built.causal, told)
+        return cls(name, spec, dims, sizes, count, "", built.causal, first)
 
     @property
     def place(self) -> int:
-        """Of its structure among all; those without a row of Table 1 come last."""
+        """Index of its structure among all kinds; models without a row of Table 1 come last."""
         return len(STRUCTURES) if self.spec is None else STRUCTURES.index(self.spec.structure)
 
     def plain(self) -> dict[str, Any]:
-        """As data that can be written as JSON."""
+        """Plain data for JSON."""
         own = {
             "name": self.name,
             "parameters": self.parameters,
@@ -132,14 +132,14 @@ class Row:
 
     @property
     def survey(self) -> float | None:
-        """What the survey's formula comes to at these sizes; None where the survey has no such row."""
+        """The value of the survey's formula at these sizes; None without a row in the survey."""
         if self.spec is None or self.spec.table1 is None:
             return None
         own = {"d": self.dims.width, "h": self.dims.heads, "l": self.dims.layers, "d1": self.dims.width // 2}
         return float(eval(self.spec.table1.params, {"__builtins__": {}}, SURVEY | own))  # our own transcription
 
     def cells(self) -> list[str]:
-        """As cells of the table that is shown."""
+        """The cells of its row."""
         count = "-" if self.parameters is None else f"{self.parameters:,}"
         if self.spec is None:
             return ["-", self.name, *"-----", "-", count, ""]
@@ -162,12 +162,12 @@ def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
     count = f"d={dims.width} h={dims.heads} l={dims.layers}"
     header = ["structure", "model", "Ref", "Inj", "L", "Rec", "U", "#Param", count, "survey's #Param"]
     print_table(header, [row.cells() for row in rows], numeric=[count], long=["#Param", "survey's #Param"])
-    print("\nIn brackets: the cell of the survey's Table 1, where it differs from what is measured.")
+    print("\nIn brackets: the cell of the survey's Table 1, if it differs.")
     for row in rows:
         if row.problem:
             print(f"{row.name}: {row.problem}")
         elif row.spec is None:
-            print(f"{row.name}: its class has no Spec, so that it has no row of Table 1 yet")
+            print(f"{row.name}: its class has no Spec, so it has no row of Table 1")
         elif notes and row.spec.note:
             print(f"{row.name}: {row.spec.note}")
 

@@ -1,4 +1,4 @@
-"""``structpe show``: a structure beside its positions, as a picture or a page."""
+"""``structpe show``: a structure and its positions, as a picture or a page."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ __all__ = ["Show"]
 
 
 class Show(Command, name="show"):
-    """Draw a structure beside its positions.
+    """Draw a structure and its positions.
 
-    The picture shows the structure (a parse as arcs, a molecule, a grid, a graph laid out), each encoding as a heat
-    map, and what the heads of a position model do with it: of a trained one with --checkpoint, otherwise as it is
-    before training; then how far each head looks, as the mean over pairs of each distance. A page (.html) shows the row
-    of the node that is pointed at.
+    The picture shows the structure (a parse as arcs, a molecule, a grid, a graph), each encoding as a heat map, and the
+    heads of a position model: a trained one with --checkpoint, otherwise before training; then how far each head looks,
+    as the mean over pairs of each distance. A page (.html) shows the row of the node under the pointer.
 
-    --position takes a name, or YAML as in configurations; --encoding what 'structpe encode' takes. What an encoding
-    must learn first, such as labels, it learns from this file.
+    --position takes a name, or YAML as in configurations; --encoding takes the same values as in 'structpe encode'. An
+    encoding that needs a vocabulary, such as labels, learns it from this file.
 
-    --quantity: bias, what is added to scores; scores, less the mean of each row; attention. By default the bias where
-    the model has one, otherwise the scores. All units have the same content then, so that pairs differ by positions
-    alone; with --content own, of a trained graph-to-text model, each has its own.
+    --quantity: bias, which is added to scores; scores, minus the mean of each row; attention. By default the bias if
+    the model has one, otherwise the scores. All units have the same content, so that pairs differ only by positions;
+    with --content own, for a trained graph-to-text model, units have their own content.
     """
 
     example = (
@@ -64,31 +63,31 @@ class Show(Command, name="show"):
         from structpe.pictures import page, save, save_page, show
 
         item, structures = item_of(wanted(given.file, given), given.index)
-        asked: tuple[Any, ...] = (item.structure, _what(given, item, structures))
+        shown: tuple[Any, ...] = (item.structure, _what(given, item, structures))
         named = {"quantity": given.quantity, "slice": given.slice, "seed": given.seed}
         if given.out.suffix.lower() == ".html":
-            save_page(page(*asked, **named), given.out)
+            save_page(page(*shown, **named), given.out)
         else:
-            save(show(*asked, **named), given.out)
+            save(show(*shown, **named), given.out)
         print(printable(f"{given.out}: {item.structure.name or item.id}"))
 
 
 def _check(given: Namespace) -> None:
-    """What is wrong with the command line, before anything is read."""
+    """Check the command line, before anything is read."""
     if given.out.suffix.lower() not in (".png", ".svg", ".html"):
-        raise UsageError(f"--out {given.out} does not say how to draw; give a name that ends in .png, .svg or .html")
+        raise UsageError(f"--out {given.out} has no known suffix; give a name that ends in .png, .svg or .html")
     if given.out.is_dir():
         raise UsageError(f"--out {given.out} is a folder; give a file")
     if given.position is not None and given.checkpoint is not None:
         raise UsageError("--position and --checkpoint both name a position model; give one of them")
     if given.content == "own" and given.checkpoint is None:
-        raise UsageError("--content own is of a trained model, whose units have vectors; give --checkpoint RUN too")
+        raise UsageError("--content own needs a trained model, whose units have vectors; give --checkpoint RUN too")
     if given.quantity is not None and given.position is None and given.checkpoint is None:
-        raise UsageError(f"--quantity {given.quantity} is of a position model; give --position or --checkpoint")
+        raise UsageError(f"--quantity {given.quantity} needs a position model; give --position or --checkpoint")
 
 
 def _what(given: Namespace, item: Any, structures: Any) -> list[Any]:
-    """Encodings and the model that were asked for."""
+    """The encodings and the model to show."""
     from structpe.cli._encodings import parse_encoding
     from structpe.pictures import begin, load
     from structpe.positions import Dims

@@ -11,17 +11,17 @@ from structpe.printing import printable
 
 __all__ = ["Study"]
 
-TOLD = 3
-"""Failures whose texts are told again at the end."""
+SHOWN = 3
+"""How many failures are repeated at the end."""
 
 
 class Study(Command, name="study"):
     """Compare models and positions on benchmarks.
 
-    CONFIG is a YAML file that names data, models, positions and seeds; every combination is a run. Runs that are
-    finished are not run again, interrupted ones go on where they stopped. At the end there is a table of them all, as
-    table.md and table.csv in the study's folder, and learning curves. Any value of CONFIG can be given here too:
-    --KEY VALUE, with dots between the levels; a VALUE is YAML.
+    CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. Finished runs are not
+    repeated, interrupted ones resume. At the end, a table of all runs is written as table.md and table.csv into the
+    study's folder, with learning curves. --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE
+    is YAML.
     """
 
     example = (
@@ -43,8 +43,8 @@ class Study(Command, name="study"):
             metavar="PATTERN",
             help="runs such as 'zinc/*/rwse/seed-0'; repeatable",
         )
-        parser.add_argument("--table", action="store_true", help="run nothing, write the table of what there is")
-        parser.add_argument("--fresh", action="store_true", help="run again what is finished")
+        parser.add_argument("--table", action="store_true", help="only write the table of existing results")
+        parser.add_argument("--fresh", action="store_true", help="repeat finished runs")
 
     def run(self, given: Namespace) -> None:
         from structpe.plain.bounds import PROCESSES
@@ -66,6 +66,6 @@ class Study(Command, name="study"):
             failed = run_all(study, keys, given.jobs, given.threads, given.fresh)
         print(printable(report(study, keys)))
         if failed:
-            told = "; ".join(f"{each.key}: {each.message}" for each in failed[:TOLD])
-            more = f"; and {len(failed) - TOLD} more, see above" if len(failed) > TOLD else ""
-            raise StructPEError(f"{len(failed)} of {len(keys)} runs failed: {told}{more}")
+            causes = "; ".join(f"{each.key}: {each.message}" for each in failed[:SHOWN])
+            more = f"; and {len(failed) - SHOWN} more, see above" if len(failed) > SHOWN else ""
+            raise StructPEError(f"{len(failed)} of {len(keys)} runs failed: {causes}{more}")

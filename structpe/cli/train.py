@@ -1,4 +1,4 @@
-"""``structpe train``: train a graph-to-text model as a configuration says."""
+"""``structpe train``: train a graph-to-text model from a configuration."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Train"]
 class Train(Command, name="train"):
     """Train a graph-to-text model.
 
-    CONFIG is a YAML file. Any of its values can be given here too, and then wins: --KEY VALUE, with dots between the
-    levels; a VALUE is YAML. A run that was interrupted goes on where it stopped when it is started again.
+    CONFIG is a YAML file. --KEY VALUE overrides one of its values, with dots between the levels; a VALUE is YAML. After
+    an interruption, the same command resumes.
     """
 
     example = (
@@ -43,7 +43,7 @@ class Train(Command, name="train"):
 
 def _of_data(given: Namespace) -> list[str]:
     """The options of reading, as overrides of the configuration."""
-    parse_options(given.options)  # refuses what is not KEY=VALUE
+    parse_options(given.options)  # raises an error for what is not KEY=VALUE
     pairs = [option.partition("=") for option in given.options]
     named = {"reader": given.reader, "on_error": given.on_error}
     return [

@@ -1,4 +1,4 @@
-"""Sentences to trees: spaCy parses, or is trained to, and the positions of words and subwords come out as tables."""
+"""From sentences to trees by spaCy, to positions of their words and subwords; and training of parsers."""
 
 from structpe.parsing.evaluation import evaluate
 from structpe.parsing.models import ParsingError, load_parser

@@ -1,4 +1,4 @@
-"""How well a parser does on gold trees."""
+"""Scores of a parser on gold trees."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 __all__ = ["Scores", "evaluate"]
 
 AT_ONCE = 1000
-"""Sentences in memory."""
+"""Number of sentences in memory."""
 
 
 @dataclass(frozen=True)
 class Scores:
     """Percentages of words whose head (UAS), head and relation (LAS), and tag (TAG) are right.
 
-    ``las``, ``uas`` and ``tag``: the words and sentences are given, and all words count, punctuation too, with whole
-    relations such as ``nsubj:pass``. ``spacy_...`` is what spaCy's scorer says of running text, ten sentences at a
-    time: it finds words and sentences itself, punctuation does not count, and LAS and UAS are F-scores.
+    For ``las``, ``uas`` and ``tag``, words and sentences are given; all words count, including punctuation, with whole
+    relations such as ``nsubj:pass``. ``spacy_...`` are from spaCy's scorer on running text, ten sentences at a time:
+    words and sentences are predicted, punctuation does not count, and LAS and UAS are F-scores.
 
     Attributes:
-        sentences: how many.
-        words: how many.
+        sentences: number of sentences.
+        words: number of words.
         las: head and relation.
         uas: head.
-        tag: XPOS, where a word has none UPOS.
-        spacy_las: likewise, of running text.
-        spacy_uas: likewise.
-        spacy_tag: likewise.
-        spacy_words: words that spaCy's tokenizer found as they are.
+        tag: XPOS, or UPOS for a word without it.
+        spacy_las: head and relation, on running text.
+        spacy_uas: head, on running text.
+        spacy_tag: tag, on running text.
+        spacy_words: words that spaCy's tokenizer found.
     """
 
     sentences: int
@@ -66,7 +66,7 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
     items = gold_items(files)
     sentences, counts, examples = 0, [0, 0, 0, 0], list[Example]()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="spacy|thinc")  # of words that spaCy's tokenizer does not find
+        warnings.filterwarnings("ignore", module="spacy|thinc")  # about words that spaCy's tokenizer does not find
         while some := list(islice(items, AT_ONCE)):
             sentences += len(some)
             for right in _right(some, nlp):
@@ -81,7 +81,7 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
 
 
 def _right(items: Sequence[Item], nlp: Language) -> Iterator[list[int]]:
-    """Of each sentence: its words, and how many have the right head and relation, head, and tag."""
+    """For each sentence: the numbers of words, and of those with the right head and relation, head, and tag."""
     gold = [as_doc(item, nlp.vocab) for item in items]
     for right, given in zip(gold, nlp.pipe(map(_bare, gold)), strict=True):
         pairs = list(zip(right, given, strict=True))
@@ -91,7 +91,7 @@ def _right(items: Sequence[Item], nlp: Language) -> Iterator[list[int]]:
 
 
 def _bare(doc: Doc) -> Doc:
-    """Its words and blanks alone, as one sentence."""
+    """A copy with words and white space only, as one sentence."""
     from spacy.tokens import Doc as SpacyDoc
 
     starts: list[bool | int | None] = [place == 0 for place in range(len(doc))]

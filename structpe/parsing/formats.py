@@ -3,15 +3,15 @@
 The JSON document is an object with ``format`` ("structpe.parse"), ``version`` (1), ``model``, and ``sentences``, a list
 of objects:
 
-* ``id``: TEXT.SENTENCE, both from 1; ``text``: the sentence; ``start``: where in its text it begins;
-* ``words``: a list of ``form``; ``start`` and ``end`` in the sentence; ``upos`` and ``xpos``, "_" where there is none;
-  ``head``: the place of its head in this list, from 0, null for the root; ``relation``; ``depth``: SPR, absolute;
-  ``branches``: TPE, which child the word is, which child its head is, and so on up to the root, each from 0;
-* ``relative``: SPR, relative: a row of integers for each word;
-* ``subwords``: null where there is no tokenizer, else an object with ``expand``, the rule; ``units``, a list of
-  ``text``, ``id``, ``word`` (its place in ``words``), ``start`` and ``end`` in the sentence (-1 for a token
-  that is not of the text), ``depth`` and ``branches``; ``relative``, a row for each unit; ``alignment``, what was lost,
-  as in :class:`structpe.transforms.alignment.Alignment`, and ``complete``, whether nothing was.
+* ``id``: TEXT.SENTENCE, both from 1; ``text``: the sentence; ``start``: its offset in the text;
+* ``words``: a list of ``form``; ``start`` and ``end`` in the sentence; ``upos`` and ``xpos``, "_" if missing; ``head``:
+  the index of its head in this list, from 0, null for the root; ``relation``; ``depth``: absolute SPR; ``branches``:
+  TPE, the index of the word among its siblings, that of its head, and so on up to the root, each from 0;
+* ``relative``: relative SPR: a row of integers for each word;
+* ``subwords``: null without a tokenizer, else an object with ``expand``, the rule; ``units``, a list of ``text``,
+  ``id``, ``word`` (its index in ``words``), ``start`` and ``end`` in the sentence (-1 for a token that is not in the
+  text), ``depth`` and ``branches``; ``relative``, a row for each unit; ``alignment``, the losses, as in
+  :class:`structpe.transforms.alignment.Alignment`, and ``complete``, whether there are none.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from structpe.parsing.sentences import Parsed
 __all__ = ["COLUMNS", "as_conllu", "as_json", "as_tsv", "record", "rows"]
 
 COLUMNS = ("sentence", "word", "form", "head", "relation", "upos", "xpos", "depth", "branches", "relative")
-"""Of the table of words; that of subwords has these of each subword's word, and ``subword`` and ``id`` behind form."""
+"""Columns of the table of words; that of subwords also has ``subword`` and ``id`` after the form of the word."""
 
 BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def record(parsed: Parsed, expand: str = "all") -> dict[str, Any]:
-    """A sentence as data that can be written as JSON.
+    """A sentence as plain data for JSON.
 
     Args:
         parsed: the sentence.
-        expand: the rule by which its subwords got their positions.
+        expand: the rule for positions of its subwords.
     """
     metadata = parsed.item.metadata
     heads, relations = _tree(parsed)
@@ -61,7 +61,7 @@ def record(parsed: Parsed, expand: str = "all") -> dict[str, Any]:
 
 
 def as_json(sentences: Iterable[Parsed], model: str, expand: str = "all") -> Iterator[str]:
-    """The document, piece by piece; see the head of this file."""
+    """The document, piece by piece; see the docstring of this module."""
     head = {"format": "structpe.parse", "version": 1, "model": model}
     yield json.dumps(head, ensure_ascii=False)[:-1] + ', "sentences": ['
     between = "\n"
@@ -88,7 +88,7 @@ def as_conllu(sentences: Iterable[Parsed]) -> Iterator[str]:
 
 
 def as_tsv(sentences: Iterable[Parsed], subwords: bool = False) -> Iterator[str]:
-    """A line for each word, or for each subword, with tabs between; ``relative`` is a list with commas."""
+    """A line for each word, or for each subword, separated by tabs; ``relative`` is a list separated by commas."""
     columns = [*COLUMNS]
     columns[3:3] = ["subword", "id"] if subwords else []
     yield "\t".join(columns) + "\n"
@@ -102,7 +102,7 @@ def rows(parsed: Parsed, subwords: bool = False) -> Iterator[list[str]]:
     metadata, structure = parsed.item.metadata, parsed.structure
     heads, relations = _tree(parsed)
     whose, at = (structure.unit_owner, parsed.subwords) if subwords else (range(structure.size), parsed.words)
-    assert at is not None, "subwords are there where they are asked for"
+    assert at is not None, "subwords need a tokenizer"
     for place, word in enumerate(map(int, whose)):
         head = heads[word]
         unit = [structure.unit_texts[place], str(parsed.split.ids[place])] if subwords and parsed.split else []

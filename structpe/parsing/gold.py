@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 __all__ = ["as_doc", "documents", "gold_items"]
 
 TOGETHER = 10
-"""Sentences of a document: with several the parser learns where one ends. As spaCy's manual advises."""
+"""Number of sentences per document; with several, the parser learns where a sentence ends (from spaCy's manual)."""
 
 
 def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
     """The sentences of CoNLL-U files or folders.
 
     Raises:
-        ReadError: a file that is not there, or not as it should be.
-        StructureError: a sentence that is no tree.
+        ReadError: a file is missing or invalid.
+        StructureError: a sentence is not a tree.
     """
     for file in files:
         yield from stream(file, "conllu")
 
 
 def as_doc(item: Item, vocab: Vocab) -> Doc:
-    """A sentence with heads, relations and tags: XPOS, where a word has none UPOS, as spaCy's converter takes them."""
+    """A sentence with heads, relations and tags: XPOS, or UPOS for a word without it, as in spaCy's converter."""
     pairs = zip(item.metadata["xpos"], item.metadata["upos"], strict=True)
     tags = [upos if xpos == "_" else xpos for xpos, upos in pairs]
     return to_doc(item.structure, vocab, item.metadata["space_after"], tags)
 
 
 def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> Iterator[Doc]:
-    """Documents of so many sentences each, in the order of the file; the last may have fewer."""
+    """Documents of ``together`` sentences each, in the order of the file; the last may have fewer."""
     from spacy.tokens import Doc
 
     sentences = iter(items)
@@ -49,5 +49,5 @@ def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> 
 
 def _joined(group: Sequence[Doc], kind: type[Doc]) -> Doc:
     whole = kind.from_docs(list(group))
-    assert whole is not None, "there is a document in the group"
+    assert whole is not None, "the group is not empty"
     return whole

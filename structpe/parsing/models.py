@@ -1,4 +1,4 @@
-"""Parsers: pipelines of spaCy by the name of a package or the path of a folder."""
+"""Parsers: pipelines of spaCy, by the name of a package or the path of a folder."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT", "ParsingError", "load_parser"]
 
 DEFAULT = "en_core_web_sm"
-"""The pipeline that is used where none is named: English, 12 MB."""
+"""The default pipeline: English, 12 MB."""
 
 PACKAGE = re.compile(r"[a-z]{2,3}_[a-z0-9]+(_[a-z0-9]+)+")
-"""Names of packages that ``python -m spacy download`` knows look so."""
+"""The pattern of names of packages for ``python -m spacy download``."""
 
 
 class ParsingError(StructPEError):
-    """A parser that is not there, does not fit, or cannot be trained."""
+    """A parser is missing, does not fit, or cannot be trained."""
 
 
 def load_parser(model: str | Path = DEFAULT) -> Language:
-    """A pipeline with a parser.
+    """Load a pipeline with a parser.
 
     Args:
-        model: name of an installed package, or a folder, such as one that ``structpe parse --train`` made.
+        model: name of an installed package, or a folder, such as one from ``structpe parse --train``.
 
     Raises:
-        ParsingError: there is no such package or folder, it cannot be loaded, or it has no parser.
+        ParsingError: the package or folder does not exist, cannot be loaded, or has no parser.
         MissingExtra: spaCy is not installed.
     """
     try:
@@ -43,11 +43,11 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
         raise ParsingError(_missing(name))
     try:
         nlp = spacy.load(name)
-    except Exception as error:  # spaCy and what it builds upon raise exceptions of many kinds for a damaged folder
+    except Exception as error:  # spaCy and its dependencies raise many kinds of errors for a damaged folder
         reason = " ".join(str(error).split())[:200]
         raise ParsingError(
             f"the pipeline cannot be loaded ({type(error).__name__}: {reason}); give a folder that spaCy or 'structpe "
-            "parse --train' wrote, of a version that fits, or make it anew"
+            "parse --train' wrote, of a version that fits, or train it again"
         ).at(name) from error
     if "parser" not in nlp.pipe_names:
         has = ", ".join(nlp.pipe_names) or "nothing"

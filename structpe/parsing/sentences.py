@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Parsed", "Places", "parse", "parse_texts", "places", "with_places"]
 
 LONGEST = 5000
-"""Words of a sentence: relative positions are a number for each pair of words."""
+"""The largest number of words of a sentence, since relative positions are a number for each pair of words."""
 
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The positions of the units of a tree; encodings by the names that the library knows them by.
+    """The positions of the units of a tree.
 
     Attributes:
-        depth: (u,) SPR, absolute: edges to the root. The encoding ``depth``.
-        relative: (u, u) SPR, relative: rel(t, s) of each pair. The encoding ``spr-relative``.
-        branches: TPE: which child each unit is, which child its parent is, and so on up to the root, counted from 0;
-            the root has none. The encoding ``branch-path`` is these as one-hot vectors.
+        depth: (u,) absolute SPR: the number of edges to the root. The encoding ``depth``.
+        relative: (u, u) relative SPR: rel(t, s) of each pair. The encoding ``spr-relative``.
+        branches: TPE: the index of each unit among its siblings, that of its parent, and so on up to the root, from 0;
+            empty for the root. The encoding ``branch-path`` has these as one-hot vectors.
     """
 
     depth: Ids
@@ -48,11 +48,11 @@ class Places:
 
 @dataclass(frozen=True)
 class Options:
-    """What is computed of a sentence.
+    """What to compute for a sentence.
 
     Attributes:
-        tokenizer: of whatever kind ``structpe.transforms.split`` takes; None leaves subwords out.
-        expand: where subwords stand, a rule of ``structpe.transforms.expand``.
+        tokenizer: any tokenizer for ``structpe.transforms.split``; None for no subwords.
+        expand: positions of subwords, a rule of ``structpe.transforms.expand``.
         binary: whether TPE is that of the binary tree (left child, right sibling), in which branches are 0 or 1.
     """
 
@@ -63,14 +63,14 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """A sentence, its tree, and where its words and subwords stand in it.
+    """A sentence, its tree, and the positions of its words and subwords.
 
     Attributes:
         item: the structure; its metadata has the text and tags.
         words: positions of the words, which are the nodes.
-        split: the words split by the tokenizer, and what could not be aligned; None where there is no tokenizer. A
-            word may own none: two words may be one subword.
-        subwords: positions of the units of the split; None likewise.
+        split: the words split by the tokenizer, and a report of losses; None without a tokenizer. A word may have no
+            subword, since two words may be one subword.
+        subwords: positions of the units of the split; None without a tokenizer.
     """
 
     item: Item
@@ -80,7 +80,7 @@ class Parsed:
 
     @property
     def structure(self) -> Structure:
-        """The tree; where there is a tokenizer its nodes own subwords."""
+        """The tree; with a tokenizer its nodes own subwords."""
         return self.item.structure if self.split is None else self.split.structure
 
 
@@ -90,11 +90,11 @@ def parse(text: str, model: str | Path | Language = DEFAULT, options: Options = 
     Args:
         text: one sentence or several.
         model: a pipeline of spaCy that has a parser: its name, its folder or itself.
-        options: whether there are subwords, and which positions they get.
+        options: whether to compute subwords, and their positions.
 
     Raises:
-        ParsingError: no such pipeline; a text or sentence that is too long.
-        StructPEError: the tokenizer is none, or truncates.
+        ParsingError: the pipeline does not exist; a text or sentence is too long.
+        StructPEError: the tokenizer is invalid or truncates.
     """
     nlp = load_parser(model) if isinstance(model, str | Path) else model
     return list(parse_texts([text], nlp, options))
@@ -105,28 +105,28 @@ def parse_texts(texts: Iterable[str], nlp: Language, options: Options = Options(
     if options.tokenizer is not None:
         options = Options(as_tokenizer(options.tokenizer), options.expand, options.binary)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module="spacy|thinc")  # about what only its makers can put right
+        warnings.filterwarnings("ignore", module="spacy|thinc")  # about problems inside the libraries
         for number, doc in enumerate(nlp.pipe(_checked(texts, nlp.max_length)), 1):
             for item in sentences(doc):
                 yield with_places(replace(item, id=f"{number}.{item.id}"), options)
 
 
 def with_places(item: Item, options: Options = Options()) -> Parsed:
-    """A sentence with its positions, from its tree and its text, wherever they are from.
+    """A sentence with its positions, from any tree and its text.
 
     Args:
         item: its structure is a tree in reading order; for subwords its metadata has the ``text``.
-        options: what is computed.
+        options: what to compute.
 
     Raises:
         ParsingError: the sentence is too long.
-        StructPEError: no tree; the tokenizer is none, or truncates.
+        StructPEError: it is not a tree; the tokenizer is invalid or truncates.
     """
     structure = item.structure
     if structure.size > LONGEST:
         raise ParsingError(
-            f"sentence {item.id} has {structure.size} words, {LONGEST} at most, as positions of pairs fill the memory; "
-            "give shorter sentences"
+            f"sentence {item.id} has {structure.size} words, but {LONGEST} are allowed at most, as positions of pairs "
+            "fill the memory; give shorter sentences"
         )
     words = places(structure, options.binary)
     if options.tokenizer is None:
@@ -139,7 +139,7 @@ def places(structure: Structure, binary: bool = False) -> Places:
     """The positions of the units of a tree.
 
     Raises:
-        EncodingError: it is no tree whose edges lead away from its root, or has no reading order.
+        EncodingError: it is not a tree whose edges lead away from its root, or has no reading order.
     """
     depth = Depth().one(structure)
     encoding = _path(structure, binary)
@@ -150,7 +150,7 @@ def places(structure: Structure, binary: bool = False) -> Places:
 
 
 def _path(structure: Structure, binary: bool) -> BranchPath:
-    """The encoding in which nothing of this tree is lost."""
+    """An encoding that is large enough for this tree."""
     parents = structure.parents()
     if binary:
         order = np.arange(structure.size) if structure.order is None else structure.order

@@ -29,19 +29,19 @@ __all__ = ["Plan", "Progress", "train"]
 
 T = TypeVar("T")
 CORPORA = ("train.spacy", "dev.spacy")
-REMEDY = "remove the folder, and train afresh"
+REMEDY = "remove the folder, and train again"
 SHOWN = 100
-"""Documents of the training files whose scores show the progress where there are no others."""
+"""Number of documents of the training files that are scored without files to choose by."""
 
 
 class Progress(NamedTuple):
-    """How far training is.
+    """Progress of training.
 
     Attributes:
-        step: steps that were made.
-        steps: of how many.
-        scores: at the steps where the model was scored, spaCy's ``dep_las``, ``dep_uas``, ``tag_acc`` and others, in
-            0..1; None at others.
+        step: number of finished steps.
+        steps: number of all steps.
+        scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``tag_acc`` and others, in 0..1;
+            otherwise None.
     """
 
     step: int
@@ -51,14 +51,14 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained.
+    """What to train.
 
     Attributes:
-        files: CoNLL-U files or folders to learn from.
-        dev: those on which the best model is chosen; without any the last is kept.
+        files: CoNLL-U files or folders to train on.
+        dev: files on which the best model is chosen; without them the last is kept.
         steps: steps of the optimizer.
-        seed: of the weights and the order of the sentences.
-        language: code of the language, whose tokenizer spaCy has; ``xx`` is one for many.
+        seed: seed of the weights and the order of the sentences.
+        language: language code of spaCy's tokenizer; ``xx`` is for many languages.
     """
 
     files: tuple[str, ...]
@@ -69,7 +69,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not self.files:
-            raise ParsingError("no file to learn from is given; give one in CoNLL-U at least")
+            raise ParsingError("no file to train on is given; give at least one in CoNLL-U")
         if self.steps < 1:
             raise ParsingError(f"steps are {self.steps}; give 1 or more")
         if self.steps > STEPS:
@@ -78,25 +78,25 @@ class Plan:
             raise ParsingError(f"the seed is {self.seed}; give 0..{(1 << 32) - 1}")
 
 
-def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lambda progress: None) -> Path:
-    """Train a parser, and write it into a folder that ``load_parser`` and ``spacy.load`` read.
+def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = lambda progress: None) -> Path:
+    """Train a parser, and write it into a folder for ``load_parser`` and ``spacy.load``.
 
-    The folder is whole or absent. Until it is, the last and the best model lie beside it, in a folder with ``.part``
-    after its name. The same call after an interruption goes on with the weights of the last evaluation; the optimizer
-    begins anew, so the result is near that of training in one go, and not the same.
+    The folder is written atomically. During training, the last and the best model are in a folder with ``.part`` after
+    its name. After an interruption, the same call resumes with the weights of the last evaluation and a new optimizer,
+    so the result is similar to that of uninterrupted training, but not the same.
 
     Args:
         plan: what to train.
         out: the new folder.
-        tell: is told of each step.
+        report: called after each step.
 
     Raises:
-        ParsingError: the folder has no name, or is there already; another training was interrupted there; spaCy
-            knows no such language.
+        ParsingError: the folder has no name, or exists; another training was interrupted there; spaCy does not have
+            the language.
         Busy: another process trains there.
-        StoreError: what an interrupted training has left is damaged, or it was one on other sentences.
-        KeyboardInterrupt, SystemExit: a signal has asked it to end; the model after its last step is kept.
-        ReadError, StructureError: a file is missing or bad.
+        StoreError: the files of an interrupted training are damaged, or from other sentences.
+        KeyboardInterrupt, SystemExit: a signal has ended the training; the model after its last step is kept.
+        ReadError, StructureError: a file is missing or invalid.
     """
     try:
         import spacy  # noqa: F401
@@ -107,22 +107,22 @@ def train(plan: Plan, out: str | Path, tell: Callable[[Progress], object] = lamb
         raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
-        raise ParsingError("there is something of that name already; remove it, or choose another folder").at(str(out))
+        raise ParsingError("the folder exists; remove it, or choose another folder").at(str(out))
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(part):
-        return _train(plan, out, part, tell)
+        return _train(plan, out, part, report)
 
 
-def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]) -> Path:
+def _train(plan: Plan, out: Path, part: Path, report: Callable[[Progress], object]) -> Path:
     state = _prepare(plan, part)
     try:
         with Asked("the training ends after this step, with its model; once more ends it at once") as asked:
             for step, scores in _steps(plan, part, state, asked):
-                tell(Progress(step, plan.steps, scores))
+                report(Progress(step, plan.steps, scores))
             if asked.number and _state(part).step < plan.steps:
                 asked.end()
     finally:
-        if not (part / "state.json").exists():  # there is nothing to go on from
+        if not (part / "state.json").exists():  # nothing to resume
             shutil.rmtree(part)
     _finish(plan, part, out)
     shutil.rmtree(part)
@@ -131,14 +131,14 @@ def _train(plan: Plan, out: Path, part: Path, tell: Callable[[Progress], object]
 
 @dataclass(frozen=True)
 class _State:
-    """Steps that the last model made, and the score of the best."""
+    """The number of steps of the last model, and the score of the best."""
 
     step: int = 0
     best: float = -1.0
 
 
 def _prepare(plan: Plan, part: Path) -> _State:
-    """The corpora, which are written at the first time, and where to begin."""
+    """The corpora, which are written the first time, and the state to start from."""
     nlp = _blank(plan.language)
     items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
     began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
@@ -146,7 +146,7 @@ def _prepare(plan: Plan, part: Path) -> _State:
         _begin(part, nlp, items, dev, now)
     elif began["plan"] != now["plan"]:
         raise ParsingError(
-            "a training with other files or options was interrupted here; give the same again to go on, or remove the "
+            "a training with other files or options was interrupted here; give the same again to resume, or remove the "
             "folder"
         ).at(str(part))
     else:
@@ -156,7 +156,7 @@ def _prepare(plan: Plan, part: Path) -> _State:
 
 
 def _begun(part: Path) -> dict[str, Any] | None:
-    """What an interrupted training wrote of itself."""
+    """The description of an interrupted training; None without one."""
     kept = part / "plan.json"
     if not kept.exists():
         return None
@@ -165,7 +165,7 @@ def _begun(part: Path) -> dict[str, Any] | None:
         return {"plan": began["plan"], "content": began["content"]}
 
 
-def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item], told: dict[str, Any]) -> None:
+def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item], description: dict[str, Any]) -> None:
     from spacy.tokens import DocBin
 
     part.mkdir(parents=True, exist_ok=True)
@@ -173,11 +173,11 @@ def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item]
         corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
         atomic_write(part / name, corpus.to_disk)
     seal(part, CORPORA)
-    atomic_write(part / "plan.json", lambda path: path.write_text(sealed(told), encoding="utf-8"))
+    atomic_write(part / "plan.json", lambda path: path.write_text(sealed(description), encoding="utf-8"))
 
 
 def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
-    """Digests of all that is learned from, and chosen by."""
+    """Digests of the sentences for training and for choosing."""
     found: dict[str, str] = {}
     for what, each in (("training sentences", items), ("sentences to choose by", dev)):
         found |= structures(what, [item.structure for item in each])
@@ -188,7 +188,7 @@ def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
 
 
 def _state(part: Path) -> _State:
-    """Where to go on."""
+    """The state of an interrupted training."""
     state = part / "state.json"
     if not state.exists():
         return _State()
@@ -201,7 +201,7 @@ def _blank(language: str) -> Language:
 
     try:
         return spacy.blank(language)
-    except ImportError as error:  # its own word for a language that is not there, or needs another package
+    except ImportError as error:  # spaCy's error for an unknown language, or a missing package
         reason = " ".join(str(error).split())
         raise ParsingError(
             f"spaCy has no tokenizer for the language {language!r}: {reason} Give another code, or 'xx'"
@@ -222,9 +222,9 @@ def _config(plan: Plan, part: Path, done: int) -> Config:
 
 
 def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tuple[int, dict[str, float] | None]]:
-    """Number of each step, and scores where there are, as at the last; with scores, the model is kept.
+    """The number of each step, and scores at some of them, such as the last; the model is saved with each score.
 
-    It is kept too where a signal asks for an end, without being scored: scores may take longer than there is time.
+    After a signal it is saved without scoring, which could take too long.
     """
     from spacy.schemas import ConfigSchemaTraining
     from spacy.training.initialize import init_nlp
@@ -237,7 +237,7 @@ def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tupl
     config = nlp.config.interpolate()
     if state.step:
         check(part / "last", _files(part / "last"), REMEDY)
-        nlp.from_disk(part / "last")  # with the configuration of its own training
+        nlp.from_disk(part / "last")  # with its configuration
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
     score = create_evaluation_callback(nlp, corpora[1], settings["score_weights"])
@@ -259,7 +259,7 @@ def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tupl
 
 
 def _improving(nlp: Language, settings: dict[str, Any], corpus: Any, score: Any) -> Iterator[dict[str, Any]]:
-    """The loop of ``spacy.training.train``, which leaves keeping the model to the caller."""
+    """The loop of ``spacy.training.train``; the caller saves the model."""
     from spacy.training.loop import create_train_batches, train_while_improving
 
     loop = train_while_improving(
@@ -281,7 +281,7 @@ def _improving(nlp: Language, settings: dict[str, Any], corpus: Any, score: Any)
 
 
 def _quiet(loop: Iterator[T]) -> Iterator[T]:
-    """The steps of a loop of spaCy, which prints what its makers need to know before it raises plain errors."""
+    """The steps of a loop of spaCy, without its output before an error."""
     while True:
         try:
             with redirect_stdout(StringIO()):
@@ -298,7 +298,7 @@ def _quiet(loop: Iterator[T]) -> Iterator[T]:
 
 
 def _keep(nlp: Language, part: Path, step: int, score: float, best: float) -> float:
-    """Write the model, and as the best too where it is; the better score."""
+    """Save the model as the last, and as the best if it is. Returns the better score."""
     if score > best:
         atomic_write_folder(part / "best", lambda hidden: _write(nlp, hidden))
     _keep_last(nlp, part, _State(step, max(score, best)))
@@ -317,13 +317,13 @@ def _write(nlp: Language, folder: Path) -> None:
 
 
 def _files(folder: Path) -> list[str]:
-    """Names of all files in a folder, and in folders in it, but that of checksums."""
+    """Names of all files in a folder and its subfolders, except that of checksums."""
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     return [name for name in names if name != SUMS]
 
 
 def _finish(plan: Plan, part: Path, out: Path) -> None:
-    """The model without the paths of this machine."""
+    """Write the model without paths of this machine."""
     import spacy
 
     folder = part / ("best" if plan.dev else "last")

@@ -193,7 +193,7 @@ def test_an_empty_folder_is_not_verified(tmp_path: Path) -> None:
     (tmp_path / "cora").mkdir()
     done = structpe("data", "verify", "cora", "--to", tmp_path)
     assert done.returncode == 1
-    assert done.stderr.endswith("nothing of the set is there; fetch it: structpe data get cora\n")
+    assert done.stderr.endswith("the folder has no file of the set; fetch it: structpe data get cora\n")
 
 
 def test_a_copy_without_a_record_lacks_what_its_part_lacks(tmp_path: Path) -> None:

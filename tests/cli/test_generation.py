@@ -148,7 +148,7 @@ def test_options_become_overrides(words: list[str], overrides: list[str]) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["3"], "'3' is no option; write --key value"),
+        (["3"], "'3' is not an option; write --key value"),
         (["--out"], "option '--out' has no value; write --out VALUE"),
         (["--out", "--name", "a"], "option '--out' has no value"),
     ],

@@ -128,7 +128,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
             ZeroDivisionError("by zero"),
             1,
             "ZeroDivisionError: by zero. This is a fault of structpe, please report it; "
-            "add --debug to see where it arose",
+            "add --debug to see the traceback",
         ),
     ],
 )

@@ -127,13 +127,13 @@ def test_another_language_is_suspected(tmp_path: Path, capsys: pytest.CaptureFix
             2,
             'parse: give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE',
         ),
-        (["a", "--steps", "3"], 2, "parse: --steps says nothing here: it goes with --train"),
+        (["a", "--steps", "3"], 2, "parse: --steps has no effect here: use it with --train"),
         (
             ["--train", "a", "--out", "b", "--model", "c"],
             2,
-            "parse: --model says nothing here: --train takes no such thing, l",
+            "parse: --model has no effect here: leave it out with --train",
         ),
-        (["a", "--evaluate", "b"], 2, "parse: TEXT says nothing here: --evaluate takes no such thing, leave it out"),
+        (["a", "--evaluate", "b"], 2, "parse: TEXT has no effect here: leave it out with --evaluate"),
         (["--train", "a"], 2, "parse: --train needs --out, the folder of the new parser"),
         (["--train", "nowhere", "--out", "b"], 1, "nowhere: there is no such file or folder; check the path"),
         (
@@ -163,7 +163,7 @@ def test_bad_texts_and_tokenizers(parser: Path, tmp_path: Path) -> None:
     assert complaint("parse", "--file", tmp_path / "no", *model, code=1).endswith(
         "there is no such file; check the path"
     )
-    assert complaint("parse", " ", *model, code=1) == "there is no sentence in the text; give one word at least"
+    assert complaint("parse", " ", *model, code=1) == "there is no sentence in the text; give at least one word"
     assert complaint("parse", "a", *model, "--tokenizer", bad, code=1).startswith(
         f"{bad}: the file is not a tokenizer ("
     )
@@ -203,7 +203,7 @@ def test_losses_are_told(parser: Path, tmp_path: Path, capsys: pytest.CaptureFix
     made.save(str(tmp_path / "tokenizer.json"))
     assert main(["parse", TEXT, "--model", str(parser), "--tokenizer", str(tmp_path)]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "structpe: 1 of 1 sentences could not be aligned without a loss\n"
+    assert printed.err == "structpe: 1 of 1 sentences could not be aligned without loss\n"
     assert "(1 nodes without a unit: 5; 1 pieces of text in no unit: '.')" in printed.out
 
 
@@ -215,4 +215,4 @@ def test_an_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.M
     err = StringIO()
     with redirect_stderr(err):
         assert main(["parse", "--train", str(SAMPLE), "--out", str(tmp_path / "out")]) == 130
-    assert err.getvalue() == "structpe: the same command goes on where this one stopped\nstructpe: interrupted\n"
+    assert err.getvalue() == "structpe: the same command resumes the training\nstructpe: interrupted\n"

@@ -79,7 +79,7 @@ def test_show_can_skip_bad_items(tmp_path: Path) -> None:
     out = tmp_path / "a.svg"
     assert "item 2" in complaint("show", file, "--index", "1", "--out", out, code=1)
     output("show", file, "--index", "1", "--out", out, "--on-error", "skip")
-    assert "holds 2 structures, 0..1" in complaint("show", file, "--index", "2", "--out", out, "--on-error", "skip")
+    assert "has 2 structures, 0..1" in complaint("show", file, "--index", "2", "--out", out, "--on-error", "skip")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_how_to_read_without_a_file_is_refused(name: str) -> None:
     given = Namespace(file=None, reader=None, options=[], on_error=None)
     check_file(given)
     setattr(given, name, {"reader": "amr", "options": ["a=1"], "on_error": "skip"}[name])
-    with pytest.raises(UsageError, match="says how a file is read, and no file is given; give one, or leave"):
+    with pytest.raises(UsageError, match="is an option of reading, and no file is given; give one, or leave"):
         check_file(given)
 
 

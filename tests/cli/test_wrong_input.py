@@ -11,7 +11,7 @@ from tests.datasets import SAMPLES
 
 TREES = str(SAMPLES / "trees_sample" / "sample.conllu")
 EMPTY = "the path is empty; give a file or folder, '.' for the current one"
-PIPE = "'-' is no file, and nothing is read from a pipe or written to one; give a file"
+PIPE = "'-' is not a file, and pipes are not supported; give a file"
 NO_RUN = "holds no config.yaml; give the folder of a run"
 
 
@@ -43,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["encode", TREES, "--encoding", "depth", "--out", ""], 2, EMPTY),
         (["encode", "folder", "--encoding", "depth", "--out", "o"], 1, "the folder has no file whose name ends in"),
         (["show", "-"], 2, PIPE),
-        (["show", TREES, "--out", "folder"], 2, "--out folder does not say how to draw"),
+        (["show", TREES, "--out", "folder"], 2, "--out folder has no known suffix"),
         (
             ["show", TREES, "--position", "t5", "--seed", "-1"],
             2,
@@ -56,7 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (
             ["figure", "rank", "--position", "t5", "--reader", "amr"],
             2,
-            "--reader says how a file is read, and no file is",
+            "--reader is an option of reading, and no file is",
         ),
         (["app", ""], 2, EMPTY),
         (["evaluate", "folder", TREES], 1, NO_RUN),

@@ -158,9 +158,7 @@ def test_redirects(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1/a", "data:,a", "javascript:1"])
 def test_a_redirect_to_another_kind_of_address_is_refused(server: Server, tmp_path: Path, target: str) -> None:
     server.files["/a"] = Served(redirect=target)
-    refused(
-        server, tmp_path / "a", re.escape(f"redirects to {target}, which is not an http or https URL; this is re")
-    )
+    refused(server, tmp_path / "a", re.escape(f"redirects to {target}, which is not an http or https URL; this is re"))
 
 
 def test_a_redirect_to_what_is_not_encrypted_is_refused() -> None:

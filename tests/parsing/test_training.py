@@ -89,9 +89,7 @@ def test_an_interrupted_training_goes_on(tmp_path: Path) -> None:
     assert went_on[-1].scores is not None
     assert not part.exists()
     assert load_parser(out)
-    with pytest.raises(
-        StructPEError, match=r"parser: there is something of that name already; remove it, or choose another"
-    ):
+    with pytest.raises(StructPEError, match=r"parser: the folder exists; remove it, or choose another"):
         train(plan, out)
 
 
@@ -105,7 +103,7 @@ def test_the_same_seed_gives_the_same_parser(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        ({"files": ()}, r"^no file to learn from is given; give one in CoNLL-U at least$"),
+        ({"files": ()}, r"^no file to train on is given; give at least one in CoNLL-U$"),
         ({"files": ("x",), "steps": 0}, r"^steps are 0; give 1 or more$"),
         ({"files": ("x",), "seed": -1}, r"^the seed is -1; give 0\.\.4294967295$"),
         ({"files": ("nowhere.conllu",)}, r"^nowhere.conllu: there is no such file or folder; check the path$"),
@@ -213,7 +211,7 @@ def test_damage_to_what_it_goes_on_from_is_seen(tmp_path: Path, name: str) -> No
     content = file.read_bytes()
     for wrong in (b"", b"[" * 50_000, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
         file.write_bytes(wrong)
-        with pytest.raises(StructPEError, match="remove the folder, and train afresh"):
+        with pytest.raises(StructPEError, match="remove the folder, and train again"):
             train(plan, out)
 
 
