@@ -21,6 +21,11 @@ settings.load_profile("structpe")
 torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests start first, so that at the end no process waits for another one's last test."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """No test depends on those that ran before it."""

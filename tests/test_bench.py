@@ -14,6 +14,8 @@ from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
 from tests.forking import forked
 
+pytestmark = pytest.mark.slow
+
 BESIDE, ALONE, ATTENTION = (
     "Encodings and other libraries",
     "Every encoding",

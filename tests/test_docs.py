@@ -96,6 +96,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
             registry.forget(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_runs_and_prints_what_it_says(page: Path, workplace: Path) -> None:
     for where, block, printed in run(page, workplace):

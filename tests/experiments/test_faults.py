@@ -11,6 +11,8 @@ import pytest
 from tests.experiments.script import script
 from tests.modules import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def faults() -> Iterator[ModuleType]:

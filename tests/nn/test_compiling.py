@@ -11,6 +11,8 @@ import pytest
 
 from tests.modules import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.timeout(600)  # half a minute on a quiet machine
 def test_models_of_graphs_are_compiled_without_a_break() -> None:

@@ -19,6 +19,8 @@ from structpe.readers import read
 from tests.datasets import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _hears_ctrl_c() -> Iterator[None]:

@@ -15,6 +15,8 @@ import pytest
 from structpe.positions import MODELS
 from tests.modules import ROOT
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = "its recurrent network runs over texts packed by their lengths, which are numbers of the batch"
 FOLLOWED = "how far its path through the places is followed depends on the batch"
 SUMS = "sums over pairs have a custom gradient, which again has one"

@@ -23,6 +23,8 @@ from tests.forking import forked
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.graph_to_text.trial import is_trial
 
+pytestmark = pytest.mark.slow
+
 
 def run(config: GraphToTextConfig, folder: Path, *kill: str) -> tuple[int, str]:
     """The code with which it ended, and what it said."""

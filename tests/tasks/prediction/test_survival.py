@@ -26,6 +26,8 @@ from structpe.tasks.training.folder import lock
 from tests.forking import Forked, forked
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
+pytestmark = pytest.mark.slow
+
 
 def same_results(mine: Path, theirs: Path) -> None:
     for file in ("model.safetensors", "metrics.csv"):
