@@ -60,7 +60,7 @@ def _turned(line: str) -> str:
             ConfigError,
             "the triple ('Osk', 'from', 'Orrin') is in two of the files, and 0 others; keep each in one",
         ),
-        ({"test": "Ida\tknows\n"}, {}, ReadError, "is no triple; give subject, relation and object, apart by tabs"),
+        ({"test": "Ida\tknows\n"}, {}, ReadError, "triple; give subject, relation and object"),
         ({}, {"columns": "hrr"}, ReadError, "columns is 'hrr'; give the letters h, r, t"),
         ({}, {"metric": "accuracy"}, ConfigError, "metric is 'accuracy'; the objective 'link' takes mrr or hits@1 or"),
     ],
