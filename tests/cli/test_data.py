@@ -84,7 +84,7 @@ def test_get_says_what_is_missing(tmp_path: Path) -> None:
     mine = SAMPLES / "kg_sample"
     message = complaint_of("data", "get", "ud-czech-cltt", "--to", tmp_path, "--from", mine)
     assert message == (
-        f"structpe: {mine} has not all files of ud-czech-cltt; missing: cs_cltt-ud-train.conllu, "
+        f"structpe: {mine} lacks files of ud-czech-cltt: cs_cltt-ud-train.conllu, "
         "cs_cltt-ud-dev.conllu, cs_cltt-ud-test.conllu. Give the folder that holds them\n"
     )
 

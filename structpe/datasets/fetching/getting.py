@@ -284,8 +284,7 @@ class _Work:
         others = {each for other in self.card.files if other is not file for each in (other.name, *other.results)}
         if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
             raise CorpusError(
-                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust where it "
-                "came from"
+                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust its source"
             ).at(str(given))
         return bool(file.into)
 
@@ -320,7 +319,7 @@ def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, fold
     """The error for missing files: which they are, and what to do."""
     names = listed((file.name for file in lacking), 5)
     if source is not None:
-        return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
+        return f"{source} lacks files of {card.name}: {names}. Give the folder that holds them"
     why = f"{card.name} cannot be fetched, as these files are not public: {names}"
     return f"{why}. {_by_hand(card, lacking[0], folder)}. {' '.join(card.notes.split())}".rstrip()
 
