@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from structpe.errors import ConfigError, StructPEError
+from structpe.errors import ConfigError, StructPEError, listed
 from structpe.plain import from_yaml
 from structpe.plain.typed import Builder
 
@@ -145,6 +145,17 @@ class Card:
     def parts(self) -> tuple[str, ...]:
         """Names of the parts, in the order of the files."""
         return tuple(dict.fromkeys(file.part for file in self.files if file.part))
+
+    def chosen(self, parts: Sequence[str]) -> list[File]:
+        """The files of some parts, given by names of parts or files; all files if none is given.
+
+        Raises:
+            ConfigError: a name is unknown.
+        """
+        known = [*self.parts, *(file.name for file in self.files)]
+        if wrong := [part for part in parts if part not in known]:
+            raise ConfigError(f"{self.name} has no part {wrong[0]!r}; its parts and files: {listed(known)}")
+        return [file for file in self.files if not parts or file.part in parts or file.name in parts]
 
 
 def parsed(text: str, where: str) -> Card:

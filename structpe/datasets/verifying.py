@@ -10,7 +10,7 @@ from structpe.datasets.card import CorpusError, File
 from structpe.datasets.corpus import Corpus
 from structpe.datasets.fetching.download import Tell
 from structpe.datasets.records import State, checked, recorded, results
-from structpe.errors import ConfigError, MissingExtra, StructPEError
+from structpe.errors import MissingExtra, StructPEError
 
 __all__ = ["Report", "verify"]
 
@@ -60,10 +60,7 @@ def verify(
             str(corpus.folder)
         )
     known = recorded(corpus.folder)
-    wanted = [file for file in corpus.card.files if not parts or file.part in parts or file.name in parts]
-    if parts and not wanted:
-        names = ", ".join([*corpus.card.parts, *(file.name for file in corpus.card.files[:10])])
-        raise ConfigError(f"{corpus.card.name} has no part {parts[0]!r}; its parts, and first files: {names}")
+    wanted = corpus.card.chosen(parts)
     begun = {file.part for file in corpus.card.files if _is_begun(file, corpus.folder)}
     states = [
         state
@@ -109,8 +106,7 @@ def _counted(corpus: Corpus, parts: tuple[str, ...], files: Sequence[State]) -> 
 
 
 def _wanted(corpus: Corpus, name: str, parts: tuple[str, ...]) -> bool:
-    files = [file for file in corpus.card.files if file.part in parts or file.name in parts]
-    return any(_is(result, name) for file in files for result in file.results)
+    return any(_is(result, name) for file in corpus.card.chosen(parts) for result in file.results)
 
 
 def _is(result: str, name: str) -> bool:

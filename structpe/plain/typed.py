@@ -11,7 +11,7 @@ import inspect
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import reduce
+from functools import cache, reduce
 from itertools import repeat
 from operator import or_
 from types import NoneType, UnionType
@@ -145,13 +145,12 @@ class Builder:
                 raise self.error(unknown("option", option, list(known)).replace("there is", f"{whose} has", 1))
 
     def _convert(self, hint: Any, data: Any, path: str, say: Callable[[str], str]) -> Any:
-        by_name: dict[Any, type] = {}
-        hint = self._opaque(hint, by_name)
+        hint = self._opaque(hint)
 
         def find(kind: Any, value: Any) -> Any:
-            if self.find is None or kind not in by_name:
+            if self.find is None or not isinstance(kind, _StandIn):
                 return value  # msgspec checks that it is an instance
-            return self.find(by_name[kind], value, say(path))
+            return self.find(kind.stands_for, value, say(path))
 
         def fails(kind: Any, value: Any) -> str:
             try:
@@ -173,18 +172,28 @@ class Builder:
             raise self.error(f"{say(path)}: {reason}")
         raise self.error(f"{say(path)} takes {_words(hint)}; given is {_shown(data)}")
 
-    def _opaque(self, hint: Any, by_name: dict[Any, type]) -> Any:
+    def _opaque(self, hint: Any) -> Any:
         """The hint with stand-ins for the classes that ``find`` finds: msgspec would fill in their fields."""
         if self.named is not None and isinstance(hint, type) and issubclass(hint, self.named):
-            stand_in = ABCMeta(hint.__name__, (), {})
-            stand_in.register(hint)
-            by_name[stand_in] = hint
-            return stand_in
+            return _stand_in(hint)
         origin, inner = get_origin(hint), get_args(hint)
         if origin in (None, Literal):
             return hint
-        changed = tuple(self._opaque(each, by_name) for each in inner)
+        changed = tuple(self._opaque(each) for each in inner)
         return reduce(or_, changed) if origin is UnionType else origin[changed]
+
+
+class _StandIn(ABCMeta):
+    """Class of an abstract class that has another class, a dataclass say, as virtual subclass."""
+
+    stands_for: type
+
+
+@cache
+def _stand_in(cls: type) -> _StandIn:
+    made = _StandIn(cls.__name__, (), {"stands_for": cls})
+    made.register(cls)
+    return made
 
 
 def options_of(call: Callable[..., Any], skip: int = 1) -> list[str]:

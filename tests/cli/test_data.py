@@ -84,7 +84,7 @@ def test_get_says_what_is_missing(tmp_path: Path) -> None:
     mine = SAMPLES / "kg_sample"
     message = complaint_of("data", "get", "ud-czech-cltt", "--to", tmp_path, "--from", mine)
     assert message == (
-        f"structpe: {mine} has not all files of ud-czech-cltt; missing: cs_cltt-ud-train.conllu, "
+        f"structpe: {mine} lacks files of ud-czech-cltt: cs_cltt-ud-train.conllu, "
         "cs_cltt-ud-dev.conllu, cs_cltt-ud-test.conllu. Give the folder that holds them\n"
     )
 
@@ -179,7 +179,7 @@ def test_what_is_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
     done = structpe("data", "verify", "cora", "--to", folder, "--file", "ind.cora.x")
     assert (done.returncode, "missing" in done.stdout) == (1, True)
     message = complaint("data", "verify", "cora", "--to", folder, "--file", "nosuch", code=2)
-    assert message.startswith("cora has no part 'nosuch'; its parts, and first files: ")
+    assert message.startswith("cora has no part 'nosuch'; its parts and files: ")
 
 
 def test_splits_that_need_what_was_not_fetched_are_not_wrong(tmp_path: Path) -> None:

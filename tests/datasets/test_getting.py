@@ -178,7 +178,7 @@ def test_a_local_copy_that_is_wrong_or_incomplete_is_refused(two_files: Server, 
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "train.txt").write_bytes(LINES["train.txt"])
-    with pytest.raises(CorpusError, match=r"mine has not all files of set; missing: test.txt. Give the folder that h"):
+    with pytest.raises(CorpusError, match=r"mine lacks files of set: test.txt. Give the folder that h"):
         fetched(tmp_path, source=mine)
     (mine / "test.txt").write_bytes(b"?\n")
     with pytest.raises(

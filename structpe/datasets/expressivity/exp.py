@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
-from structpe.datasets.files.arrays import arrays
-from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range
+from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range, read_packed, slices
 from structpe.errors import ReadError
 from structpe.objectives.multiclass import Multiclass
 from structpe.structure import Ids, Structure
@@ -35,20 +34,13 @@ def exp(folder: Path) -> Benchmark:
     ``y``, ``n_nodes`` and ``n_edges``.
     """
     file = folder / "EXP_GRAPHSAT.npz"
-    packed = dict(zip(NAMES, arrays(file, *NAMES), strict=True))
-    try:
-        _check(packed)
-    except ReadError as error:
-        raise error.at(str(file)) from None
-    nodes, edges = (np.cumsum([0, *packed[name].tolist()]) for name in ("n_nodes", "n_edges"))
-    x, index, y = packed["x"], packed["edge_index"], packed["y"]
-    graphs = [
-        _graph(f"{file.name}:{i}", x[nodes[i] : nodes[i + 1]], index.T[edges[i] : edges[i + 1]]) for i in range(len(y))
-    ]
+    packed = read_packed(file, NAMES, _check)
+    x, index = packed["x"], packed["edge_index"].T
+    graphs = [_graph(f"{file.name}:{i}", x[n], index[e]) for i, (n, e) in enumerate(slices(packed))]
     return Benchmark(
         name="EXP",
         graphs=graphs,
-        targets=y.astype(np.int64),
+        targets=packed["y"].astype(np.int64),
         splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
         nodes=Categories((KINDS,)),
         edges=None,

@@ -22,7 +22,7 @@ from structpe.datasets.fetching.unpack import unpack, unpack_gz
 from structpe.datasets.files.pickled import pickled_numbers
 from structpe.datasets.records import record, recorded, results
 from structpe.datasets.trees.listops import MAKERS
-from structpe.errors import ConfigError, listed
+from structpe.errors import listed
 from structpe.files import atomic_write, left_in, sweep
 
 __all__ = ["Hooks", "find", "get"]
@@ -98,7 +98,7 @@ def find(name: str, to: str | Path | None = None) -> Corpus:
 
 
 def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[str], hooks: Hooks) -> Corpus:
-    _chosen(card, parts)
+    wanted = card.chosen(parts)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder, hooks):
@@ -107,19 +107,12 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
             shutil.rmtree(half, ignore_errors=True)
         work = _Work(card, folder, Source(Path(source).expanduser(), card) if source is not None else None, hooks)
         try:
-            lacking = work.complete(_chosen(card, parts))
+            lacking = work.complete(wanted)
         finally:
             work.save()
     if lacking:
         raise CorpusError(_absent(card, lacking, source, folder))
     return Corpus(card, folder)
-
-
-def _chosen(card: Card, parts: Sequence[str]) -> list[File]:
-    known = [*card.parts, *(file.name for file in card.files)]
-    if wrong := [part for part in parts if part not in known]:
-        raise ConfigError(f"{card.name} has no part {wrong[0]!r}; its parts and files: {listed(known)}")
-    return [file for file in card.files if not parts or file.part in parts or file.name in parts]
 
 
 @contextmanager
@@ -291,8 +284,7 @@ class _Work:
         others = {each for other in self.card.files if other is not file for each in (other.name, *other.results)}
         if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
             raise CorpusError(
-                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust where it "
-                "came from"
+                f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust its source"
             ).at(str(given))
         return bool(file.into)
 
@@ -327,7 +319,7 @@ def _absent(card: Card, lacking: Sequence[File], source: str | Path | None, fold
     """The error for missing files: which they are, and what to do."""
     names = listed((file.name for file in lacking), 5)
     if source is not None:
-        return f"{source} has not all files of {card.name}; missing: {names}. Give the folder that holds them"
+        return f"{source} lacks files of {card.name}: {names}. Give the folder that holds them"
     why = f"{card.name} cannot be fetched, as these files are not public: {names}"
     return f"{why}. {_by_hand(card, lacking[0], folder)}. {' '.join(card.notes.split())}".rstrip()
 

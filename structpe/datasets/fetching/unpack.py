@@ -241,4 +241,4 @@ def _undamaged(archive: Path) -> Iterator[None]:
 
 
 def _refused(archive: Path, why: str) -> CorpusError:
-    return CorpusError(f"the archive is refused: {why}; do not trust where it came from").at(str(archive))
+    return CorpusError(f"the archive is refused: {why}; do not trust its source").at(str(archive))

@@ -5,19 +5,47 @@ A wrong count would split all later graphs at wrong positions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.datasets.files.arrays import arrays
 from structpe.errors import ReadError
 
-__all__ = ["check_counts", "check_ends", "check_list", "check_range"]
+__all__ = ["check_counts", "check_ends", "check_list", "check_range", "read_packed", "slices"]
 
 LARGEST = 1 << 16
 """Nodes or edges of a graph; far more than any graph of these sets has."""
 Packed = Mapping[str, NDArray[Any]]
+
+
+def read_packed(file: Path, names: Sequence[str], check: Callable[[Packed], None]) -> Packed:
+    """Read arrays of an ``.npz`` file and check that they fit together.
+
+    Args:
+        file: the file.
+        names: names of the arrays.
+        check: raises a ReadError if they do not fit.
+
+    Raises:
+        ReadError: the file is missing or damaged, or its arrays do not fit.
+    """
+    packed = dict(zip(names, arrays(file, *names), strict=True))
+    try:
+        check(packed)
+    except ReadError as error:
+        raise error.at(str(file)) from None
+    return packed
+
+
+def slices(packed: Packed) -> list[tuple[slice, slice]]:
+    """Slices of the nodes and of the edges of each graph."""
+    ends = (np.cumsum([0, *packed[name].tolist()]).tolist() for name in ("n_nodes", "n_edges"))
+    return list(zip(*([slice(*pair) for pair in pairwise(each)] for each in ends), strict=True))
 
 
 def check_counts(packed: Packed, things: str) -> tuple[int, int]:

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
-from structpe.datasets.files.arrays import arrays
-from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range
-from structpe.errors import ReadError
+from structpe.datasets.files.packed import check_counts, check_ends, check_list, check_range, read_packed, slices
 from structpe.objectives.regression import Regression
 from structpe.structure import Structure
 
@@ -54,18 +52,10 @@ def zinc_stand_in(folder: Path, train: int = 10_000) -> Benchmark:
 
 
 def _molecules(file: Path, most: int | None = None) -> tuple[list[Structure], NDArray[np.float32]]:
-    packed = dict(zip(NAMES, arrays(file, *NAMES), strict=True))
-    try:
-        _check(packed)
-    except ReadError as error:
-        raise error.at(str(file)) from None
-    nodes, edges = (np.cumsum([0, *packed[name]]) for name in ("n_nodes", "n_edges"))
-    x, index, bonds, y = packed["x"], packed["edge_index"].T, packed["edge_attr"], packed["y"]
-    graphs = [
-        _molecule(f"{file.name}:{i}", x[nodes[i] : nodes[i + 1]], *(a[edges[i] : edges[i + 1]] for a in (index, bonds)))
-        for i in range(len(y) if most is None else min(most, len(y)))
-    ]
-    return graphs, y[: len(graphs)].astype(np.float32)
+    packed = read_packed(file, NAMES, _check)
+    x, index, bonds = packed["x"], packed["edge_index"].T, packed["edge_attr"]
+    graphs = [_molecule(f"{file.name}:{i}", x[n], index[e], bonds[e]) for i, (n, e) in enumerate(slices(packed)[:most])]
+    return graphs, packed["y"][: len(graphs)].astype(np.float32)
 
 
 def _check(packed: Mapping[str, NDArray[Any]]) -> None:
