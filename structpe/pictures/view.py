@@ -82,7 +82,7 @@ def view(
     Args:
         structure: a :class:`Structure`, or an object of another library that ``as_structure`` takes. Where a trained
             model is looked at, its own form of the structure is shown.
-        what: encodings; a position model, which is asked as it is, or as :func:`structpe.pictures.patterns.begin` gave
+        what: encodings; a position model, which is asked as it is, or as :func:`structpe.pictures.head_patterns.begin` gave
             it, in an encoder with random projections; or what :func:`structpe.pictures.runs.load` gave of a trained
             one. Models bring their encodings.
         quantity: what is shown of heads: ``bias``, ``scores`` or ``attention``; None for the bias where there is one,

@@ -97,7 +97,7 @@ def _project(layer: torch.nn.Linear, z: list[complex]) -> list[complex]:
 
 
 def test_phases_add_in_the_product() -> None:
-    """Not conjugated: moving both units by one turns the product twice as far, instead of leaving it as it is."""
+    """Not conjugated: moving both units by one turns the product twice as far, instead of leaving it unchanged."""
     angle, a = noise(4), (noise(1, 4), noise(1, 4, seed=1))
     products = []
     for t in (0, 1):

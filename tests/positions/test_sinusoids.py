@@ -293,11 +293,11 @@ def test_each_text_has_its_own_length() -> None:
 
 @pytest.mark.parametrize("cls", [LengthDifference, LengthRatio, NoisyLength])
 def test_a_length_may_be_told(cls: type[PositionModel]) -> None:
-    told = replace(text(4), features={"length": np.full(4, 7)})
+    structure = replace(text(4), features={"length": np.full(4, 7)})
     model = cls(Dims(8, 2, 1), length=Feature("length")).eval()
     assert model.causal
     assert not cls(Dims(8, 2, 1)).causal
-    mine, as_long = added(model, told), added(cls(Dims(8, 2, 1)).eval(), text(7))
+    mine, as_long = added(model, structure), added(cls(Dims(8, 2, 1)).eval(), text(7))
     assert torch.equal(mine, as_long[:4])
 
 

@@ -95,7 +95,7 @@ def test_the_code_transformer_with_other_distances() -> None:
     split = path("ab").with_units(list("aab"), [0, 0, 1])
     (by_distance, by_offset) = model.prepare(encode([split], model.encodings))
     torch.testing.assert_close(by_distance.dense()[0, 0, :2], by_offset.dense()[0, 0, :2])  # units count their places
-    with pytest.raises(PositionError, match="needs one distance or more, given is none"):
+    with pytest.raises(PositionError, match="needs one distance or more; none is given"):
         CodeTransformer(Dims(8, 2, 1), encoding=())
 
 

@@ -66,7 +66,7 @@ class CodeTransformer(PositionModel, name="code-transformer"):
         ),
     ) -> None:
         if not encoding:
-            raise PositionError(f"position model {self.name!r} needs one distance or more, given is none")
+            raise PositionError(f"position model {self.name!r} needs one distance or more; none is given")
         n, shape = len(encoding), (dims.layers, dims.heads, dims.head)
         super().__init__(dims, [of_arity(self.name, each, 2) for each in encoding], n=n)
         self.project = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers * n))

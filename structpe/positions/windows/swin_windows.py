@@ -31,7 +31,7 @@ class SwinWindows(PositionModel, name="swin-windows"):
         window: (H, W).
 
     Raises:
-        PositionError: a window that is none, or an encoding that does not give such counts.
+        PositionError: an invalid window, or an encoding that does not give such counts.
     """
 
     spec = Spec("liu2021", "grid", Cells("A", "MAM", learnable=False, recurring=True, unbound=False, params="0"))
