@@ -114,7 +114,7 @@ def test_a_word_may_turn_in_the_reading_order() -> None:
     assert model().encodings == (Remaining(), WORDS)
 
 
-def test_masks_lists_and_causality_are_heeded() -> None:
+def test_masks_lists_and_causality_are_supported() -> None:
     mine, x = model(), noise(2, 4, 8)
     causal, _ = mine.attend(x, None, Site(0), Terms(causal=True))
     mask = torch.ones(4, 4, dtype=torch.bool).tril()[None, None]

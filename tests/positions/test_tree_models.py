@@ -212,7 +212,7 @@ def test_steps_on_a_path_are_offsets() -> None:
     assert (steps.min(-1) == 0).all()
 
 
-def test_steps_that_are_none_are_refused() -> None:
+def test_invalid_steps_are_refused() -> None:
     with pytest.raises(PositionError, match=r"'reach' of position model .* is 0; give 1 or more"):
         Steps(Dims(8, 2, 1), reach=0)
     with pytest.raises(PositionError, match="needs two numbers per pair, steps up and down; 'offset' gives others"):
