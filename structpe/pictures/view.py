@@ -82,9 +82,9 @@ def view(
     Args:
         structure: a :class:`Structure`, or an object of another library that ``as_structure`` takes. Where a trained
             model is looked at, its own form of the structure is shown.
-        what: encodings; a position model, which is asked as it is, or as :func:`structpe.pictures.patterns.begin` gave
-            it, in an encoder with random projections; or what :func:`structpe.pictures.runs.load` gave of a trained
-            one. Models bring their encodings.
+        what: encodings; a position model, as it is or from :func:`structpe.pictures.head_patterns.begin`, in an encoder
+            with random projections; or a trained one from :func:`structpe.pictures.runs.load`. Models bring their
+            encodings.
         quantity: what is shown of heads: ``bias``, ``scores`` or ``attention``; None for the bias where there is one,
             and otherwise the scores.
         slice: which number of each pair's vector is shown of encodings that have vectors.

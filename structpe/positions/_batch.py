@@ -26,7 +26,7 @@ class Positions(Mapping[Encoding, Any]):
     Args:
         encodings: the positions of the keys; for pairs, of queries and keys.
         rows: which units are the queries; all by default. A decoding step has one.
-        present: (b, m) which places of the keys hold a unit, for models that read all units of a structure before
+        present: (b, m) which places of the keys have a unit, for models that read all units of a structure before
             attention does; None if no row is padded.
     """
 

@@ -21,7 +21,7 @@ def concatenated(x: Tensor, position: Tensor) -> Tensor:
 
 
 def position_width(model: str, width: int, of_all: int) -> int:
-    """The width p of a position; it must leave room for content.
+    """The width p of a position; it must leave channels for content.
 
     Raises:
         PositionError: it does not.

@@ -117,7 +117,7 @@ def test_a_sparse_one_lists_pairs() -> None:
         structpe.encode([GRAPH], [own(2, lambda u: Encoded.of_pairs(square(u)), sparse=True)])
 
 
-def test_an_error_of_their_own_stays_as_it_is() -> None:
+def test_other_errors_are_unchanged() -> None:
     with pytest.raises(ZeroDivisionError):
         structpe.encode([GRAPH], [own(1, lambda u: 1 / 0)])
 

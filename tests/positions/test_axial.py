@@ -38,7 +38,7 @@ def test_the_peer_s_axial_positions() -> None:
     torch.testing.assert_close(added(model, text(12))[0], given["out.P"], rtol=0, atol=1e-9)
 
 
-def test_the_first_channels_tell_the_segment() -> None:
+def test_the_first_channels_are_of_the_segment() -> None:
     torch.manual_seed(0)
     model = Reformer(Dims(8, 2, 1), segments=3, length=4, slow=3).double()
     rows = added(model, text(12))[0]

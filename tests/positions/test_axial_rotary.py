@@ -64,7 +64,7 @@ def test_time_row_and_column_turn_2_3_and_3_eighths(head: int, split: tuple[int,
 
 
 @pytest.mark.parametrize(("name", "shape"), [("axial-rotary", (5, 6)), ("axial-rotary-3d", (3, 4, 3))])
-def test_a_dot_product_depends_on_offsets_alone(name: str, shape: tuple[int, ...]) -> None:
+def test_a_dot_product_depends_only_on_offsets(name: str, shape: tuple[int, ...]) -> None:
     model = {"axial-rotary": AxialRotary, "axial-rotary-3d": AxialRotary3D}[name](Dims(16, 1, 1))
     structure = grid(shape)
     q, k = noise(1, 1, 16), noise(1, 1, 16, seed=1)

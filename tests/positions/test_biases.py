@@ -63,7 +63,7 @@ def test_the_numbers_of_distances_have_a_learned_spectrum(sharing: str) -> None:
             np.testing.assert_allclose(bias.dense()[0, :, :, h].detach().numpy(), circulant, rtol=0, atol=1e-12)
 
 
-def test_a_flat_spectrum_is_a_number_for_distance_0_alone() -> None:
+def test_a_flat_spectrum_is_a_number_for_distance_0_only() -> None:
     model = made("dufter-rel", Dims(4, 1, 1), length=8)
     with torch.no_grad():
         model.table.weight.fill_(3.0)

@@ -264,7 +264,7 @@ def test_far_pairs_share_one_symbol() -> None:
     assert not torch.equal(r[0, 8], r[0, 9])
 
 
-def test_dropout_is_for_training_alone() -> None:
+def test_dropout_is_for_training_only() -> None:
     encoding = LabelPath(limit=8).fit([WANT])
     model = Cai(Dims(8, 2, 1), encoding, embedding=3, hidden=5, dropout=0.5)
     positions = encode([WANT], model.encodings)

@@ -64,7 +64,7 @@ def test_shifts_come_before_the_scale() -> None:
             assert float(given[b, t]) == pytest.approx(moved * math.exp(float(log_scale[b])))
 
 
-def test_draws_are_as_wide_as_said() -> None:
+def test_draws_have_the_given_width() -> None:
     torch.manual_seed(0)
     places = torch.zeros(400, 5, 1, dtype=torch.float64)
     shift, local, log_scale = Augmentation("cape", shift=3.0, local=0.5, scaling=1.5).draw(places, 0.2)
@@ -79,7 +79,7 @@ def test_draws_are_as_wide_as_said() -> None:
         assert drawn.mean().abs() < 0.1 * most
 
 
-def test_training_draws_anew_and_evaluation_does_not_draw() -> None:
+def test_training_draws_again_and_evaluation_does_not_draw() -> None:
     model = CAPE(Dims(8, 2, 1), shift=5.0, local=0.5, scaling=1.03)
     plain = added(CAPE(Dims(8, 2, 1)), text(5))
     torch.testing.assert_close(added(model.eval(), text(5)), plain, rtol=0, atol=0)
@@ -196,7 +196,7 @@ def test_frequencies_follow_from_the_seed_and_sigma() -> None:
     assert not list(Fourier(Dims(8, 2, 1)).state_dict())
 
 
-def test_their_products_depend_on_the_difference_alone() -> None:
+def test_their_products_depend_only_on_the_difference() -> None:
     rows = added(Fourier(Dims(32, 2, 1), encoding=Points(axes=1), sigma=0.05), text(20))
     product = rows @ rows.T
     for offset in (0, 3, 9):

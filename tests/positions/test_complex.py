@@ -97,7 +97,7 @@ def _project(layer: torch.nn.Linear, z: list[complex]) -> list[complex]:
 
 
 def test_phases_add_in_the_product() -> None:
-    """Not conjugated: moving both units by one turns the product twice as far, instead of leaving it as it is."""
+    """Not conjugated: moving both units by one turns the product twice as far, instead of leaving it unchanged."""
     angle, a = noise(4), (noise(1, 4), noise(1, 4, seed=1))
     products = []
     for t in (0, 1):
@@ -114,7 +114,7 @@ def test_a_word_may_turn_in_the_reading_order() -> None:
     assert model().encodings == (Remaining(), WORDS)
 
 
-def test_masks_lists_and_causality_are_heeded() -> None:
+def test_masks_lists_and_causality_are_supported() -> None:
     mine, x = model(), noise(2, 4, 8)
     causal, _ = mine.attend(x, None, Site(0), Terms(causal=True))
     mask = torch.ones(4, 4, dtype=torch.bool).tril()[None, None]

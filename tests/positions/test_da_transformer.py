@@ -83,7 +83,7 @@ def test_neither_value_nor_gradient_overflows(w: float) -> None:
     assert scale.grad.isfinite().all()
 
 
-def test_units_of_one_node_are_as_far_apart_as_they_stand() -> None:
+def test_the_distance_of_units_of_one_node_is_that_of_their_places() -> None:
     model = made("da-transformer", encoding=Distance(limit=9))
     far = model.prepare(encode(TREES[:1], model.encodings)).dense()[0]
     owner = torch.tensor(TREES[0].unit_owner)
@@ -106,6 +106,6 @@ def test_a_pair_without_a_path_is_as_far_as_the_limit() -> None:
     assert limited.terms(prepared, Site(0)).gate
 
 
-def test_direction_is_not_told_apart() -> None:
+def test_direction_is_not_distinguished() -> None:
     (gate,) = terms_of(made("da-transformer"), 9).gate
     assert torch.equal(gate.dense(), gate.dense().transpose(1, 2))

@@ -206,7 +206,7 @@ def test_the_authors_numbers_of_the_second_version() -> None:
     torch.testing.assert_close(mine[real], given["out.context"].double()[real], rtol=0, atol=1e-5)
 
 
-def test_what_an_attention_of_its_own_has_no_place_for() -> None:
+def test_what_its_own_attention_does_not_support() -> None:
     model, x = made("deberta-v2"), noise(1, 4, 8)
     prepared = model.prepare(encode([path(["w"] * 4)], model.encodings))
     with pytest.raises(UnsupportedTerm, match="'deberta-v2' has its own attention, which does not support bias"):
@@ -233,7 +233,7 @@ def test_other_buckets_are_refused(buckets: int, farthest: int) -> None:
 # --- the absolute part ---
 
 
-def test_places_enter_the_queries_of_the_last_layer_alone() -> None:
+def test_places_enter_only_the_queries_of_the_last_layer() -> None:
     model, x = made("deberta-emd"), noise(1, 5, 8)
     assert isinstance(model, DeBERTaEMD)
     prepared = model.prepare(encode([path(["w"] * 5)], model.encodings))

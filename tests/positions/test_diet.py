@@ -168,7 +168,7 @@ def test_diet_abs_of_full_rank_is_any_diet_rel() -> None:
         torch.testing.assert_close(added(absolute, text(7), layer), expected[layer], rtol=0, atol=1e-12)
 
 
-def test_abs_scalar_cannot_tell_ahead_from_behind() -> None:
+def test_abs_scalar_does_not_distinguish_ahead_and_behind() -> None:
     """P P^T is symmetric and has no negative eigenvalue; two tables are free of both."""
     one, two = added(made("abs-scalar", DIMS), text(7)), added(made("diet-abs", DIMS), text(7))
     torch.testing.assert_close(one, one.mT, rtol=0, atol=1e-12)
@@ -301,7 +301,7 @@ def test_on_a_graph_offsets_are_distances(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["segment-bias", "segment-input"])
-def test_segments_that_are_none_are_refused(name: str) -> None:
+def test_invalid_segments_are_refused(name: str) -> None:
     model = made(name, DIMS)
 
     def ask(values: Any) -> None:

@@ -137,7 +137,7 @@ def test_pairs_without_a_path_have_no_weight_and_units_of_a_node_their_offset() 
 
 
 @pytest.mark.parametrize("options", [{"centres": ()}, {"deviations": ()}, {"deviations": (1.0, 0.0)}])
-def test_curves_that_are_none_are_refused(options: dict[str, tuple[float, ...]]) -> None:
+def test_invalid_curves_are_refused(options: dict[str, tuple[float, ...]]) -> None:
     with pytest.raises(PositionError, match="needs a centre and a deviation above 0 for each head; given are centres"):
         HardCodedGaussian(Dims(8, 2, 1), **options)
 

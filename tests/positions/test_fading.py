@@ -153,7 +153,7 @@ def test_pairs_without_a_path_need_a_limit(name: str) -> None:
 # --- nothing ---
 
 
-def test_nope_says_nothing() -> None:
+def test_nope_changes_nothing() -> None:
     model, x = made("nope"), noise(3, 10, 8)
     positions = encoded(model, TREES)
     assert not len(positions)
@@ -164,7 +164,7 @@ def test_nope_says_nothing() -> None:
     torch.testing.assert_close(moved, out[:, shuffled], rtol=0, atol=1e-9)
 
 
-def test_a_causal_mask_tells_nope_where_it_is() -> None:
+def test_with_a_causal_mask_nope_depends_on_places() -> None:
     """The same text with its first two units exchanged gives the later ones other vectors, in two layers."""
     model, x = NoPE(Dims(8, 2, 2)).double(), noise(1, 6, 8)
     swapped = x[:, [1, 0, 2, 3, 4, 5]]

@@ -107,7 +107,7 @@ def test_what_has_been_followed_is_not_followed_again() -> None:
     assert len(asked) == 7 * 20
 
 
-def test_a_path_of_other_parameters_is_followed_anew() -> None:
+def test_a_path_of_other_parameters_is_computed_again() -> None:
     torch.manual_seed(0)
     field, start, trail = LinearField(3).double(), noise(2, 3), Trail()
     with torch.no_grad():
@@ -145,7 +145,7 @@ def test_layers_have_each_their_own_start_at_the_input() -> None:
         torch.testing.assert_close(model.layer(x, prepared, Site(layer))[0], x[0] + along, rtol=0, atol=1e-12)
 
 
-def test_the_first_layer_alone_may_have_positions() -> None:
+def test_only_the_first_layer_may_have_positions() -> None:
     model, x = FLOATERInput(Dims(8, 2, 3), layers=1).double(), noise(1, 4, 8)
     prepared = model.prepare(encode([path("abcd")], model.encodings))
     assert not torch.equal(model.layer(x, prepared, Site(0)), x)

@@ -57,7 +57,7 @@ def test_offsets_are_those_of_the_texts_of_triples() -> None:
     np.testing.assert_array_equal(pairs[inside], -pairs.T[inside])
 
 
-def test_the_relation_of_each_triple_has_units_of_its_own() -> None:
+def test_the_relation_of_each_triple_has_its_own_units() -> None:
     structure = graph()
     labels = [structure.nodes[node] for node in structure.unit_owner]
     assert labels.count("is a") == 3 * WORDS["is a"]

@@ -97,7 +97,7 @@ def test_in_any_other_structure_the_root_is_the_target() -> None:
     torch.testing.assert_close(added[0], model.tables[0][role] + model.tables[1][0] + model.tables[2][0])
 
 
-def test_of_a_small_graph_all_nodes_are_a_context_and_of_targets_those_that_are_asked_for() -> None:
+def test_a_small_graph_is_one_context_and_targets_can_be_chosen() -> None:
     line = path("abc", name="line")
     (context,) = contexts(line, k=9, targets=[1])
     assert sorted(context.nodes) == ["a", "b", "c"]

@@ -233,7 +233,7 @@ def test_what_is_refused() -> None:
 # --- the virtual node ---
 
 
-def test_the_virtual_node_stands_in_front_and_has_no_edge() -> None:
+def test_the_virtual_node_is_first_and_has_no_edge() -> None:
     tree = replace(TREES[0], features={"mark": np.arange(7), "edge_weight": np.arange(6.0)})
     whole = with_virtual_node(tree, "[ALL]")
     assert whole.nodes == ("[ALL]", *tree.nodes)

@@ -41,7 +41,7 @@ def test_without_coordinates_a_structure_is_a_line_of_its_reading_order() -> Non
         Euclidean().one(Structure(("a",), np.zeros((0, 2), dtype=int)))
 
 
-def test_units_stand_where_their_node_stands() -> None:
+def test_units_are_where_their_node_is() -> None:
     split = path("abc").with_units("abbc", [0, 1, 1, 2])
     assert Euclidean().one(split).pairs()[:, :, 0].tolist() == [[0, 1, 1, 2], [1, 0, 0, 1], [1, 0, 0, 1], [2, 1, 1, 0]]
 

@@ -158,7 +158,7 @@ def test_what_begins_the_layers() -> None:
     torch.testing.assert_close(begun[0], x[0] + own @ model.absolute.weight.T)
 
 
-def test_it_goes_with_models_at_the_input_and_says_what_it_has_no_place_for() -> None:
+def test_it_goes_with_models_at_the_input_and_refuses_others() -> None:
     dims, structure = Dims(8, 2, 2), path("abcd")
     both = build(["sinusoidal", "grit"], dims).double()
     assert Around(both)(encode([structure], both.encodings), noise(1, 4, 8)).shape == (1, 4, 8)

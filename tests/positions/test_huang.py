@@ -110,7 +110,7 @@ def test_a_step_of_decoding_may_come_with_a_longer_path_than_it_uses(name: str) 
         model.prepare(longer.step(6, 7))
 
 
-def test_directions_are_told_apart_but_by_the_first() -> None:
+def test_all_but_the_first_distinguish_directions() -> None:
     for name in NAMES[:2]:
         (gate,) = terms_of(made(name), 6).gate
         dense = gate.dense()

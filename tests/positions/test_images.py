@@ -52,7 +52,7 @@ def test_the_authors_waves_of_two_axes() -> None:
 
 
 @pytest.mark.parametrize(("shape", "d"), [((7,), 10), ((3, 4), 13), ((2, 3, 2), 26), ((2, 2, 2), 7)])
-def test_each_axis_has_channels_of_its_own(shape: tuple[int, ...], d: int) -> None:
+def test_each_axis_has_its_own_channels(shape: tuple[int, ...], d: int) -> None:
     axes, structure = len(shape), grid(shape)
     mine = added(SinusoidalND(Dims(d, 1, 1), Coordinates(axes), axes), [structure])[0]
     n = d // (2 * axes)
@@ -119,7 +119,7 @@ def test_a_table_is_interpolated_as_the_authors_do(old: tuple[int, int], new: tu
     torch.testing.assert_close(other.table[1:].detach(), torch.from_numpy(expected).flatten(0, 1), rtol=0, atol=1e-12)
 
 
-def test_columns_stand_before_rows() -> None:
+def test_columns_come_before_rows() -> None:
     model, image = ViT2D(Dims(8, 2, 1), shape=(2, 3)), with_class_token(grid((2, 3)))
     mine = added(model, [image])[0]
     assert torch.equal(mine[0], torch.cat([model.columns[0], model.rows[0]]))

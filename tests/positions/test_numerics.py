@@ -42,7 +42,7 @@ def test_sinusoids_are_right_ten_million_units_away(dtype: torch.dtype, atol: fl
 
 @pytest.mark.parametrize("name", ["rotary", "rotary-half"])
 @pytest.mark.parametrize(("dtype", "atol"), [(torch.float64, 1e-8), (torch.float32, 1e-6)])
-def test_rotations_know_the_offset_alone_however_far_away(name: str, dtype: torch.dtype, atol: float) -> None:
+def test_rotations_depend_only_on_the_offset_at_any_distance(name: str, dtype: torch.dtype, atol: float) -> None:
     model = MODELS[name](DIMS)
     q, k = torch.randn(2, 1, 2, 2, 4, dtype=dtype).unbind(0)
 

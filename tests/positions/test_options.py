@@ -63,7 +63,7 @@ def test_no_model_takes_a_number_that_means_nothing(least: float) -> None:
         ({"name": "hard-coded-gaussian", "centres": 3}, "takes a list of numbers; given is 3"),
     ],
 )
-def test_what_is_said_of_them(config: Any, message: str) -> None:
+def test_their_error_messages(config: Any, message: str) -> None:
     with pytest.raises(PositionError, match=message):
         build(config, DIMS)
 

@@ -93,7 +93,7 @@ def test_other_sites(site: str, method: Callable[..., Any], message: str) -> Non
         through_a_layer(own(ORDER, **{site: method}))
 
 
-def test_an_error_of_their_own_stays_as_it_is() -> None:
+def test_other_errors_are_unchanged() -> None:
     """An error that does not come from the use of the library is left to Python, with its line."""
     with pytest.raises(KeyError, match="mine"):
         through_a_layer(own(terms=lambda self, p, site: {}["mine"]))
@@ -172,7 +172,7 @@ def test_sizes_are_whole_numbers(given: Any) -> None:
         Dims(given, 1, 1)
 
 
-def test_a_name_that_is_taken_is_said_when_the_class_is_made() -> None:
+def test_a_name_that_is_taken_is_an_error_when_the_class_is_defined() -> None:
     with pytest.raises(
         PositionError, match=r"two position models are named 't5': structpe.positions.buckets.t5.T5 and .*Other; ren"
     ):
@@ -216,7 +216,7 @@ class TestWithoutSpec:
     @pytest.mark.parametrize(
         "use", [lambda m: m.spec, lambda m: type(m).spec, lambda m: m.claimed_params(), structpe.cite]
     )
-    def test_where_a_spec_is_needed_it_is_asked_for(self, model: PositionModel, use: Callable[..., Any]) -> None:
+    def test_a_missing_spec_is_an_error_where_it_is_needed(self, model: PositionModel, use: Callable[..., Any]) -> None:
         with pytest.raises(
             PositionError, match=r"Bare has no Spec, its row of Table 1, .* spec = Spec\(cite, structure, Cells"
         ):

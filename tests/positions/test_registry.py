@@ -292,7 +292,7 @@ def test_steps_with_a_cache_are_the_rows_of_the_full_computation(name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_saved_and_loaded_it_says_the_same(name: str, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_is_the_same(name: str, tmp_path: Path) -> None:
     model, x = made(name), noise(3, 10, 8)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     other = build(json.loads(json.dumps(describe(model))), DIMS).double().eval()
@@ -343,5 +343,5 @@ def test_half_precision_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_stands_in_the_file_of_its_name(name: str) -> None:
+def test_a_model_is_in_the_file_of_its_name(name: str) -> None:
     assert MODELS[name].__module__.rpartition(".")[2] == name.replace("-", "_")

@@ -91,7 +91,7 @@ def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int
 
 
 @pytest.mark.parametrize("name", ["yarn", "longrope", "longrope-dynamic"])
-def test_how_much_longer_may_be_said(name: str) -> None:
+def test_the_factor_may_be_given(name: str) -> None:
     usual, said = (tables(model_of(name, 8, **options), 9) for options in ({}, {"longer": 3.0}))
     ratio = 3 / usual[0][0, 0]  # the cosine of no angle is the length itself
     for one, other in zip(usual, said, strict=True):
@@ -129,7 +129,7 @@ def expected(name: str, i: int, width: int, length: int, a: float = 4.0, trained
 
 @pytest.mark.parametrize("length", [16, 17, 40])
 @pytest.mark.parametrize("name", [n for n in HALVES if n not in ("ntk-by-parts", "yarn")])
-def test_speeds_by_hand(name: str, length: int) -> None:
+def test_inverse_frequencies_by_hand(name: str, length: int) -> None:
     options: dict[str, Any] = {"trained": 16} if "dynamic" in name or name == "longrope" else {}
     if name != "dynamic-interpolation":
         options["scale"] = 4.0
@@ -230,7 +230,7 @@ def test_xpos_by_hand(length: int) -> None:
                 assert second == pytest.approx(power * (a * math.sin(angle) + b * math.cos(angle)), abs=1e-12)
 
 
-def test_xpos_fades_with_distance_alone() -> None:
+def test_xpos_decays_only_with_distance() -> None:
     model = MODELS["xpos"](Dims(8, 1, 1))
     x = noise(1, 1, 1, 8).expand(-1, -1, 200, -1)
     (turn,) = model.terms(model.prepare(encode([path(["w"] * 200)], model.encodings)), Site(0)).maps
@@ -256,7 +256,7 @@ def faded(places: Tensor, dtype: torch.dtype, most: int) -> tuple[Tensor, Tensor
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("most", [20_000, 200_000])
-def test_xpos_fades_with_distance_alone_however_long_the_text(most: int, dtype: torch.dtype) -> None:
+def test_xpos_decays_only_with_distance_in_long_texts(most: int, dtype: torch.dtype) -> None:
     """Products of all places with those up to 60,000 before them, and a few ahead, are those near the beginning."""
     starts = torch.tensor([0, most // 3 - 7, most // 2, most - 2000])
     near, (behind, *more) = torch.tensor([0, 3, 250, 1000, 1999]), (0, 1500, 60_000)

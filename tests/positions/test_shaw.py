@@ -39,7 +39,7 @@ def test_the_authors_numbers(kernel: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["dense", "sdpa", "tables"])
-def test_keys_alone_are_berts_relative_key(kernel: str) -> None:
+def test_keys_only_are_berts_relative_key(kernel: str) -> None:
     given = golden("bert_relative_key")
     reach, heads = given.cfg["max_position_embeddings"] - 1, given.cfg["heads"]
     model = ShawKeys(Dims(given.cfg["d"], heads, 1), reach=reach).double()

@@ -84,7 +84,7 @@ def test_fairseq_s_table_begins_at_its_third_row(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [4, 7, 12])
-def test_sines_stand_before_cosines(width: int) -> None:
+def test_sines_come_before_cosines(width: int) -> None:
     assert_rows(added(SinusoidalConcatenated(Dims(width, 1, 1)), text(5)), [waves(t, width) for t in range(5)])
 
 
@@ -108,7 +108,7 @@ def test_depths_are_places_of_a_tree() -> None:
 
 
 @pytest.mark.parametrize("cls", [Sinusoidal, SinusoidalConcatenated])
-def test_their_products_depend_on_the_offset_alone(cls: type[PositionModel]) -> None:
+def test_their_products_depend_only_on_the_offset(cls: type[PositionModel]) -> None:
     p = added(cls(Dims(32, 1, 1)), text(60))
     product = p @ p.T
     for offset in range(0, 30, 7):
@@ -292,12 +292,12 @@ def test_each_text_has_its_own_length() -> None:
 
 
 @pytest.mark.parametrize("cls", [LengthDifference, LengthRatio, NoisyLength])
-def test_a_length_may_be_told(cls: type[PositionModel]) -> None:
-    told = replace(text(4), features={"length": np.full(4, 7)})
+def test_a_length_may_be_given(cls: type[PositionModel]) -> None:
+    structure = replace(text(4), features={"length": np.full(4, 7)})
     model = cls(Dims(8, 2, 1), length=Feature("length")).eval()
     assert model.causal
     assert not cls(Dims(8, 2, 1)).causal
-    mine, as_long = added(model, told), added(cls(Dims(8, 2, 1)).eval(), text(7))
+    mine, as_long = added(model, structure), added(cls(Dims(8, 2, 1)).eval(), text(7))
     assert torch.equal(mine, as_long[:4])
 
 

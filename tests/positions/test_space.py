@@ -78,7 +78,7 @@ def test_waves_start_as_nearness() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"axes": 0}, {"features": 5}, {"hidden": 0}, {"gamma": 0.0}])
-def test_sizes_that_are_none(wrong: dict[str, float]) -> None:
+def test_invalid_sizes(wrong: dict[str, float]) -> None:
     with pytest.raises(PositionError, match=r"give 1 or more|an even number of features and a gamma above 0; given"):
         Continuous(Dims(8, 2, 1), **wrong)
 
@@ -152,7 +152,7 @@ def test_a_grid_is_not_taken_for_degrees(name: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"scales": 1}, {"finest": 1.0}, {"hidden": 0}])
-def test_scales_that_are_none(wrong: dict[str, float]) -> None:
+def test_invalid_scales(wrong: dict[str, float]) -> None:
     with pytest.raises(PositionError, match=r"give 1 or more|needs 2 scales or more, the finest between 0 and 1"):
         Spherical(Dims(8, 2, 1), **wrong)
 

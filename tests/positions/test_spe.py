@@ -177,7 +177,7 @@ def test_a_gate_lets_the_same_noise_through_at_all_places() -> None:
 
 
 @pytest.mark.parametrize("name", SPE)
-def test_a_batch_in_training_has_a_draw_of_its_own_and_evaluation_none(name: str) -> None:
+def test_each_batch_in_training_has_its_own_draw_and_evaluation_none(name: str) -> None:
     model, x = made(name).train(), noise(3, 10, 8)
     positions = encoded(model, TREES)
     assert not torch.allclose(Around(model)(positions, x), Around(model)(positions, x))

@@ -121,7 +121,7 @@ def test_other_signs_say_the_same(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["basisnet", "stable-expressive", "stable-expressive-gin"])
-def test_another_basis_of_each_eigenspace_says_the_same(name: str) -> None:
+def test_another_basis_of_each_eigenspace_is_the_same(name: str) -> None:
     before, after = says(name, signs_only=False)
     torch.testing.assert_close(after, before, rtol=0, atol=1e-5)  # float32 eigenvectors are a basis up to 1e-7
 

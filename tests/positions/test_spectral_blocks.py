@@ -217,7 +217,7 @@ def test_a_mask_for_each_head_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["san", "lspe"])
-def test_masked_units_are_not_seen(name: str) -> None:
+def test_masked_units_are_not_attended_to(name: str) -> None:
     model, x = made(name), noise(3, 10, 8)
     other = torch.where(present(TREES)[:, 0, 0, :, None], x, 7.0)
     before, after = (Around(model)(encoded(model, TREES), units, present(TREES)) for units in (x, other))

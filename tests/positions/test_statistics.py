@@ -84,7 +84,7 @@ def test_walks_go_both_ways() -> None:
 # --- columns of tables ---
 
 
-def test_scores_of_columns_are_clipped_scaled_and_put_beside() -> None:
+def test_scores_of_columns_are_clipped_scaled_and_concatenated() -> None:
     model, x = MODELS["tab-pet"](Dims(12, 2, 1), alpha=0.5), noise(3, 10, 12)
     encoding = model.encodings[0]
     assert encoding.one(TREES[0]).values.shape[1] == 6

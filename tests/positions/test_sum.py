@@ -50,7 +50,7 @@ def test_parameters_and_encodings_are_those_of_the_summands() -> None:
     assert model.encodings == (*one.encodings, *third.encodings)  # t5 and shaw share theirs
 
 
-def test_nothing_summed_says_nothing() -> None:
+def test_an_empty_sum_changes_nothing() -> None:
     model, x = Sum(Dims(8, 2, 1), []), noise(3, 10, 8)
     prepared = model.prepare(encoded(model, TREES))
     assert model.inputs(x, prepared) is x

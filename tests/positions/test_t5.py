@@ -74,7 +74,7 @@ def test_each_offset_has_the_bias_of_its_bucket(model_class: type[PositionModel]
                 assert torch.equal(bias[i, j], table[by_definition(j - i, 12, 40, both)])
 
 
-def test_a_decoder_tells_nothing_of_what_is_ahead() -> None:
+def test_a_decoder_does_not_distinguish_keys_ahead() -> None:
     model = T5Causal(Dims(8, 2, 1))
     rows = model.prepare(encode([path(["w"] * 50)], model.encodings)).dense()[0]
     assert not rows.triu().any()

@@ -102,7 +102,7 @@ def test_it_keeps_the_direction_that_the_product_of_sinusoids_loses() -> None:
 
 
 @pytest.mark.parametrize("name", ["tener", "tener-survey"])
-def test_the_products_of_its_vectors_tell_the_distance(name: str) -> None:
+def test_the_products_of_its_vectors_are_of_the_distance(name: str) -> None:
     """Property 1 of Yan et al.: R_t.R_s depends on t - s only."""
     prepared = made(name).prepare(encode([path(["w"] * 12)], made(name).encodings))
     vectors = (prepared[0] if isinstance(prepared, tuple) else prepared).table

@@ -23,7 +23,7 @@ HOUSE = Structure(("a",) * 5, [[0, 1], [1, 2], [2, 3], [3, 0], [3, 4], [2, 4], [
 
 
 def ends_of(graph: Structure) -> list[tuple[int, int]]:
-    """Nodes twice, then each edge as it is, then each that is undirected turned round."""
+    """Nodes twice, then each edge, then each undirected edge reversed."""
     pairs = [(node, node) for node in range(graph.size)] + [tuple(edge) for edge in graph.edges.tolist()]
     return pairs + ([] if graph.directed else [(b, a) for a, b in graph.edges.tolist() if a != b])
 

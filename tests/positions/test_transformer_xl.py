@@ -151,7 +151,7 @@ def test_a_segment_with_its_memory_is_the_second_half_of_one_text(model_class: t
     assert not torch.allclose(forgetful, second, atol=1e-3)
 
 
-def test_a_pair_without_a_path_is_met_by_its_content_alone() -> None:
+def test_of_a_pair_without_a_path_only_the_content_counts() -> None:
     model = made("transformer-xl", encoding=Distance())
     two = Structure(nodes=("a", "b"), edges=torch.zeros(0, 2, dtype=torch.int64).numpy(), relations=())
     terms = model.terms(model.prepare(encode([two], model.encodings)), Site(0))

@@ -95,7 +95,7 @@ def test_the_code_transformer_with_other_distances() -> None:
     split = path("ab").with_units(list("aab"), [0, 0, 1])
     (by_distance, by_offset) = model.prepare(encode([split], model.encodings))
     torch.testing.assert_close(by_distance.dense()[0, 0, :2], by_offset.dense()[0, 0, :2])  # units count their places
-    with pytest.raises(PositionError, match="needs one distance or more, given is none"):
+    with pytest.raises(PositionError, match="needs one distance or more; none is given"):
         CodeTransformer(Dims(8, 2, 1), encoding=())
 
 
@@ -212,7 +212,7 @@ def test_steps_on_a_path_are_offsets() -> None:
     assert (steps.min(-1) == 0).all()
 
 
-def test_steps_that_are_none_are_refused() -> None:
+def test_invalid_steps_are_refused() -> None:
     with pytest.raises(PositionError, match=r"'reach' of position model .* is 0; give 1 or more"):
         Steps(Dims(8, 2, 1), reach=0)
     with pytest.raises(PositionError, match="needs two numbers per pair, steps up and down; 'offset' gives others"):

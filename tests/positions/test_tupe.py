@@ -104,14 +104,14 @@ def test_the_formula(name: str, layer: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["tupe-a", "tupe-r"])
-def test_the_surveys_form_acts_in_the_first_layer_alone(name: str) -> None:
+def test_the_surveys_form_acts_in_the_first_layer_only(name: str) -> None:
     model = made(name, layers=1)
     first, *others = (terms_of(model, 6, layer) for layer in range(3))
     assert torch.equal(bias(first), bias(terms_of(made(name), 6)))
     assert not any(terms.used() for terms in others)
 
 
-def test_the_first_unit_stands_apart() -> None:
+def test_the_first_unit_is_special() -> None:
     """What it says of all units is one number per head, and so is what the others say of it."""
     table = bias(terms_of(made("tupe-a"), 8))[0]
     for h in range(2):
@@ -121,7 +121,7 @@ def test_the_first_unit_stands_apart() -> None:
         assert table[h, 1:, 1:].unique().numel() == 49
 
 
-def test_on_a_tree_the_root_stands_apart() -> None:
+def test_on_a_tree_the_root_is_special() -> None:
     model = made("tupe-r", encoding=Depth(), offset=Distance())
     tree = TREES[2]
     table = bias(model.terms(model.prepare(encoded(model, [tree])), Site(0)))[0]

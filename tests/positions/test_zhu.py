@@ -287,7 +287,7 @@ def _paths_at(model: PositionModel, structure: Structure) -> list[tuple[tuple[in
 
 
 @pytest.mark.parametrize("name", ["zhu-avg", "zhu-cnn", "zhu-self"])
-def test_dropout_is_for_training_alone(name: str) -> None:
+def test_dropout_is_for_training_only(name: str) -> None:
     model = made(name, dropout=0.5)
     assert torch.equal(key_vectors(model, SQUARE), key_vectors(made(name), SQUARE))
     model.train()

@@ -26,7 +26,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
 
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
     Buckets have one offset each up to B/2, then logarithmically more, up to ``farthest``
-    (:func:`structpe.positions.buckets._buckets.log_bucket`). A (2B, d) is a table shared by all layers, n a LayerNorm
+    (:func:`structpe.positions.buckets._offset_buckets.log_bucket`). A (2B, d) is a table of all layers, n a LayerNorm
     or the identity. W_q, W_k (d, d), c_q, c_k (d) are those of the queries q = W_q x + c_q and the keys k = W_k x + c_k
     of the units, of each layer and split into heads: for this reason this model has its own attention, with W_v and
     W_o, instead of the layer's. (He et al. 2021, and their code of versions 2 and 3: "share_att_key",

@@ -44,8 +44,8 @@ class SAN(Block, name="san"):
     T is a Transformer of width p over the k lowest eigenvectors of one node; their signs are drawn at random for each
     batch in training. e_ij (d) embeds the kind of link: none, an edge to, from, to and from the key, or two units of
     one node, which count as no edge. Q, K, E, Q', K', E', V, O are (d, d) of each layer, only O with a bias. (Kreuzer
-    et al. 2021, sections 3.2 and 3.3, eqs. 9 to 11; the authors' code.) The code embeds the labels of bonds where kinds
-    of links stand here. x at the input is the content in the other d - p channels: the last p are overwritten.
+    et al. 2021, sections 3.2 and 3.3, eqs. 9 to 11; the authors' code.) The code embeds the labels of bonds, while this
+    has kinds of links. x at the input is the content in the other d - p channels: the last p are overwritten.
 
     Row entries: the code scales what each node has of the eigenvectors to length 1, the paper each eigenvector: the
     former is the default, ``Eigenpairs(norm="rows")``, the latter ``Eigenpairs()``.

@@ -28,7 +28,7 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
 
     ::
 
-        c_ij = 1/max(n, 1) sum_k E[label of step k, or E[0] where there is none] W_k          over all k = 1..m
+        c_ij = 1/max(n, 1) sum_k E[label of step k, or E[0] beyond the path] W_k          over all k = 1..m
 
     n is the distance of i and j, m - 1 if they are farther apart, m if no path joins them. b (R, h), t (h), E (V + 1,
     h), W (m, h, h), z_in and z_out (D, d) are those of ``graphormer``, of which this is the version of GraphGPS

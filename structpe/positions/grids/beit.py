@@ -21,8 +21,8 @@ class BEiT(WindowBias, name="beit"):
     One scalar per head and layer, zero at first; the window H x W is the image. (The authors' code, classes Attention
     and RelativePositionBias; Bao et al. 2022 themselves write of learned absolute positions, ``vit``, which the code
     can add to this.) They fine-tune with a table per layer, as here by default, and pre-train with one for all layers:
-    ``layer-wise``. The class token is what has no place in the grid: see :func:`structpe.transforms.with_class_token`.
-    Offsets beyond the window count as those at its edge.
+    ``layer-wise``. The class token is the unit without a place in the grid: see
+    :func:`structpe.transforms.with_class_token`. Offsets beyond the window count as those at its edge.
 
     Args:
         dims: sizes of the Transformer.

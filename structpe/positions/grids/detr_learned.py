@@ -18,8 +18,8 @@ class DETRLearned(PositionModel, name="detr-learned"):
     """q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[C[x], R[y]], x first.
 
     C (W, d/2) are vectors of columns, R (H, d/2) of rows, from U(0, 1); one pair of tables for all layers. (Carion et
-    al. 2020, ablation of section 4.2, and their code, class PositionEmbeddingLearned, with H = W = 50.) What has no
-    place in the grid gets zeros.
+    al. 2020, ablation of section 4.2, and their code, class PositionEmbeddingLearned, with H = W = 50.) Units without a
+    place in the grid get zeros.
 
     Args:
         dims: sizes of the Transformer; the width must be even.

@@ -22,8 +22,8 @@ class SinusoidalND(PositionModel, name="sinusoidal-nd"):
 
     c_a is the coordinate of the unit u on axis a, of which there are A; n = d/(2A), rounded down, and channels beyond 2
     n A are zero. On one axis it is ``sinusoidal-concatenated``. (The function get_timing_signal_nd of the authors of
-    the Transformer, whose paper has only sequences.) With n = 1 theirs gives NaN; here w_0 = 1. What has no place in
-    the grid gets zeros. Computed in float64, then rounded to the dtype of x.
+    the Transformer, whose paper has only sequences.) With n = 1 theirs gives NaN; here w_0 = 1. Units without a place
+    in the grid get zeros. Computed in float64, then rounded to the dtype of x.
 
     Args:
         dims: sizes of the Transformer.

@@ -20,9 +20,9 @@ class TimeSformer(PositionModel, name="timesformer"):
     E (1 + H W, d) starts from a normal distribution of deviation 0.02, cut off at 2, T (F, d) at zero. A video of
     another size H' x W', or of F' frames, has the nearest rows: floor(y H/H'), floor(x W/W'), floor(t F/F'). (Bertasius
     et al. 2021 and their code, in which both are added before the blocks; the paper's eq. 1 has one vector per place
-    and frame. Time, row and column in three tables it is not.) The class token, which has no place in the grid, has no
-    time. In the code a frame of as many patches as H W is never interpolated. The attention, in space and time by
-    turns, is not part of this model.
+    and frame. There are not three tables of time, row and column.) The class token, which has no place in the grid, has
+    no time. In the code a frame of as many patches as H W is never interpolated. The attention, alternating between
+    space and time, is not part of this model.
 
     Args:
         dims: sizes of the Transformer.

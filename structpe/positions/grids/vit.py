@@ -20,8 +20,8 @@ class ViT(GridTable, name="vit"):
 
     A grid of H x W patches; E starts from N(0, 0.02). (Dosovitskiy et al. 2021, section 3.1, eq. 1; appendix D.4 calls
     it 1-dimensional, and finds the 2-dimensional one, ``vit-2d``, no better.) The authors' table has as many rows as
-    the image has tokens, so that theirs is ``learned`` by reading order; here a smaller grid is the upper left of
-    H x W. The class token is what has no place in the grid: see :func:`structpe.transforms.with_class_token`.
+    the image has tokens, so that theirs is ``learned`` by reading order; here a smaller grid is the upper left of H x
+    W. The class token is the unit without a place in the grid: see :func:`structpe.transforms.with_class_token`.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,1 +1,1 @@
-"""Rotary positions: queries and keys are turned by angles, with every scaling to longer texts."""
+"""Rotary positions: queries and keys are rotated by angles, with the scalings to longer texts."""

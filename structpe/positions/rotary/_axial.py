@@ -21,7 +21,7 @@ __all__ = ["AxialRotaryModel"]
 class AxialRotaryModel(RotaryModel):
     """Angle c_a base^(-i/p_a) of each unit for the pair i < p_a of axis a, c_a being its coordinate there.
 
-    What has no place in the grid is not turned.
+    Units without a place in the grid are not rotated.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

@@ -1,4 +1,4 @@
-"""What LongRoPE's two rows share: by how much each pair of channels is slowed down, and vectors become longer."""
+"""Shared by LongRoPE's two models: the factors of the inverse frequencies, and of queries and keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def factors_of(model: str, dims: Dims, given: tuple[float, ...], scale: float) -
 
 
 def sharper(model: str, scale: float, trained: int) -> float:
-    """sqrt(1 + ln scale / ln trained): how much longer queries and keys become, so that attention stays as sharp.
+    """sqrt(1 + ln scale / ln trained): the factor of queries and keys, so that attention stays as sharp.
 
     Raises:
         PositionError: texts in training had fewer than 2 units.

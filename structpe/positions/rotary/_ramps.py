@@ -1,4 +1,4 @@
-"""Between which pairs of channels rotary positions go from one way of scaling to another."""
+"""Interpolation between the scalings of fast and slow pairs of channels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["ramp"]
 def ramp(width: int, base: float, trained: int, many: float, few: float, truncate: bool = True) -> Tensor:
     """(width/2,) float64: 1 for pairs that turn more than ``many`` times within a text of training, 0 below ``few``.
 
-    The pair that turns r times there is i(r) = width ln(trained / 2 pi r) / (2 ln base), in general no whole number;
-    the way down is a straight line from floor(i(many)) to ceil(i(few)), held to 0..width-1. (Only width/2 pairs exist;
-    the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to i(few)
+    The pair that turns r times there is i(r) = width ln(trained / 2 pi r) / (2 ln base), in general not a whole number;
+    the values fall in a straight line from floor(i(many)) to ceil(i(few)), clamped to 0..width-1. (Only width/2 pairs
+    exist; the authors' code clamps it to the number of channels.) Without ``truncate`` it goes from i(many) to i(few)
     themselves.
     """
 

@@ -33,10 +33,10 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """Angles of the queries (b, 1, n, d_h/2) and of the keys (b, 1, m, d_h/2), float64; and what both are made longer.
+    """Angles of the queries (b, 1, n, d_h/2) and of the keys (b, 1, m, d_h/2), float64; and the factors of both.
 
-    A decoding step has one query but all keys, so that they are two tensors and not one. ``neighbours`` and ``halves``
-    are the two layouts, for ``Terms.maps``.
+    A decoding step has one query but all keys, so that these are two tensors. ``neighbours`` and ``halves`` are the two
+    layouts, for ``Terms.maps``.
 
     Attributes:
         queries: angles.
@@ -111,7 +111,7 @@ class RotaryModel(PositionModel):
 
 
 class DynamicRotaryModel(RotaryModel):
-    """The same where the inverse frequencies follow from the length of each text.
+    """Rotary positions whose inverse frequencies depend on the length of each text.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
@@ -177,7 +177,7 @@ def check_above_zero(model: str, **numbers: float) -> None:
 
 
 def length_of(model: str, given: float | None, usual: float) -> float:
-    """How many times longer turned queries and keys become: what is given, or what is usual.
+    """The factor of rotated queries and keys: the given one, or the usual one.
 
     Raises:
         PositionError: 0 times or less.

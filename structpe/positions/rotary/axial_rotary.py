@@ -15,7 +15,7 @@ class AxialRotary(AxialRotaryModel, name="axial-rotary"):
 
     x comes first, and i < p = d_h/4 in each half; q.k then depends only on the offsets on both axes. (Heo et al. 2024,
     section 3.2, "axial frequency", and their code; base 100, as an image has shorter sides than a text.) Where 4 does
-    not divide d_h, the columns have one pair more. A class token, which has no place in the grid, is not turned.
+    not divide d_h, the columns have one pair more. A class token, which has no place in the grid, is not rotated.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

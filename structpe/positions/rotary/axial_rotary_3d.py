@@ -16,7 +16,7 @@ class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
     The pair i of p that turn with a coordinate c turns by c base^(-i/p); q.k then depends on the offsets on the three
     axes only. (Yang et al. 2025, section 2.2, "3D-RoPE", and their code, which has time first, then row, then column.)
     Where 16 does not divide d_h, the fractions are rounded: time down, but not to zero if there is a pair for each
-    axis, and of the rest the column has one pair more. What has no place in the grid is not turned.
+    axis, and of the rest the column has one pair more. Units without a place in the grid are not rotated.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

@@ -12,10 +12,11 @@ __all__ = ["DynamicInterpolation"]
 
 
 class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
-    """``position-interpolation`` with a = L/L' where the text has more than L' units, and a = 1 where it has not.
+    """``position-interpolation`` with a = L/L' if the text has more than L' units, and a = 1 otherwise.
 
     L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
-    its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, and no decoder may use it.
+    its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, so that decoders cannot use
+    it.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

@@ -15,14 +15,14 @@ __all__ = ["LongRoPE"]
 
 
 class LongRoPE(RotaryModel, name="longrope"):
-    """``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i, multiplied by c = sqrt(1 + ln a / ln L').
+    """``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i; queries, keys times c = sqrt(1 + ln a / ln L').
 
-    a is how many times longer texts are than the L' units of those in training. The first ``kept`` places turn, and
-    stay as long, as in training. (Ding et al. 2024, section 3; the authors' code, whose c is called "su". Others that
-    it has, and Hugging Face's "attention_factor", are given by ``longer``.)
+    a is the ratio of the length of texts to that in training, L'. The first ``kept`` places are as in training. (Ding
+    et al. 2024, section 3; the authors' code, whose c is called "su". For its other values, and Hugging Face's
+    "attention_factor", use ``longer``.)
 
     The factors lambda are found by a search for each trained model; the search itself is not included. Without factors
-    they are a^(2i/(d_h-2)), those of ``ntk-aware``, from which among others the authors' search starts.
+    they are a^(2i/(d_h-2)), those of ``ntk-aware``, one of the starting points of the authors' search.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
@@ -31,7 +31,7 @@ class LongRoPE(RotaryModel, name="longrope"):
         factors: lambda, d_h/2 positive numbers.
         scale: a, 1 or more.
         trained: L', 2 or more.
-        kept: places below this are left as in training.
+        kept: places below this are as in training.
         longer: c, above 0; by default that of the formula.
 
     Raises:

@@ -21,8 +21,8 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
     """``longrope`` with the factors 1 + (lambda_i - 1) (L/L' - 1) / (a - 1), L being the number of units of the text.
 
     At L = L' pairs turn as in training, at L = a L' as in ``longrope``. As in the authors' code the line goes on below
-    L' and beyond a L': in a text shorter than L' pairs turn faster than in training. L is of each text, and no decoder
-    may use it, because a text that grows changes the angles of its first units.
+    L' and beyond a L': in a text shorter than L' pairs turn faster than in training. L is of each text; decoders cannot
+    use it, because a text that grows changes the angles of its first units.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
@@ -32,7 +32,7 @@ class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
         factors: lambda, d_h/2 positive numbers; the default is that of ``longrope``.
         scale: a, above 1.
         trained: L', 2 or more.
-        longer: how many times longer queries and keys become; None as in ``longrope``.
+        longer: the factor of queries and keys; None as in ``longrope``.
 
     Raises:
         PositionError: the width of a head is odd, a scale of 1 or less, a length below 2, another number of factors, a

@@ -1,4 +1,4 @@
-"""Rotary positions with a larger base, so that slow pairs slow down and fast ones do not (NTK-aware scaling)."""
+"""Rotary positions with a larger base, so that slow pairs become slower and fast ones do not (NTK-aware scaling)."""
 
 from __future__ import annotations
 

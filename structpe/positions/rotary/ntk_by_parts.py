@@ -24,10 +24,10 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
     f_i = b^(-2i/d_h) are the inverse frequencies of training, f_i / a those of ``position-interpolation``, g_i those of
     ``ntk-aware``. u is 0 for pairs that turn more than 16 times within a text of training and 1 below 2 times; v is 1
     above 1.25 times and 0 below 0.75; both fall in straight lines over pairs (:func:`ramp` is 1 - u, and v). So fast
-    pairs stay, slow ones are interpolated, and some in between are as with another base.
+    pairs are unchanged, slow ones are interpolated, and some in between are as with another base.
 
     This is the code of YaRN. Its paper (Peng et al. 2024, section 3.2, definition 2) goes from f_i / a to f_i only,
-    between 1 and 32 turns: that is ``yarn`` without its longer queries and keys.
+    between 1 and 32 turns: that is ``yarn`` without its factor of queries and keys.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.

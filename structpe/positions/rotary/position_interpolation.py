@@ -1,4 +1,4 @@
-"""Rotary positions, squeezed into the length of training (Chen et al. 2023)."""
+"""Rotary positions, interpolated into the length of training (Chen et al. 2023)."""
 
 from __future__ import annotations
 

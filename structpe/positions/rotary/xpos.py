@@ -1,4 +1,4 @@
-"""xPos: rotary positions that also fade with distance (Sun et al. 2023)."""
+"""xPos: rotary positions that also decay with distance (Sun et al. 2023)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["XPos"]
 
 @dataclass(frozen=True, eq=False)
 class _Fading:
-    """Turned channels whose products fade, in as many windows as a dtype needs.
+    """Rotated channels whose products decay, in the number of windows that a dtype needs.
 
-    A window has a middle c: queries in it are multiplied by z^((t-c)/B), keys by z^((c-s)/B), and c cancels. Numbers of
-    a dtype reach only so far from the middle. So a pair of channels of a long text is repeated, once per window; a
-    query has entries in its own window only, 0 in the others, and a key in all of them.
+    A window has a middle c: queries in it are multiplied by z^((t-c)/B), keys by z^((c-s)/B), and c cancels. The range
+    of a dtype covers only some distance from the middle. A pair of channels of a long text is therefore repeated, once
+    per window; a query has entries in its own window only, 0 in the others, and a key in all of them.
 
     Attributes:
         turned: the angles.
@@ -40,7 +40,7 @@ class _Fading:
     rates: tuple[float, ...]
 
     def neighbours(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """Channels 2i and 2i + 1 are a pair, and stay side by side."""
+        """Channels 2i and 2i + 1 are a pair, and stay next to each other."""
         q, k = self.turned.neighbours(q, k)
         m = self.units
         counts = [_windows(m * rate, q.dtype) for rate in self.rates]
@@ -88,16 +88,16 @@ class XPos(RotaryModel, name="xpos"):
     decoders. c = floor(-m/2), m the number of keys, keeps powers small and cancels in every product. (Sun et al. 2023,
     section 3.2; torchscale, whose centring this is.) B = 512, and powers are computed in float64.
 
-    Texts so long that powers from one centre are no numbers of the dtype, of more than 65,000 units in float32 and
-    8,000 in float16, have several centres, and each pair of channels as many copies as it needs: queries and keys get
-    longer, products are the same. Keys more than 16,000 units ahead (2,000 in float16), which a decoder does not see,
-    then count less than by the formula, whose numbers would end soon after.
+    Texts so long that powers from one centre overflow in the dtype, of more than 65,000 units in float32 and 8,000 in
+    float16, have several centres, and each pair of channels the number of copies that it needs: queries and keys get
+    wider, products are the same. Keys more than 16,000 units ahead (2,000 in float16), which a decoder does not attend
+    to, then count less than by the formula, which would overflow soon after.
 
     Args:
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
-        fading: B, after so many units a pair counts z_i times as much.
+        fading: B, the number of units after which a pair counts z_i times as much.
 
     Raises:
         PositionError: the width of a head is odd, or the encoding gives a vector per unit.

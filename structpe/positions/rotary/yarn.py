@@ -1,4 +1,4 @@
-"""YaRN: slow pairs of rotary channels interpolated, fast ones not, and sharper attention (Peng et al. 2024)."""
+"""YaRN: slow pairs of rotary channels interpolated, not fast ones, and sharper attention (Peng et al. 2024)."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class Continuous(PositionModel, name="continuous"):
     """x_u + W_2 gelu(W_1 r + b_1) + b_2,  r = cat[cos(W_r c_u), sin(W_r c_u)] / sqrt(F).
 
     c_u (A) is the place of a unit in a space of A axes, any real numbers; W_r (F/2, A) are learned frequencies, from
-    N(0, 1/gamma^2), so that r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2: gamma is how far things
-    count as near. W_1 (H, F), W_2 (d, H). (Li et al. 2021, section 3, algorithm 1, with one group of axes.) Without the
-    waves, such a network would be blind to what is fine.
+    N(0, 1/gamma^2), so that r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2: gamma is the scale of
+    distances. W_1 (H, F), W_2 (d, H). (Li et al. 2021, section 3, algorithm 1, with one group of axes.) Without the
+    waves, such a network would not learn fine details.
 
     Args:
         dims: sizes of the Transformer.

@@ -22,7 +22,7 @@ class Fourier(PositionModel, name="fourier"):
     B is fixed; its numbers follow from the seed, so that it need not be saved. sigma controls how fast features vary
     with v: use 1 or less for coordinates in units of the distance that matters, and about 10 for those of an image on
     the scale 0 to 1. (Tancik et al. 2020, section 4; the tutorial's "Fourier features" of coordinates. The authors feed
-    the features to a network in place of v; here they are added to the units.) Computed in float64.
+    the features to a network instead of v; here they are added to the units.) Computed in float64.
 
     Args:
         dims: sizes of the Transformer.

@@ -22,7 +22,7 @@ class Spherical(PositionModel, name="spherical"):
     a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 gives the point on the unit sphere, so that, unlike in a grid of
     degrees, distances are correct and the ends of the map meet. (Mai et al. 2023, section 5, "sphereC".) At finer
     scales neither holds: ``spherical-harmonics`` is a function of the point at every scale. FourCastNet's and similar
-    models of the Earth read their grids of latitude and longitude so.
+    models of the Earth read their grids of latitude and longitude in this way.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""What TokenGT adds to tokens: who is at their two ends, and whether these are one."""
+"""What TokenGT adds to tokens: identifiers of their two ends, and whether these are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums over the nodes of a unit's own structure, for models that look at a whole graph before attention does."""
+"""Sums over the nodes of a unit's own structure, for models that read a whole graph before attention does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Nodes:
     """The nodes of each structure of a batch, in the shape of its units.
 
     Attributes:
-        present: (b, n) whether a unit is there.
+        present: (b, n) which units are real.
         weights: (b, n, n) the weights of units in a sum over nodes: the share of its node if both belong to one
             structure, else 0.
     """

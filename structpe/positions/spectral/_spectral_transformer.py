@@ -11,7 +11,7 @@ __all__ = ["SpectralTransformer", "transformer_width"]
 
 
 class SpectralTransformer(nn.Module):
-    """sum_j T(A [v_uj, lambda_j] + a)_j, over the eigenvectors j that are there: (b, n, p).
+    """sum_j T(A [v_uj, lambda_j] + a)_j, over the existing eigenvectors j: (b, n, p).
 
     T is a Transformer over the k eigenvectors of one node, with post-normalisation, as PyTorch's default.
 

@@ -18,9 +18,9 @@ class Spectrum:
     """The values of :class:`Eigenpairs`, for n units and k eigenvectors.
 
     Attributes:
-        vectors: (b, n, k) entries; 0 where there is no vector.
-        values: (b, n, k) eigenvalues; -1 where there is no vector.
-        spaces: (b, n, k) number of the eigenspace, -1 where there is no vector.
+        vectors: (b, n, k) entries; 0 for a missing vector.
+        values: (b, n, k) eigenvalues; -1 for a missing vector.
+        spaces: (b, n, k) number of the eigenspace, -1 for a missing vector.
     """
 
     vectors: Tensor
@@ -35,7 +35,7 @@ class Spectrum:
 
     @property
     def there(self) -> Tensor:
-        """(b, n, k) where there is a vector."""
+        """(b, n, k) which vectors exist."""
         return self.spaces >= 0
 
     def flipped(self) -> Spectrum:
@@ -43,7 +43,7 @@ class Spectrum:
         return Spectrum(flipped(self.vectors), self.values, self.spaces)
 
     def pairs(self) -> Tensor:
-        """(b, n, k, 2) entry and eigenvalue, both 0 where there is no vector."""
+        """(b, n, k, 2) entry and eigenvalue, both 0 for a missing vector."""
         return torch.stack([self.vectors, torch.where(self.there, self.values, 0)], dim=-1)
 
 

@@ -34,9 +34,9 @@ class BasisNet(PositionModel, name="basisnet"):
     width k; all inner widths are ``hidden``. (Lim et al. 2023, section 3.2, eq. 5; IGN 2 -> 1 of the authors' code;
     concatenation with the eigenvalues as in the reimplementation of Huang et al. 2024, whose rho is a graph network.)
 
-    An eigenspace cut off by the limit k is left out whole by the default encoding, as what remains of it would depend
-    on the basis. Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. The result for
-    a node does not depend on its number of units.
+    An eigenspace cut by the limit k is left out by the default encoding, as the rest of it would depend on the basis.
+    Missing eigenvectors, like those of less than k nodes, are zeros, their eigenvalues 0. The result for a node does
+    not depend on its number of units.
 
     Args:
         dims: sizes of the Transformer.
@@ -76,7 +76,7 @@ class BasisNet(PositionModel, name="basisnet"):
         self.embed = nn.Linear(k, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, k) what rho gives."""
+        """(b, n, k) the output of rho."""
         dtype = self.embed.weight.dtype
         spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.unit_count, dtype)
         members = (spectrum.spaces[..., None] == spectrum.spaces[..., None, :]) & spectrum.there[..., None]

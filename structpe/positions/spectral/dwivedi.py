@@ -16,8 +16,8 @@ __all__ = ["Dwivedi"]
 class Dwivedi(PositionModel, name="dwivedi"):
     """x_u + W (s * V_u) + c: V_u the unit's entries of the k lowest eigenvectors, s a random sign each in training.
 
-    An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as the
-    authors' code does, teaches the model not to care. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
+    An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as in
+    the authors' code, teaches the model to ignore signs. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section
     4.3.2.) Their attention is also restricted to the neighbours of each node: ``dwivedi-neighbours`` has both. Table 1
     counts the eigenvectors as the embedding, without parameters.
 

@@ -23,10 +23,10 @@ class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
     W is (d, k), c (d). (Dwivedi and Bresson 2020, section 2.3, and the authors' code, which clips the scores.)
     ``dwivedi`` is the same with all pairs and no clipping.
 
-    A unit attends to itself only if its node has a self-loop: so it is in the code unless loops are added to the data;
-    ``Neighbours(itself=True)`` adds them. Units of one node are neighbours. Whoever has no neighbour gets zeros, where
-    the code divides by zero. The authors' second form, which multiplies scores by features of edges and updates these,
-    is not included: ``exphormer`` multiplies them by types of edges.
+    A unit attends to itself only if its node has a self-loop: the same holds in the code unless loops are added to the
+    data; ``Neighbours(itself=True)`` adds them. Units of one node are neighbours. A unit without neighbours gets zeros,
+    where the code divides by zero. The authors' second form, which multiplies scores by features of edges and updates
+    these, is not included: ``exphormer`` multiplies them by types of edges.
 
     Args:
         dims: sizes of the Transformer.

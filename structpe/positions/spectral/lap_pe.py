@@ -20,7 +20,7 @@ class LapPE(PositionModel, name="lap-pe"):
     f is an MLP with a rectifier after each of its ``layers`` layers, the inner ones of width 2p, the last of width p;
     s_j a random sign for each eigenvector and batch in training, 1 in evaluation. (GraphGPS's LapPE with its DeepSet;
     Rampasek et al. 2022; after Kreuzer et al. 2021, whose Transformer over eigenvectors is ``lap-pe-transformer``.) x
-    is the content in the other d - p channels: the last p channels of what the layers are given are overwritten. The
+    is the content in the other d - p channels: the last p channels of the input of the layers are overwritten. The
     code's six scales of eigenvectors are options of the encoding, its layers after the sum are not included. Self-loops
     count in the Laplacian, as in SAN's code; GraphGPS's removes them, and adds up parallel edges.
 

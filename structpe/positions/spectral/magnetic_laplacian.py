@@ -21,16 +21,16 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     v_j are the k lowest eigenvectors of the magnetic Laplacian, whose phases encode the direction of edges; f = relu(A
     . + a) with A (2e, 2), the same for all; z_uj (2e + 1). Attention is over the k eigenvectors of one node: heads of
     width (2e + 1) / heads, rounded down, queries, keys and values without bias, after a layer normalisation; W (d, k
-    (2e + 1)). (MagLapNet; Geisler et al. 2023, section 4.1 and figure 5; the authors' code as set for sorting networks:
-    no sign is averaged over, phases are fixed by the encoding.) Missing eigenvectors, of graphs with less than k nodes,
-    are masked and count 0. The code also masks eigenvalues of 0 but for the first; here they count.
+    (2e + 1)). (MagLapNet; Geisler et al. 2023, section 4.1 and figure 5; the authors' code with its settings for
+    sorting networks: no average over signs, phases fixed by the encoding.) Missing eigenvectors, of graphs with less
+    than k nodes, are masked and count 0. The code also masks eigenvalues of 0 except the first; here they count.
 
     Args:
         dims: sizes of the Transformer.
         encoding: the eigenvectors and eigenvalues.
         elements: e; 8 of a model of width 256 in the code.
         heads: of the attention over eigenvectors.
-        dropout: of what it gives, and of its weights.
+        dropout: of its output and weights.
     """
 
     spec = Spec(
@@ -62,7 +62,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         self.out = nn.Linear(encoding.k * inner, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) what is added."""
+        """(b, n, d) the term to add."""
         pairs = positions.queries(self.encodings[0]).to(self.out.weight.dtype)
         values, there = pairs[..., 2:], pairs[..., 2] >= 0
         z = torch.cat([values, functional.relu(self.of_each(pairs[..., :2]))], dim=-1)

@@ -19,8 +19,8 @@ class SignNet(PositionModel, name="signnet"):
     """x_u + U rho(cat_j [phi(v_j) + phi(-v_j)]_u) + c, for the k lowest eigenvectors v_j of the graph.
 
     phi is a graph network of one channel in and ``channels`` out, x_i <- MLP((1 + eps) x_i + sum of its neighbours),
-    run on each eigenvector by itself; rho an MLP on what all k give for one node, to width k; U (d, k). All MLPs have
-    one hidden layer with a rectifier. No sign changes anything; the order of eigenvectors of one eigenvalue, and their
+    run on each eigenvector by itself; rho an MLP on the results of all k for one node, to width k; U (d, k). All MLPs
+    have one hidden layer with a rectifier. Signs do not matter; the order of eigenvectors of one eigenvalue, and their
     basis, do. (Lim et al. 2023, section 3, eq. 1; as in the reimplementation of Huang et al. 2024. Batch normalisation,
     which both have as an option, is left out; eigenvalues are not used.)
 
@@ -60,7 +60,7 @@ class SignNet(PositionModel, name="signnet"):
         self.embed = nn.Linear(k, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, k) what rho gives."""
+        """(b, n, k) the output of rho."""
         dtype = self.embed.weight.dtype
         vectors = Spectrum.of(positions, self.eigenpairs, dtype).vectors[..., None]
         neighbours = Nodes.of(positions, self.unit_count, dtype).neighbours(positions, self.adjacency)

@@ -20,14 +20,14 @@ class TabPET(PositionModel, name="tab-pet"):
 
     The units are the columns of a table; the weights of their graph, such as rank correlations, are the edge feature
     ``edge_weight``. Nothing is learned. (Leng et al. 2025; the code of their FT-Transformer.) The authors widen tokens
-    by z; here the width d is that of the whole, and the last channels of the content are overwritten by z. As many
-    channels are taken as the encoding has, zero where it found fewer eigenvectors.
+    by z; here d is the whole width, and the last channels of the content are overwritten by z. As many channels are
+    taken as the encoding has, zero where it found fewer eigenvectors.
 
     Args:
         dims: sizes of the Transformer.
-        encoding: z, a vector per unit; None for ``tabular``, with as many eigenvectors as find room in half the width,
-            10 at either end at most.
-        alpha: how much it counts; the authors choose 0.05 to 10 by validation, 0.1 is the code's default.
+        encoding: z, a vector per unit; None for ``tabular``, whose eigenvectors fill at most half the width, 10 at
+            either end at most.
+        alpha: its weight; the authors choose 0.05 to 10 by validation, 0.1 is the code's default.
 
     Raises:
         PositionError: the encoding gives a single number per unit, or leaves no channels for content.

@@ -21,7 +21,7 @@ class TokenGT(PositionModel, name="tokengt"):
     from edges, a self-loop looking like a node. The tokens are made by
     :func:`structpe.transforms.edge_tokens.edge_tokens`; in any other structure every unit is a node. (Kim et al. 2022,
     section 2.2; the authors' code, where random signs and a dropout of eigenvectors, not here, are options.) The tokens
-    [graph] and [null] that the code puts in front are no positions: they would be units.
+    [graph] and [null] that the code adds are not positions: they would be units.
 
     Args:
         dims: sizes of the Transformer.
@@ -37,7 +37,7 @@ class TokenGT(PositionModel, name="tokengt"):
         self.identify = Identify(encoding.k, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) what is added."""
+        """(b, n, d) the term to add."""
         vectors, ends = (positions.queries(encoding) for encoding in self.encodings)
         if self.training:
             signs = torch.randint(0, 2, (len(vectors), 1, vectors.shape[-1] // 2), device=vectors.device) * 2 - 1

@@ -49,7 +49,7 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
         return False
 
     def prepare(self, positions: Positions) -> Tensor:
-        """(b, n, d) what is added."""
+        """(b, n, d) the term to add."""
         ends: Tensor = positions[self.encodings[0]]
         if positions.present is not None:
             ends = ends * positions.present[..., None]

@@ -1,4 +1,4 @@
-"""Noise that filters fall on, as codes of places: what the models of stochastic position encoding by filters share."""
+"""Filtered noise as codes of places: shared by the models of stochastic position encoding by filters."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LONG = 64
 def orthogonal(heads: int, rows: int, columns: int) -> Tensor:
     """(heads, rows, columns) float64, each row of length sqrt(columns), as normal ones are on average.
 
-    Rows of a head are orthogonal where there are no more of them than columns; beyond, those of each block of as many.
+    Rows of a head are orthogonal if there are at most as many as columns; otherwise, those of each block of that size.
     """
     draw = torch.Generator().manual_seed(0)
     blocks = [
@@ -37,7 +37,7 @@ class Normals:
         self.known = torch.zeros(0, *shape)
 
     def first(self, count: int) -> Tensor:
-        """(count, *shape) float32; drawn block by block, since a longer draw need not begin like a shorter one."""
+        """(count, *shape) float32; drawn block by block, because a longer draw need not begin like a shorter one."""
         while len(self.known) < count:
             draw = torch.Generator().manual_seed(len(self.known))
             self.known = torch.cat([self.known, torch.randn(_LONG, *self.shape, generator=draw)])

@@ -41,7 +41,7 @@ class Waves:
         return coded(q, self.queries), coded(k, self.keys)
 
     def gated(self, gate: Tensor, dry: Tensor) -> Waves:
-        """sqrt(1 - g) of these waves and sqrt(g) of a noise that is the same at all places: one wave more.
+        """sqrt(1 - g) of these waves and sqrt(g) of a noise that is the same at all places: one more wave.
 
         Args:
             gate: (h, d_h) g, from 0 to 1.

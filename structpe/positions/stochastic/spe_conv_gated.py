@@ -21,7 +21,7 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
     g = sigmoid(G), G (h, d_h) of each layer, started from N(0, 1); e (h, d_h, R) is normal. On average a channel then
     contributes q_d k_d [(1 - g_d) P_d(t - s) + g_d] sqrt(R / d_h), P as of ``spe-conv``: with g_d = 1 it does not
     depend on positions. (Liutkus et al. 2021, sections 3.2 and 3.3; the authors' code for PyTorch, SPEFilter over
-    ConvSPE. Their code for JAX has g and 1 - g the other way round.)
+    ConvSPE. Their code for JAX exchanges g and 1 - g.)
 
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed. Memory grows with n h d_h R.
     It widens queries and keys: do not add it to another model that maps them.

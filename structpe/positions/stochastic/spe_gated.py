@@ -20,8 +20,7 @@ class SPEGated(SineModel, name="spe-gated"):
 
     g = sigmoid(G), G (h, d_h) of each layer; e (h, d_h, R) is normal. On average a channel then contributes q_d k_d [(1
     - g_d) P_d(t - s) / (2K) + g_d] sqrt(R / d_h): with g_d = 1 it does not depend on positions. (Liutkus et al. 2021,
-    section 3.3; survey, section 4.1.2; the authors' code for PyTorch. Their code for JAX has g and 1 - g the other way
-    round.)
+    section 3.3; survey, section 4.1.2; the authors' code for PyTorch. Their code for JAX exchanges g and 1 - g.)
 
     In training e is drawn for each layer, z for the batch. In evaluation both are fixed, and their rows are orthogonal
     together: with (2K + 1) d_h realisations or more the average is exact.

@@ -33,12 +33,12 @@ class CodeTransformer(PositionModel, name="code-transformer"):
     """s_ij = ((q_i + u).k_j + sum_r (q_i + p_r).(W_r R[b_r(i, j)] + c_r)) / sqrt(d_h), r over n distances.
 
     R[b] (d) = cat[sin(b w_c), cos(b w_c)], w_c = 10000^(-2c/d), c < d/2, the angles b w_c rounded to float32 as theirs,
-    which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 where there is no
-    way. Of each layer are W_r (d, d), c_r (d), u and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and
-    their code, which this follows where the paper leaves it open: bins of each tree, see
-    :class:`structpe.encodings.Binned`; u and p of each layer.) c_r is the same for all keys, so that softmax forgets
-    it. The distances are those of their experiments: personalised PageRank, ancestors, siblings, shortest paths and,
-    the context of the title, the sequence. Units of one node, k places apart, have the R of k.
+    which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 without a path. Of
+    each layer are W_r (d, d), c_r (d), u and p_r (h, d_h). (Zuegner et al. 2021, section 3.1, eq. 5 to 8, and their
+    code, which this follows where the paper leaves it open: bins of each tree, see :class:`structpe.encodings.Binned`;
+    u and p of each layer.) c_r is the same for all keys, so that the softmax cancels it. The distances are those of
+    their experiments: personalised PageRank, ancestors, siblings, shortest paths and, the context of the title, the
+    sequence. Units of one node, k places apart, have the R of k.
 
     Args:
         dims: sizes of the Transformer.
@@ -66,7 +66,7 @@ class CodeTransformer(PositionModel, name="code-transformer"):
         ),
     ) -> None:
         if not encoding:
-            raise PositionError(f"position model {self.name!r} needs one distance or more, given is none")
+            raise PositionError(f"position model {self.name!r} needs one distance or more; none is given")
         n, shape = len(encoding), (dims.layers, dims.heads, dims.head)
         super().__init__(dims, [of_arity(self.name, each, 2) for each in encoding], n=n)
         self.project = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers * n))

@@ -25,8 +25,8 @@ class Peng(PositionModel, name="peng"):
     0) if neither. E (V, e) is for both, its row 0 is zero; T (D e -> d), T' (e -> d) and A, B, A', B' (d -> d) have
     biases, and all are shared by all layers. (Peng et al. 2022, section 3, and their code.)
 
-    There the content is divided as here, by a number given on the command line in place of 4. Row 0 of E is never
-    trained there either, but random; with zero, pairs without a relation have only the vector of T'.
+    There the content is divided in the same way, by a command-line option instead of 4. Row 0 of E is never trained
+    there either, but random; with zero, pairs without a relation have only the vector of T'.
 
     Args:
         dims: sizes of the Transformer.
@@ -69,7 +69,7 @@ class Peng(PositionModel, name="peng"):
         self.of_relations = nn.ModuleList(nn.Linear(d, d) for _ in range(2))
 
     def prepare(self, positions: Positions) -> Terms:
-        """All of it, since every layer has the same."""
+        """The terms, which are the same for every layer."""
         return Terms(
             factors=(self._global(positions),),
             key=(self._local(positions, self.of_relations[1]),),

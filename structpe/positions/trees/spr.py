@@ -24,9 +24,9 @@ class SPR(PositionModel, name="spr"):
 
     t is the place of u in the sentence, abs(u) its depth, P the sinusoids of ``sinusoidal``, W (d, 2d). (Wang X. et al.
     2019; survey, section 4.3.1: best with both kinds of structural positions and the sequential ones.) The paper fuses
-    the two absolute positions by a non-linear function; that it is one layer with tanh is ours, as no code by the
-    authors is known. Without it: the sum of ``sinusoidal``, ``spr-abs`` and ``spr-rel``. The sequential relative
-    positions that the paper also tries are ``shaw``; add it.
+    the two absolute positions by a non-linear function; one layer with tanh is our choice, as no code by the authors is
+    known. Without it: the sum of ``sinusoidal``, ``spr-abs`` and ``spr-rel``. The sequential relative positions that
+    the paper also tries are ``shaw``; add it.
 
     Args:
         dims: sizes of the Transformer.

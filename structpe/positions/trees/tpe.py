@@ -15,12 +15,12 @@ class TPE(PositionModel, name="tpe"):
     """x_u + e_u with e_u[k, b, f] = onehot(b_k)[b] p_f^k sqrt((1 - p_f^2) d/2),  p = tanh(theta).
 
     b_0 is the branch to u, b_1 that to its parent, and so on for D_max steps; b < n branches; f < F copies, each with a
-    learned decay p_f towards the root. The channel of e_u is (k n + b) F + f. Where the model has another number of
-    channels than these D_max n F, a linear layer with bias leads from one to the other. (Shiv and Quirk 2019, second
-    version, and their code; survey, section 4.3.1.)
+    learned decay p_f towards the root. The channel of e_u is (k n + b) F + f. If the model has another number of
+    channels than these D_max n F, a linear layer with bias maps them. (Shiv and Quirk 2019, second version, and their
+    code; survey, section 4.3.1.)
 
-    Table 1 counts d/D_max parameters: F of them where the channels fit, less the factor n. The start of theta is that
-    of another implementation, U(0.7, 0.999); the authors' is not known.
+    Table 1 counts d/D_max parameters: F of them where the channels fit, less the factor n. theta starts as in another
+    implementation, from U(0.7, 0.999); the authors' initialisation is not known.
 
     Args:
         dims: sizes of the Transformer.

@@ -1,4 +1,4 @@
-"""A bias read off random walks between two nodes (Ma et al. 2023)."""
+"""A bias computed from random walks between two nodes (Ma et al. 2023)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
 
     P_ij (K) are the probabilities to come from i to j in 0, 1, ..., K - 1 steps; W_1 (w, K), W_2 (h, w); all layers
     have the same. (Ma et al. 2023, section 3.1: what such a network can express of a pair, shortest paths included. It
-    is what is left of ``grit`` without the states of pairs, for comparison with the biases of ``graphormer`` and
-    ``graformer``; as its own model the authors do not have it.) The network runs once per distinct P_ij.
+    is ``grit`` without the states of pairs, for comparison with the biases of ``graphormer`` and ``graformer``; the
+    authors do not have it as a separate model.) The network runs once per distinct P_ij.
 
     Args:
         dims: sizes of the Transformer.

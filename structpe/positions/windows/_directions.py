@@ -1,4 +1,4 @@
-"""What may be seen when one looks one way only."""
+"""Masks of direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models that let few pairs attend share: the check of their encoding, and scores within bounds."""
+"""Shared by models in which few pairs attend: the check of their encoding, and clipped scores."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def of_listed_pairs(model: str, encoding: Encoding) -> Encoding:
 
 
 def clipped(scores: Tensor) -> Tensor:
-    """Scores from -5 to 5: authors take their exponentials as they are."""
+    """Scores clipped to -5..5: the authors take their exponentials without a maximum."""
     return scores.clamp(-5, 5)

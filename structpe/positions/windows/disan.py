@@ -1,4 +1,4 @@
-"""Directional masks: heads that look back only, and heads that look ahead only (Shen et al. 2018, DiSAN)."""
+"""Directional masks: heads that attend only backwards or only forwards (Shen et al. 2018, DiSAN)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class DiSAN(PositionModel, name="disan"):
     the first unit attends to nothing in a forward head, and gets zeros there. t and s are the places of units, or any
     other number per unit, such as its depth in a tree.
 
-    The survey's row is about these masks. DiSAN's own attention weighs each channel apart: ``disan-block``. Table 1
-    marks them unbound, since they have no table; but they only distinguish before and after.
+    The survey's row is about these masks. DiSAN's own attention weighs each channel separately: ``disan-block``. Table
+    1 marks them unbound, since they have no table; but they only distinguish before and after.
 
     Args:
         dims: sizes of the Transformer.
         encoding: one number per unit.
-        direction: where heads look.
+        direction: which keys the heads attend to.
 
     Raises:
         PositionError: the encoding gives a vector per unit.

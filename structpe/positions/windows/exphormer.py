@@ -18,7 +18,7 @@ class Exphormer(PositionModel, name="exphormer"):
 
     The pairs are those of edges, of a random expander, and of the virtual node: see :class:`Expander`. E (T, w) embeds
     their types and is shared by the layers; W (d, w) without bias is of each. (Shirzad et al. 2023, section 3; the
-    authors' code, its attention.) The expander is drawn once per structure, in training and evaluation, as there.
+    authors' code, its attention.) The expander is drawn once per structure, in training and evaluation, as in the code.
 
     The code adds 1e-6 to the denominator of the softmax; the features of its edges may be anything, here they are
     labels. It gives virtual nodes a separate state outside the graph; here they are nodes, of

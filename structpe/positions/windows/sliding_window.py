@@ -12,17 +12,17 @@ __all__ = ["SlidingWindow"]
 
 
 class SlidingWindow(PositionModel, name="sliding-window"):
-    """Unit i attends to unit j only if |i - j| <= r; within the window attention is as it was.
+    """Unit i attends to unit j only if |i - j| <= r; within the window attention is unchanged.
 
     The reach r is half of the window w of the paper: w / 2 units on each side, and the unit itself. Time and memory are
     linear in the number of units. (Beltagy, Peters and Cohan 2020, "Longformer", section 3.1; survey, section 5.1;
-    Child et al. 2019 have local windows of a decoder, which come out of this one and a causal mask.) l layers reach l r
-    units far. The paper's gaps within a window and its tokens that attend to all are not included. No offset within the
-    window is distinguished from another: add a model that does.
+    Child et al. 2019 have local windows of a decoder, which are this one and a causal mask.) l layers reach l r units.
+    The paper's gaps within a window and its tokens that attend to all are not included. No offset within the window is
+    distinguished from another: add a model that does.
 
     Args:
         dims: sizes of the Transformer.
-        encoding: which pairs attend; r is its ``reach``. Any other encoding of listed pairs will do.
+        encoding: which pairs attend; r is its ``reach``. Any other encoding of sparse pairs can be used.
 
     Raises:
         PositionError: the encoding does not list pairs.

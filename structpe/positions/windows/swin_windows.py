@@ -19,11 +19,11 @@ class SwinWindows(PositionModel, name="swin-windows"):
     """i and j attend to each other if floor((c_i - s) / W) = floor((c_j - s) / W) on both axes of the image.
 
     c are coordinates, W the length of the window on an axis, s = 0 in layers 0, 2, ..., and W/2, rounded down, in
-    layers 1, 3, ...; s = 0 too on an axis no longer than W. (Liu et al. 2021, section 3.2. They roll the image round by
-    s and mask what is then together by chance: the same pairs are left.) With ``swin``, the sum ["swin",
-    "swin-windows"], it is Swin's attention, at the cost of all pairs. Their code shrinks the window to a square where
-    the image is smaller on one axis; here the other axis keeps its length. What has no place in the grid attends, and
-    is attended to, anywhere.
+    layers 1, 3, ...; s = 0 too on an axis no longer than W. (Liu et al. 2021, section 3.2. They roll the image by s and
+    mask the pairs that this joins: the same pairs are left.) With ``swin``, as the sum ["swin", "swin-windows"], it is
+    Swin's attention, at the cost of all pairs. Their code shrinks the window to a square where the image is smaller on
+    one axis; here the other axis keeps its length. Units without a place in the grid attend, and are attended to,
+    everywhere.
 
     Args:
         dims: sizes of the Transformer.
@@ -31,7 +31,7 @@ class SwinWindows(PositionModel, name="swin-windows"):
         window: (H, W).
 
     Raises:
-        PositionError: a window that is none, or an encoding that does not give such counts.
+        PositionError: an invalid window, or an encoding that does not give such counts.
     """
 
     spec = Spec("liu2021", "grid", Cells("A", "MAM", learnable=False, recurring=True, unbound=False, params="0"))
