@@ -82,7 +82,8 @@ def view(
     Args:
         structure: a :class:`Structure`, or an object of another library for ``as_structure``. For a trained model, its
             form of the structure is shown.
-        what: encodings; a position model, also from :func:`structpe.pictures.head_patterns.begin`, in an encoder with random
+        what: encodings; a position model, also from :func:`structpe.pictures.head_patterns.begin`, in an encoder with
+        random
             projections; or a trained model from :func:`structpe.pictures.runs.load`. The encodings of a model are
             included.
         quantity: the quantity of heads: ``bias``, ``scores`` or ``attention``; None for the bias if there is one,
