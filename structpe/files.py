@@ -179,13 +179,13 @@ def naming(path: Path, hidden: Path) -> Iterator[None]:
         nameless = error.filename is None and error.errno in FULL
         if error.errno is None or not (nameless or _within(error.filename, hidden)):
             raise
-        raise _told(path, error.errno, error.strerror or os.strerror(error.errno)) from error
+        raise _named(path, error.errno, error.strerror or os.strerror(error.errno)) from error
     except StructPEError:
         raise
     except Exception as error:
         if (found := OS_ERROR.search(str(error))) is None or int(found[1]) not in (*FULL, *REFUSED, errno.EIO):
             raise
-        raise _told(path, int(found[1]), os.strerror(int(found[1]))) from error
+        raise _named(path, int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def sha256_of(file: Path) -> str:
@@ -254,13 +254,13 @@ def _within(filename: Any, work: Path) -> bool:
     return work in (place, *place.parents)
 
 
-def _told(path: Path, number: int, said: str) -> OSError:
+def _named(path: Path, number: int, message: str) -> OSError:
     """The error for the target, with advice if the system has only its usual text."""
-    if said == os.strerror(number) and number == errno.ENOSPC:
-        said = f"{said}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
-    elif said == os.strerror(number) and number in REFUSED:
-        said = f"its folder cannot be written to ({said})"
-    return OSError(number, said, str(path))
+    if message == os.strerror(number) and number == errno.ENOSPC:
+        message = f"{message}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
+    elif message == os.strerror(number) and number in REFUSED:
+        message = f"its folder cannot be written to ({message})"
+    return OSError(number, message, str(path))
 
 
 def _settle(place: Path, work: Path) -> None:
