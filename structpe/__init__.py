@@ -4,12 +4,12 @@
 
     sentence = structpe.path(["a", "path", "graph"])              a structure, or structpe.read("file.amr")
     where = Distance(limit=8)                                     from structpe.encodings
-    positions = structpe.encode([sentence], [where])              what the encoding says of a batch
+    positions = structpe.encode([sentence], [where])              the values of the encoding for a batch
     model = structpe.build({"name": "t5", "encoding": "distance"}, structpe.Dims(width=64, heads=4, layers=2))
     terms = model.terms(model.prepare(positions), structpe.Site(layer=0))
     out = structpe.attend(q, k, v, terms)
 
-Names are imported when they are first used: ``import structpe`` alone is instant.
+Names are imported when they are first used, so ``import structpe`` is fast.
 """
 
 from importlib import import_module
@@ -76,7 +76,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, imported from where it is defined."""
+    """Import a public name from the module that defines it."""
     if name not in _HOME:
         raise AttributeError(f"module 'structpe' has no attribute {name!r}")
     return getattr(import_module(f"structpe.{_HOME[name]}"), name)

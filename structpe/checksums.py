@@ -1,4 +1,4 @@
-"""Checksums of files, in a file next to them, as ``sha256sum -c SHA256SUMS`` reads them too."""
+"""Checksums of files, in a file next to them, in the format of ``sha256sum -c SHA256SUMS``."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Any
 from structpe.errors import StoreError
 from structpe.files import atomic_write, sealed, sha256_of, unsealed
 
-__all__ = ["SUMS", "check", "read_sealed", "seal", "sealed_lines", "told", "wrong"]
+__all__ = ["SUMS", "check", "read_sealed", "seal", "sealed_lines", "sums_of", "wrong"]
 
 SUMS = "SHA256SUMS"
-"""The file with a line for each file of its folder: the checksum, two blanks, the name."""
+"""The file with a line for each file of its folder: the checksum, two spaces, the name."""
 
 
-def told(folder: Path, names: Iterable[str]) -> str:
-    """What :data:`SUMS` holds for files of a folder as they are now."""
+def sums_of(folder: Path, names: Iterable[str]) -> str:
+    """The content of :data:`SUMS` for the current files of a folder."""
     return "".join(f"{sha256_of(folder / name)}  {name}\n" for name in sorted(names))
 
 
 def seal(folder: Path, names: Iterable[str]) -> None:
-    """Write down the checksums of files, which from then on must stay as they are."""
-    text = told(folder, names)
+    """Write the checksums of files, which must not change afterwards."""
+    text = sums_of(folder, names)
     atomic_write(folder / SUMS, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
 
 def wrong(folder: Path, names: Iterable[str]) -> str:
-    """What is wrong with the files of a folder; the empty string where they are as they were written.
+    """What is wrong with the files of a folder; empty if they are unchanged.
 
     Args:
-        folder: with :data:`SUMS`.
-        names: the files that must be there.
+        folder: the folder, with :data:`SUMS`.
+        names: the required files.
     """
     for name in (*names, SUMS):
         if not (folder / name).is_file():
             return f"it has no {name}"
-    now, written = told(folder, names), (folder / SUMS).read_bytes()
+    now, written = sums_of(folder, names), (folder / SUMS).read_bytes()
     if written == now.encode():
         return ""
     lines = written.decode("utf-8", "replace").splitlines(keepends=True)
@@ -51,25 +51,25 @@ def wrong(folder: Path, names: Iterable[str]) -> str:
 
 
 def check(folder: Path, names: Iterable[str], remedy: str) -> None:
-    """Compare the checksums of files with those that were written down.
+    """Compare files with their checksums.
 
     Raises:
-        StoreError: a file is missing, or is not as it was written.
+        StoreError: a file is missing or has changed.
     """
     if found := wrong(folder, tuple(names)):
         raise StoreError(f"the folder is damaged: {found}; {remedy}").at(str(folder))
 
 
 def sealed_lines(content: Mapping[str, Any]) -> str:
-    """What :func:`structpe.files.sealed` gives, in lines that a person can read."""
+    """The JSON of :func:`structpe.files.sealed`, indented."""
     return json.dumps(json.loads(sealed(content)), indent=2)
 
 
 def read_sealed(text: str) -> dict[str, Any]:
-    """What :func:`structpe.files.sealed` was given; without a checksum, as an older structpe wrote it, as it is.
+    """The inverse of :func:`structpe.files.sealed`; text of an older structpe, without a checksum, is not checked.
 
     Raises:
-        ValueError: it is no JSON object, or not as it was written.
+        ValueError: it is not a JSON object, or has changed.
     """
     content = json.loads(text)
     return content if isinstance(content, dict) and "sha256" not in content else unsealed(text)

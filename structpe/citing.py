@@ -1,4 +1,4 @@
-"""BibTeX of the position models: whom to cite for what is used."""
+"""BibTeX entries of position models."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Citable: TypeAlias = PositionModel | type[PositionModel] | str
 
 
 def cite(models: Citable | Iterable[Citable]) -> str:
-    """The BibTeX entries of position models, each once, in order of first use; the summands of a sum each have theirs.
+    """The BibTeX entries of position models, each once, in order of first use; for a sum, those of its summands.
 
     Args:
-        models: models, their classes, or their names; or one of these.
+        models: a model, its class or its name; or several of these.
 
     Raises:
-        PositionError: there is no model of a name, or a model names a reference that is not there.
+        PositionError: a model or a reference does not exist.
     """
     several = [models] if isinstance(models, (PositionModel, type, str)) else models
     keys = dict.fromkeys(key for model in several for key in _keys(model))
@@ -31,10 +31,10 @@ def cite(models: Citable | Iterable[Citable]) -> str:
 
 
 def reference(key: str) -> str:
-    """One BibTeX entry, ending in a line break.
+    """A BibTeX entry, ending in a line break.
 
     Raises:
-        PositionError: there is no file ``structpe/references/<key>.bib``.
+        PositionError: the file ``structpe/references/<key>.bib`` does not exist.
     """
     entry = files("structpe") / "references" / f"{key}.bib"
     if not entry.is_file():

@@ -1,7 +1,7 @@
-"""The errors of structpe: what was given, what is needed, what to do.
+"""The errors of structpe. A message says what was given, what is needed and what to do.
 
-Every error that a user can cause is a :class:`StructPEError`; one subclass per subject. Inner code raises with the
-fact, the boundary that knows the file and the item adds them with :meth:`StructPEError.at`.
+Every error that a user can cause is a :class:`StructPEError`, with one subclass per subject. Inner code raises the
+error; the code that knows the file and the item adds them with :meth:`StructPEError.at`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class StructPEError(Exception):
 
     Attributes:
         message: what was given, what is needed and what to do.
-        places: where it happened, outermost first (file, item, line), filled in by the boundaries.
+        places: where it happened, outermost first (file, item, line).
     """
 
     def __init__(self, message: str) -> None:
@@ -28,7 +28,7 @@ class StructPEError(Exception):
         self.places: tuple[str, ...] = ()
 
     def at(self, *places: str) -> Self:
-        """Put ``places`` in front of those known so far, and return the error itself."""
+        """Add ``places`` in front of the others, and return the error."""
         self.places = (*places, *self.places)
         return self
 
@@ -37,31 +37,31 @@ class StructPEError(Exception):
 
 
 class StructureError(StructPEError):
-    """A graph that breaks a rule of its kind: a cycle in a tree, a dangling edge, no node at all."""
+    """A graph is invalid: for example a cycle in a tree, an edge to a missing node, or no node."""
 
 
 class ReadError(StructPEError):
-    """A file or text that cannot be read as the format that was asked for."""
+    """A file or text cannot be read in its format."""
 
 
 class EncodingError(StructPEError):
-    """An encoding asked of a structure that does not have what the encoding needs."""
+    """An encoding is invalid, or a structure lacks what the encoding needs."""
 
 
 class PositionError(StructPEError):
-    """An unknown position model or option, or a position outside what a model was built for."""
+    """A position model or an option of it is unknown or invalid, or does not fit its input."""
 
 
 class UnsupportedTerm(StructPEError):
-    """A kernel was asked for a term that it does not compute."""
+    """A kernel cannot compute a term."""
 
 
 class ConfigError(StructPEError):
-    """A configuration that names something unknown or contradicts itself."""
+    """A configuration has an unknown key or an invalid value, or contradicts itself."""
 
 
 class StoreError(StructPEError):
-    """A store or checkpoint that is missing, incomplete or made for something else."""
+    """A store or checkpoint is missing, damaged, or from another configuration."""
 
 
 FEW, LONGEST = 8, 80
@@ -71,8 +71,8 @@ def listed(names: Iterable[object], most: int = FEW) -> str:
     """Names for an error message: the first of them, and how many more there are.
 
     Args:
-        names: what to name, as it is to be shown; none gives ``none``.
-        most: as many are shown; a text of more than 80 characters is cut.
+        names: the names; if there are none, the result is ``none``.
+        most: how many names are shown; a name of more than 80 characters is cut.
     """
     texts = [str(name) for name in names]
     first = ", ".join(text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in texts[:most])
@@ -81,16 +81,16 @@ def listed(names: Iterable[object], most: int = FEW) -> str:
 
 @contextmanager
 def undamaged(path: Path, remedy: str) -> Iterator[None]:
-    """Let whatever fails while a file of ours is read be one error that names it: somebody or something changed it.
+    """A context in which one of our own files is read; any failure means that the file has been changed.
 
-    Libraries raise exceptions of many kinds for that, one of them plain ``Exception``, so all are caught.
+    Libraries raise many kinds of exceptions for this, including ``Exception``, so all are caught.
 
     Args:
         path: the file.
         remedy: what to do.
 
     Raises:
-        StoreError: the file cannot be made sense of.
+        StoreError: the file cannot be read.
     """
     try:
         yield
@@ -133,23 +133,23 @@ MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)
 
 
 def explained(error: BaseException, debug: str) -> str:
-    """One line for a person.
+    """The message for an error, as one line.
 
     Args:
-        error: any; one that structpe has not raised on purpose is a disk or a memory that is full, or a fault of it.
-        debug: how to see where a fault arose.
+        error: any error; one that structpe has not raised means a full disk or memory, or a bug in structpe.
+        debug: how to see the traceback of a bug.
     """
     if isinstance(error, StructPEError):
         return str(error)
     if isinstance(error, OSError) and error.strerror is not None:
         place = "" if error.filename is None else f"{error.filename}: "
         return f"{place}{error.strerror}{REMEDIES.get(error.errno or 0, '')}"
-    if found := DISK.search(str(error)):  # safetensors' errors are of a kind of their own
+    if found := DISK.search(str(error)):  # safetensors has its own kind of errors
         return f"{found[0]}{REMEDIES[errno.ENOSPC]}"
-    if isinstance(error, MemoryError) or MEMORY.search(str(error)):  # so are PyTorch's
+    if isinstance(error, MemoryError) or MEMORY.search(str(error)):  # and so has PyTorch
         return "there is not enough memory; make batches or the model smaller, or run less at a time"
     if isinstance(error, UnicodeEncodeError):
         letter = error.object[error.start]
         return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
-    kind, told = type(error).__name__, " ".join(str(error).split())
-    return f"{kind}: {told}. This is a fault of structpe, please report it; {debug}"
+    kind, message = type(error).__name__, " ".join(str(error).split())
+    return f"{kind}: {message}. This is a bug in structpe, please report it; {debug}"

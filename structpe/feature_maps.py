@@ -1,7 +1,7 @@
 """Feature maps, which replace the exponential of a score so that attention is linear (``Terms.feature_map``).
 
-A feature map f takes queries and keys alike, each row (d) by itself, to rows of numbers that are not negative;
-f(q).f(k) is then what a pair counts.
+A feature map f maps each row (d) of queries and keys to a row of non-negative numbers; f(q).f(k) is the weight of a
+pair.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ def elu_plus_one(x: Float[Tensor, "*rows d"]) -> Float[Tensor, "*rows d"]:
 
 
 class PositiveFeatures(nn.Module):
-    """f(x)_r = exp(w_r.y - |y|^2 / 2) / sqrt(R), y = x / d^(1/4): f(q).f(k) is exp(q.k / sqrt(d)) in the mean.
+    """f(x)_r = exp(w_r.y - |y|^2 / 2) / sqrt(R), y = x / d^(1/4): the mean of f(q).f(k) is exp(q.k / sqrt(d)).
 
-    FAVOR+ (Choromanski et al. 2021, lemma 1 and section 2.4): w (R, d) are drawn from N(0, 1), those of each block of d
-    orthogonal to one another. Attention with it approaches that of the softmax as R grows.
+    FAVOR+ (Choromanski et al. 2021, lemma 1 and section 2.4): w (R, d) are drawn from N(0, 1), and each block of d rows
+    is orthogonal. Attention with it approaches softmax attention as R grows.
 
-    As in the authors' code, the largest exponent of a head, over all its rows, is taken off before the exponential; it
-    cancels in attention. The code does so for each query by itself, which one map for queries and keys cannot, and adds
-    1e-6 to every feature, which would keep it from cancelling.
+    As in the authors' code, the largest exponent of a head is subtracted before the exponential, which cancels in
+    attention. The code does this separately for each query, which is not possible with one map for queries and keys,
+    and adds 1e-6 to every feature, so that it would not cancel exactly.
 
     Args:
-        width: d, of a head.
-        features: R.
-        seed: of the generator of w; :meth:`draw` draws others.
+        width: d, the width of a head.
+        features: R, the number of features.
+        seed: seed of the generator of w; :meth:`draw` draws others.
 
     Raises:
-        PositionError: a width or a number of features below 1.
+        PositionError: the width or the number of features is below 1.
     """
 
     directions: Tensor
@@ -65,9 +65,9 @@ class PositiveFeatures(nn.Module):
 
 
 def orthogonal(rows: int, width: int, generator: torch.Generator) -> Float[Tensor, "rows width"]:
-    """Rows from N(0, 1), each ``width`` of them orthogonal: directions by QR, lengths of rows drawn on their own.
+    """Rows from N(0, 1), with orthogonal blocks of ``width`` rows: directions by QR, lengths drawn separately.
 
-    The signs of QR are its solver's; undone, as here, directions are uniform (the authors' code leaves them).
+    The solver chooses the signs in QR; here they are undone, so that directions are uniform (not in the authors' code).
     """
     directions = torch.cat([_directions(width, generator) for _ in range(-(-rows // width))])[:rows]
     lengths = torch.randn(rows, width, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)

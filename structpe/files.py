@@ -1,9 +1,9 @@
-"""Files and folders that are whole or absent, each with one writer at a time; and checksums of them.
+"""Atomic files and folders, each with one writer at a time; and their checksums.
 
-A writer works in a hidden folder next to its place, ``.NAME.tmp``, and holds a lock in there. What was written
-is brought to the disk and then renamed. When a process dies, by whatever signal, its lock goes and its folder stays;
-the next writer of the same place takes the folder over and empties it. So leftovers do not pile up, and those of a
-living writer are not touched.
+A writer works in a hidden folder next to the target, ``.NAME.tmp``, and holds a lock in it. The content is synced to
+disk and then renamed. When a process is killed, its lock is released and its folder remains; the next writer of the
+same target takes over the folder and empties it. So remains do not accumulate, and the files of a running writer are
+not touched.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ __all__ = [
 ]
 
 PATIENCE = 10.0
-"""Seconds that a writer waits for another one of the same place."""
+"""Seconds that a writer waits for another writer of the same target."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How safetensors, which has errors of its own kind, repeats an error of the system."""
+"""How safetensors, which has its own kind of errors, quotes an error of the system."""
 
 
 class Busy(StructPEError):
-    """Another writer is at work at the same place."""
+    """Another process writes to the same target."""
 
 
 @contextmanager
 def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Path]:
-    """Keep a place to this process, and give an empty hidden folder next to it to work in, on the same disk.
+    """Lock a target for this process, and yield an empty hidden folder next to it, on the same disk.
 
-    The lock goes when the process does, however it ends. Errors of the disk name the place, not the hidden folder.
+    The lock is released when the process ends in any way. Errors of the disk name the target, not the hidden folder.
 
     Args:
-        path: the place: a file or folder that there is, or will be.
-        waiting: called if another process writes there; then its end is waited for, however long that takes. None
-            waits for 10 seconds.
+        path: the target: an existing or a new file or folder.
+        waiting: called if another process writes there; then wait for its end without a limit. None waits for 10
+            seconds.
 
     Raises:
         Busy: another process still writes there.
-        OSError: the folder of the place is missing or cannot be written to.
+        OSError: the folder of the target is missing or cannot be written to.
     """
     whole = Path(os.path.abspath(path))
     if not whole.name:
@@ -81,8 +81,8 @@ def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Pa
             _empty(work)
             yield work
         finally:
-            # What cannot be removed is left to the next writer. Who waits for the lock sees that its file is gone, and
-            # makes another; the folder stays then.
+            # Files that cannot be removed are left to the next writer. A process that waits for the lock notices that
+            # its file is gone and creates another; then the folder stays.
             with suppress(OSError):
                 _empty(work)
                 (work / "lock").unlink()
@@ -92,10 +92,10 @@ def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Pa
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give the name of a hidden file to write, which takes the place of ``path`` when the block ends without an error.
+    """Yield the name of a hidden file, which replaces ``path`` when the block ends without an error.
 
-    Its permissions are those of any new file. A link is followed; what is no plain file, such as a pipe or
-    ``/dev/null``, is written to as it is.
+    Its permissions are those of any new file. A link is followed. If ``path`` is not a regular file, but for example a
+    pipe or ``/dev/null``, it is written to directly.
 
     Raises:
         Busy: another process writes to the same file.
@@ -114,19 +114,19 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` make a file, and put it in place of ``path`` at one stroke; see :func:`replacing`."""
+    """Write a file atomically by calling ``write`` with a temporary path; see :func:`replacing`."""
     with replacing(path) as hidden:
         write(hidden)
 
 
 def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a folder, and put it in place of ``path``; one that is there already is replaced.
+    """Write a folder atomically by calling ``write`` with a temporary path; an existing folder is replaced.
 
-    Folders above it are made where they are missing.
+    Missing parent folders are created.
 
-    Where the system can exchange two names (Linux, most file systems) there is no moment without a whole folder.
-    Elsewhere the old one is moved aside before the new one is moved in; if the process dies between, the next writer
-    brings the old one back.
+    If the system can exchange two names (Linux, most file systems), there is always a complete folder. Otherwise the
+    old folder is renamed before the new one is moved to its place; if the process is killed in between, the next writer
+    restores the old one.
 
     Raises:
         Busy: another process writes to the same folder.
@@ -144,12 +144,12 @@ def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def finish(hidden: Path, path: Path, work: Path) -> None:
-    """Bring a file, or a folder with all in it, to the disk, and give it the name ``path``; what has it is replaced.
+    """Sync a file, or a folder with its contents, to disk, and rename it to ``path``, which is replaced.
 
     Args:
-        hidden: the file or folder, on the same disk as the place.
-        path: the place.
-        work: the hidden folder that :func:`lock` gives for the place.
+        hidden: the file or folder, on the same disk as the target.
+        path: the target.
+        work: the hidden folder from :func:`lock`.
     """
     _settle(hidden, work)
     if not path.is_dir():
@@ -162,30 +162,30 @@ def finish(hidden: Path, path: Path, work: Path) -> None:
 
 @contextmanager
 def naming(path: Path, hidden: Path) -> Iterator[None]:
-    """Let errors of the disk within a hidden folder name the place that somebody has chosen.
+    """A context in which errors of the disk in a hidden folder name the target.
 
     Args:
-        path: the place.
-        hidden: the folder in which its content is made.
+        path: the target.
+        hidden: the hidden folder.
 
     Raises:
-        OSError: whatever was raised of the disk, but for the name; that of libraries with errors of their own too.
+        OSError: the error of the disk, with the name of the target; also for errors of other kinds from libraries.
     """
     try:
         yield
-    except FileExistsError:  # something else has the name of the hidden folder, and must go
+    except FileExistsError:  # a file with the name of the hidden folder must be removed
         raise
     except OSError as error:
         nameless = error.filename is None and error.errno in FULL
         if error.errno is None or not (nameless or _within(error.filename, hidden)):
             raise
-        raise _told(path, error.errno, error.strerror or os.strerror(error.errno)) from error
+        raise _named(path, error.errno, error.strerror or os.strerror(error.errno)) from error
     except StructPEError:
         raise
     except Exception as error:
         if (found := OS_ERROR.search(str(error))) is None or int(found[1]) not in (*FULL, *REFUSED, errno.EIO):
             raise
-        raise _told(path, int(found[1]), os.strerror(int(found[1]))) from error
+        raise _named(path, int(found[1]), os.strerror(int(found[1]))) from error
 
 
 def sha256_of(file: Path) -> str:
@@ -195,7 +195,7 @@ def sha256_of(file: Path) -> str:
 
 
 def sealed(content: Mapping[str, Any]) -> str:
-    """JSON of a mapping with a checksum of all else in it, as its entry ``sha256``; :func:`unsealed` reads it."""
+    """JSON of a mapping with a checksum of its other entries as ``sha256``; :func:`unsealed` reads it."""
     return json.dumps({**content, "sha256": _seal(content)})
 
 
@@ -203,7 +203,7 @@ def unsealed(text: str) -> dict[str, Any]:
     """The mapping that :func:`sealed` wrote, without its checksum.
 
     Raises:
-        ValueError: the text is no JSON, or not what was written.
+        ValueError: the text is not JSON, or has changed.
     """
     content = json.loads(text)
     if not isinstance(content, dict):
@@ -254,19 +254,19 @@ def _within(filename: Any, work: Path) -> bool:
     return work in (place, *place.parents)
 
 
-def _told(path: Path, number: int, said: str) -> OSError:
-    """The error for the place, with what helps where the system says no more than its usual text."""
-    if said == os.strerror(number) and number == errno.ENOSPC:
-        said = f"{said}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
-    elif said == os.strerror(number) and number in REFUSED:
-        said = f"its folder cannot be written to ({said})"
-    return OSError(number, said, str(path))
+def _named(path: Path, number: int, message: str) -> OSError:
+    """The error for the target, with advice if the system has only its usual text."""
+    if message == os.strerror(number) and number == errno.ENOSPC:
+        message = f"{message}: it needs more than the {shutil.disk_usage(path.parent).free:,} bytes that are free"
+    elif message == os.strerror(number) and number in REFUSED:
+        message = f"its folder cannot be written to ({message})"
+    return OSError(number, message, str(path))
 
 
 def _settle(place: Path, work: Path) -> None:
-    """Bring a file, or a folder with all in it, to the disk, with the permissions of new files at least.
+    """Sync a file, or a folder with its contents, to disk, with at least the permissions of new files.
 
-    Some libraries make files that nobody else may read, whatever the umask says.
+    Some libraries create files that no other user can read, regardless of the umask.
     """
     usual = _usual_mode(work)
     for each in (*(place.rglob("*") if place.is_dir() else ()), place):
@@ -278,7 +278,7 @@ def _settle(place: Path, work: Path) -> None:
 
 
 def _usual_mode(work: Path) -> int:
-    """The permissions of new files; the umask itself cannot be read without changing it for all threads."""
+    """The permissions of new files; reading the umask would change it for all threads."""
     probe = work / "probe"
     probe.mkdir()
     mode = probe.stat().st_mode & 0o666
@@ -287,7 +287,7 @@ def _usual_mode(work: Path) -> int:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders at one stroke; False where the system or the file system cannot."""
+    """Exchange two folders atomically; False if the system or the file system cannot."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -299,7 +299,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 def _sync(path: Path) -> None:
-    """Bring the content of a file, or the names in a folder, to the disk."""
+    """Sync the content of a file, or the names in a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -308,12 +308,12 @@ def _sync(path: Path) -> None:
 
 
 def left_in(folder: Path) -> list[Path]:
-    """The places in a folder that have a working folder next to them: of a living writer, or left by a killed one."""
+    """The targets in a folder with a hidden folder next to them, of a running or a killed writer."""
     return [folder / work.name[1:-4] for work in folder.glob(".*.tmp") if work.is_dir()]
 
 
 def sweep(*places: Path) -> None:
-    """Remove what a writer of a place has left that was killed when it was all but done, and whom none may follow."""
+    """Remove the remains of writers that were killed after renaming; there may be no later writer that would do so."""
     for place in places:
         if place.with_name(f".{place.name}.tmp").exists():
             with lock(place):

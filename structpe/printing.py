@@ -1,8 +1,8 @@
-r"""The one place where text reaches a person: what a terminal would obey is written out, and not sent.
+r"""Output to terminals, with escaped control characters.
 
-File names, ids of items, errors of servers and cards are of others. A control character among them moves the cursor,
-renames the window or hides what is there; an override of direction turns a name around. Here each becomes what
-Python would write for it, ``\x1b`` or ``\u202e``. Line feeds and tabs are layout, and stay.
+File names, ids of items, errors of servers and cards come from outside. A control character in them could move the
+cursor, rename the window or hide text; an override of direction could reverse a name. Here each is replaced by its
+escape in Python, ``\x1b`` or ``\u202e``. Line feeds and tabs stay.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, TextIO, cast
 __all__ = ["escaping", "printable", "show_error", "unescaped"]
 
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 but for tab and line feed, DEL, C1, separators of lines, overrides of direction, halves of characters."""
+"""C0 except tab and line feed, DEL, C1, line separators, overrides of direction, surrogates."""
 
 
 def printable(text: str) -> str:
-    """A text in which nothing is obeyed by a terminal."""
+    """Escape the control characters in a text."""
     return OBEYED.sub(_written, text)
 
 
@@ -31,10 +31,10 @@ def _written(found: re.Match[str]) -> str:
 
 
 class _Escaped:
-    """A stream that a person reads.
+    """A stream that escapes control characters.
 
     Args:
-        stream: where it leads.
+        stream: the underlying stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -42,17 +42,17 @@ class _Escaped:
 
     @property
     def rich_proxied_file(self) -> TextIO:
-        """The lowest stream: rich, which moves the cursor itself, asks for it by this name."""
+        """The underlying stream, under this name for rich, which moves the cursor itself."""
         below: TextIO = getattr(self.stream, "rich_proxied_file", self.stream)
         return below.rich_proxied_file if isinstance(below, _Escaped) else below
 
     def write(self, text: str) -> int:
-        """Write what is printable of it."""
+        """Write an escaped text."""
         self.stream.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write all of them."""
+        """Write all lines."""
         for line in lines:
             self.write(line)
 
@@ -62,12 +62,12 @@ class _Escaped:
 
 @contextmanager
 def escaping(everything: bool = False) -> Iterator[None]:
-    """While it lasts, the error stream is escaped, and the output where it is a terminal.
+    """A context in which the error stream is escaped, and standard output if it is a terminal.
 
-    Output that leads to a pipe or a file is data, and stays as it is to the byte.
+    Output to a pipe or a file is data and not changed.
 
     Args:
-        everything: whether the output is escaped wherever it leads, as that of a process whose output is a log.
+        everything: whether to escape standard output in any case, for example if it is a log.
     """
     before = sys.stdout, sys.stderr
     sys.stderr = cast(TextIO, _Escaped(sys.stderr))
@@ -77,17 +77,17 @@ def escaping(everything: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        # Whoever has put another stream there meanwhile takes it away himself.
+        # A stream that was replaced in the meantime is left alone.
         sys.stdout = before[0] if sys.stdout is within[0] else sys.stdout
         sys.stderr = before[1] if sys.stderr is within[1] else sys.stderr
 
 
 def unescaped(stream: TextIO) -> TextIO:
-    """What is below an escaped stream, for tables in bold whose cells were escaped; any other stream is itself."""
+    """The stream below an escaped stream, for tables in bold with escaped cells; any other stream itself."""
     return stream.rich_proxied_file if isinstance(stream, _Escaped) else stream
 
 
 def show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print an error that nobody caught: for ``sys.excepthook``."""
+    """Print an uncaught error, for ``sys.excepthook``."""
     with escaping():
         sys.__excepthook__(kind, error, trace)

@@ -1,7 +1,6 @@
-"""A registry is a folder: every class of a package that gives itself a name can be found by that name.
+"""A registry finds every class of a package that has a name, by this name.
 
-Nothing is listed by hand. A file dropped into a folder of ``structpe/positions`` is in the registry, the docs and the
-tests.
+Nothing is listed by hand. A new file in a folder of ``structpe/positions`` is in the registry, the docs and the tests.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ __all__ = ["Registry", "unknown"]
 T = TypeVar("T")
 
 _FEW = 50
-"""As many names a person reads in an error message."""
+"""How many names an error lists."""
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """The named classes of a package, by name; its modules are imported at the first look.
+    """The named classes of a package, by name; its modules are imported at the first lookup.
 
     Args:
-        package: dotted name of the package whose modules hold the classes.
-        what: the word for one of them in error messages.
-        error: the class of the error that an unknown name raises.
+        package: dotted name of the package of the classes.
+        what: the word for a member in errors.
+        error: the class of the error for an unknown name.
     """
 
     def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
@@ -38,25 +37,27 @@ class Registry(Mapping[str, T], Generic[T]):
         self._complete = False
 
     def add(self, name: str, cls: T) -> None:
-        """Enter a class under its name.
+        """Register a class under a name.
 
         Raises:
-            StructPEError: the name is taken by another class, or is no text.
+            StructPEError: another class has the name, or the name is not a text.
         """
         given: object = name
         if not isinstance(given, str) or not given:
             raise self.error(
-                f'the name of {_told(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
+                f'the name of {_described(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith(("structpe.", f"{self.package}.")):
-            self._load()  # so that a name of ours that is taken is reported here, and not when ours is imported
+            self._load()  # so that a name of our own is reported here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
-            raise self.error(f"two {self.what}s are named {name!r}: {_told(known)} and {_told(cls)}; rename one")
+            raise self.error(
+                f"two {self.what}s are named {name!r}: {_described(known)} and {_described(cls)}; rename one"
+            )
         self._classes[name] = cls
 
     def forget(self, name: str) -> None:
-        """Take a class out again: for tests and notebooks that make one for a while."""
+        """Remove a class, for tests and notebooks."""
         del self._classes[name]
 
     def __getitem__(self, name: str) -> T:
@@ -94,7 +95,7 @@ def _import_all(package: str) -> None:
 
 
 def unknown(what: str, given: str, known: list[str]) -> str:
-    """The text for a name that is not known: what was given, the nearest known name, all known names if few enough."""
+    """The message for an unknown name, with the nearest known name, and all known names if there are few."""
     near = difflib.get_close_matches(given, known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if len(known) <= _FEW:
@@ -107,12 +108,12 @@ def _module(entry: object) -> str:
     return str(getattr(entry, "__module__", "structpe."))
 
 
-def _told(entry: object) -> str:
+def _described(entry: object) -> str:
     named = getattr(entry, "__qualname__", None)
     return repr(entry) if named is None else f"{_module(entry)}.{named}"
 
 
 def _origin(entry: object) -> tuple[str, str] | int:
-    """Where a class or function was written, so that a notebook may define it again; any other thing is itself."""
+    """The module and name of a class or function, which a notebook may define again; the id of any other object."""
     named = getattr(entry, "__qualname__", None)
     return id(entry) if named is None else (getattr(entry, "__module__", ""), named)

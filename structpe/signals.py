@@ -1,7 +1,7 @@
-"""Signals that ask a process to end: SIGTERM of an administrator or a queue, SIGHUP of a terminal that is closed.
+"""Signals that end a process: SIGTERM from an administrator or a queue, SIGHUP from a closed terminal.
 
-Python ends at once at these, without cleaning up. Here they raise, as Ctrl-C does; a training ends after its step.
-A signal that is ignored, as ``nohup`` lets SIGHUP be, stays so.
+By default Python ends immediately, without cleaning up. Here they raise an exception, as Ctrl-C does, and a training
+ends after its step. An ignored signal, such as SIGHUP under ``nohup``, stays ignored.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn, Self
 
-__all__ = ["Asked", "ended_by", "ending"]
+__all__ = ["EndRequest", "ended_by", "ending"]
 
 ENDING = tuple(signal.Signals[name] for name in ("SIGTERM", "SIGHUP") if name in signal.Signals.__members__)
-"""All but Ctrl-C, which raises already; Windows has one of them."""
+"""The signals except Ctrl-C, which already raises an exception; Windows has one of them."""
 
 
 @contextmanager
 def ending() -> Iterator[None]:
-    """While it lasts, these signals raise ``SystemExit`` with 128 and their number, as shells tell of them."""
+    """A context in which these signals raise ``SystemExit`` with 128 + their number, as in shells."""
     before = _heard(ENDING)
     try:
         for number in before:
@@ -33,15 +33,15 @@ def ending() -> Iterator[None]:
 
 
 def ended_by(code: object) -> str:
-    """The name of the signal that an exit code tells of; the empty string where it tells of none."""
+    """The name of the signal of an exit code; empty if there is none."""
     numbers = {128 + number: number.name for number in (*ENDING, signal.SIGINT)}
     return numbers.get(code, "") if isinstance(code, int) else ""
 
 
-class Asked:
-    """Hears these signals and Ctrl-C, and remembers the first; the second does what it would have done without this.
+class EndRequest:
+    """Catches these signals and Ctrl-C, and remembers the first; the second has its usual effect.
 
-    Only the main thread hears signals: elsewhere nothing is heard.
+    Only the main thread receives signals; in other threads this has no effect.
 
     Args:
         heard: the message at the first signal.
@@ -60,7 +60,7 @@ class Asked:
         _restore(self._before)
 
     def end(self) -> NoReturn:
-        """End as the signal would have ended it."""
+        """End as the signal would have ended the process."""
         if self.number == signal.SIGINT:
             raise KeyboardInterrupt
         raise SystemExit(128 + self.number)
@@ -71,8 +71,8 @@ class Asked:
         _restore(self._before)
         line = f"{signal.Signals(number).name}: {self.heard}\n"
         try:
-            os.write(2, line.encode())  # print may be in the midst of another line
-        except OSError:  # the terminal is gone, and so is whoever reads
+            os.write(2, line.encode())  # print may be in the middle of another line
+        except OSError:  # the terminal is closed
             nowhere = os.open(os.devnull, os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(nowhere, stream)
@@ -87,7 +87,7 @@ Handlers = dict[signal.Signals, Callable[[int, FrameType | None], Any] | int]
 
 
 def _heard(numbers: tuple[signal.Signals, ...]) -> Handlers:
-    """What these signals do now, those left out that are ignored or belong to others; none outside the main thread."""
+    """The handlers of these signals, except ignored and foreign ones; empty outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     handlers = {number: signal.getsignal(number) for number in numbers}

@@ -1,7 +1,7 @@
 """A structure: a labelled graph whose nodes own the units that a Transformer reads.
 
 A sequence is a path graph, a dependency parse a rooted tree, AMR and a knowledge graph labelled digraphs, a molecule
-an undirected labelled graph. All of them are this one frozen value; readers make it, encodings ask it.
+an undirected labelled graph. All of them are this one frozen class; readers create it, encodings read it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """A labelled graph, and the units (words, subwords) that stand for its nodes.
+    """A labelled graph, and the units (words, subwords) of its nodes.
 
     Args:
         nodes: label of each node, n of them; at least one.
         edges: (e, 2) integers, each row ``source, target``.
         relations: label of each edge, e of them; empty means that no edge has a label.
-        directed: whether an edge may be walked in its own direction only. An undirected edge is stored once.
-        order: (n,) rank of each node in reading order, a permutation of 0..n-1; None where there is no order.
-        root: the node that a tree, a sentence or an AMR starts from; None where there is none.
+        directed: whether edges have a direction. An undirected edge is stored once.
+        order: (n,) rank of each node in reading order, a permutation of 0..n-1; None without an order.
+        root: the root of a tree, a sentence or an AMR; None without a root.
         units: text of each unit, u of them; None means one unit per node, with the node's label as text.
-        owner: (u,) the node that owns each unit, never decreasing; needed exactly when ``units`` is given.
+        owner: (u,) the node that owns each unit, never decreasing; required if and only if ``units`` is given.
         features: further arrays by name, whose first axis is n (nodes) or e (edges, names starting with ``edge_``).
         name: where the structure comes from (``file:item``), for error messages.
 
     Raises:
-        StructureError: no node, a label that is no text, edges of another shape, an edge or owner out of range, labels
-            or features of the wrong length, a feature that is not finite, an order that is no permutation.
+        StructureError: there is no node, a label is not a text, edges have a wrong shape, an edge or owner is out of
+            range, labels or features have a wrong length, a feature is not finite, or the order is not a permutation.
     """
 
     nodes: tuple[str, ...]
@@ -53,7 +53,7 @@ class Structure:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Bring arrays to one form, then check every rule of the class."""
+        """Convert arrays to one form, and check all fields."""
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "relations", tuple(self.relations))
         object.__setattr__(self, "edges", _frozen(self._pairs(self.edges)))
@@ -89,13 +89,13 @@ class Structure:
         return np.arange(self.size) if self.owner is None else self.owner
 
     def relation(self, edge: int) -> str:
-        """Label of an edge; the empty string where edges have none."""
+        """Label of an edge; empty if edges have no labels."""
         return self.relations[edge] if self.relations else ""
 
     def adjacency(self) -> NDArray[np.float64]:
-        """(n, n) number of edges from each node to each other; symmetric when the structure is undirected.
+        """(n, n) number of edges from each node to each other; symmetric if the structure is undirected.
 
-        Parallel edges count each; a self-loop counts once.
+        Each of several parallel edges counts; a self-loop counts once.
         """
         counts = np.zeros((self.size, self.size))
         np.add.at(counts, (self.edges[:, 0], self.edges[:, 1]), 1.0)
@@ -135,7 +135,7 @@ class Structure:
         return True
 
     def error(self, message: str) -> StructureError:
-        """A :class:`StructureError` that says where this structure comes from."""
+        """A :class:`StructureError` with the name of this structure."""
         error = StructureError(message)
         return error.at(self.name) if self.name else error
 
@@ -205,8 +205,8 @@ class Structure:
                 raise self.error(f"feature {name!r} is not finite in row {row}; remove or fill NaN and infinity first")
 
     def _check_acyclic(self, parent: Ids) -> None:
-        # As many parents up as there are nodes one is past the root (-1), unless a cycle holds the node. Each round
-        # doubles the step.
+        # After n steps to the parent a node is past the root (-1), unless it is on or below a cycle. Each round doubles
+        # the step.
         at = parent
         for _ in range(self.size.bit_length()):
             at = np.where(at >= 0, at[at], -1)

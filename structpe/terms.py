@@ -1,4 +1,4 @@
-"""The one equation: every change that a position model makes to attention, and nothing about where it came from.
+"""The one equation: every change that a position model makes to attention, independent of the position model.
 
 ::
 
@@ -8,7 +8,7 @@
     o_i  = sum_j softmax_j(s_ij) (v_j + value_ij)
 
 Vectors are inside the scale, biases outside it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
-or :class:`SparsePairs` where few pairs attend at all (``pairs``). Two terms make attention linear in the number of
+or :class:`SparsePairs` if only few pairs attend (``pairs``). Two terms make attention linear in the number of
 units: ``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and
 ``projection``, which replaces the m keys and values by fewer mixtures of them.
 
@@ -42,12 +42,12 @@ class Lookup:
     index stays narrow and what is computed per query is as wide as one structure's values, not the batch's.
 
     Attributes:
-        table: (R, ...) what stands for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
+        table: (R, ...) a row for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
         rows: (b or 1, r) integers into the table.
         index: (b or 1, n, m) integers into the rows; structures may share either, both or neither.
 
     Raises:
-        PositionError: rows or index are of another kind or form.
+        PositionError: rows or index have a wrong dtype or shape.
     """
 
     table: Tensor
@@ -62,10 +62,10 @@ class Lookup:
         """The same pairs with another table: ``function`` sees each distinct value once, not each pair.
 
         Args:
-            function: (R, ...) to (R, ...), a row for each row; further rows may follow.
+            function: (R, ...) to (R, ...), with a row for each row; more rows may follow.
 
         Raises:
-            PositionError: it gives fewer rows, or no tensor.
+            PositionError: the result has fewer rows, or is not a tensor.
         """
         return Lookup(_mapped(function, self.table), self.rows, self.index)
 
@@ -74,16 +74,16 @@ class Lookup:
         return self.table[self.rows]
 
     def dense(self) -> Tensor:
-        """(b or 1, n, m, ...) the quantity of each pair: what the lookup means. For looking and for the reference."""
+        """(b or 1, n, m, ...) the quantity of each pair, for inspection and for the reference kernel."""
         batch = torch.arange(len(self.rows), device=self.rows.device)
         chosen = self.rows[batch[:, None, None], self.index]
         return self.table[chosen]
 
     def transpose(self) -> Lookup:
-        """x_ji in place of x_ij; for self-attention, where queries and keys are the same units.
+        """x_ji instead of x_ij; for self-attention, with the same units as queries and keys.
 
         Raises:
-            PositionError: they are not, as in a step of decoding with a cache.
+            PositionError: they are not the same, as in a decoding step with a cache.
         """
         if self.index.shape[1] != self.index.shape[2]:
             raise PositionError(
@@ -93,7 +93,7 @@ class Lookup:
         return Lookup(self.table, self.rows, self.index.transpose(1, 2))
 
     def queries(self, rows: slice) -> Lookup:
-        """Only these queries, over the keys up to the last of them: a step of decoding with a cache."""
+        """Only these queries, over the keys up to the last of them: a decoding step with a cache."""
         return Lookup(self.table, self.rows, self.index[:, rows, : rows.stop])
 
 
@@ -107,7 +107,7 @@ class Pairs:
         key: (e,) place of the key.
 
     Raises:
-        PositionError: a pair is listed twice. On a GPU, which would have to be waited for, this is not looked at.
+        PositionError: a pair is listed twice. This is not checked on a GPU, as it would need a synchronisation.
     """
 
     batch: Int[Tensor, " e"]
@@ -120,7 +120,7 @@ class Pairs:
         if torch.compiler.is_compiling() or not alike or not self.key.numel():
             return
         codes = (self.batch * (self.query.max() + 1) + self.query) * (self.key.max() + 1) + self.key
-        if (codes[1:] > codes[:-1]).all():  # in order, as they mostly are
+        if (codes[1:] > codes[:-1]).all():  # sorted, the usual case
             return
         codes, order = codes.sort()
         twice = order[1:][codes[1:] == codes[:-1]].tolist()
@@ -131,18 +131,18 @@ class Pairs:
             )
 
     def dense(self, b: int, n: int, m: int) -> Bool[Tensor, "b 1 n m"]:
-        """The mask that they are. For looking and for the reference."""
+        """The pairs as a mask, for inspection and for the reference kernel."""
         allowed = torch.zeros(b, 1, n, m, dtype=torch.bool, device=self.batch.device)
         allowed[self.batch, 0, self.query, self.key] = True
         return allowed
 
     def within(self, rows: slice) -> Tensor:
-        """(e,) which of them have their query in these rows, and their key no later than the last of these."""
+        """(e,) which pairs have their query in these rows, and their key not after the last of these rows."""
         start, stop, _ = rows.indices(1 << 62)
         return (self.query >= start) & (self.query < stop) & (self.key < stop)
 
     def queries(self, rows: slice) -> Pairs:
-        """Only these queries, numbered anew, over the keys up to the last of them."""
+        """Only these queries, renumbered, over the keys up to the last of them."""
         kept = self.within(rows)
         return Pairs(self.batch[kept], self.query[kept] - (rows.start or 0), self.key[kept])
 
@@ -172,7 +172,7 @@ class SparsePairs:
         return SparsePairs(_mapped(function, self.table), self.index, self.pairs)
 
     def dense(self, b: int, n: int, m: int) -> Tensor:
-        """(b, n, m, ...) the quantity of each pair. For looking and for the reference."""
+        """(b, n, m, ...) the quantity of each pair, for inspection and for the reference kernel."""
         whole = self.table.new_zeros(b, n, m, *self.table.shape[1:])
         return whole.index_put((self.pairs.batch, self.pairs.query, self.pairs.key), self.table[self.index])
 
@@ -183,10 +183,10 @@ class SparsePairs:
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Fewer keys and values, each a mixture of all (Linformer, Wang et al. 2020): k'_c = sum_j keys_cj k_j, likewise v.
+    """Fewer keys and values, each a mixture of all (Linformer, Wang et al. 2020): k'_c = sum_j keys_cj k_j; same for v.
 
-    A masked key is left out of the mixtures, so its mask may not depend on the query; whatever else a ``Terms`` says of
-    pairs is then of queries and mixtures.
+    A masked key is left out of the mixtures, so its mask must not depend on the query. All other terms of pairs are
+    then for pairs of queries and mixtures.
 
     Attributes:
         keys: (b or 1, h or 1, c, m).
@@ -217,21 +217,21 @@ class Terms:
     Attributes:
         maps: functions of (q, k), before anything else; they must commute.
         factors: pair scalars of low rank.
-        bias: pair scalars, (R, h or 1) per lookup, or dense (b or 1, h or 1, n or 1, m or 1). One of -inf says that
-            the pair does not attend, as a mask does.
+        bias: pair scalars, (R, h or 1) per lookup, or dense (b or 1, h or 1, n or 1, m or 1). A bias of -inf masks the
+            pair.
         gate: pair scalars that multiply the score, in the forms of ``bias``.
-        mask: bool (b or 1, h or 1, n, u); False means that the pair does not attend. All must allow a pair. u is m, but
-            beside a projection the number of keys before it.
+        mask: bool (b or 1, h or 1, n, u); False means that the pair does not attend. All masks must allow a pair. u is
+            m, or, with a projection, the number of keys before it.
         key: pair vectors (R, h or 1, d) met by the query.
         query: pair vectors met by the key.
-        product: pair vectors that weigh each channel of q.k, added to it.
+        product: pair vectors that weight each channel of q.k, added to it.
         value: pair vectors added to the value.
         act: function of the scaled score, before gate and bias; at most one.
         scale: factor of 1/sqrt(d), of any sign; scales multiply.
-        pairs: lists of the only pairs that attend; a pair must be on all of them.
+        pairs: lists of the only pairs that attend; a pair must be in all lists.
         causal: whether the i-th last query sees the i-th last key and those before it, and no other.
-        feature_map: f, in place of the exponential of the score; goes with maps, mask, pairs, causal, projection and
-            value only, as there is no score that anything could be added to. At most one.
+        feature_map: f, which replaces the exponential of the score. It can be combined only with maps, mask, pairs,
+            causal, projection and value, since there is no score to add to. At most one.
         projection: of the keys and values; at most one.
     """
 
@@ -297,34 +297,34 @@ _KINDS: dict[str, tuple[Any, ...]] = {
     "value": (Lookup, SparsePairs),
     "pairs": (Pairs,),
 }
-"""Of what the fields are tuples."""
+"""The types of the elements of the fields that are tuples."""
 
 
 def _other_term(name: str, given: Any, kinds: tuple[Any, ...]) -> str:
-    """What to say of a field that is no tuple of what it should be."""
+    """The message for a field with wrong elements."""
     needed = " or ".join(kind.__name__ for kind in kinds)
     if isinstance(given, kinds):
         return f"Terms({name}=...) takes a tuple, and was given one {type(given).__name__}; write {name}=(it,)"
     wrong = [each for each in given if not isinstance(each, kinds)] if isinstance(given, (tuple, list)) else [given]
-    told = type(wrong[0] if wrong else given).__name__
-    return f"Terms({name}=...) takes a tuple of {needed}, and was given {told}; write {name}=(it,), or leave it out"
+    kind = type(wrong[0] if wrong else given).__name__
+    return f"Terms({name}=...) takes a tuple of {needed}, and was given {kind}; write {name}=(it,), or leave it out"
 
 
 def _check_index(name: str, given: Any, form: str, axes: int) -> None:
-    """Check that places in a table are whole numbers, of so many axes."""
+    """Check the dtype and the number of axes of an index."""
     if not isinstance(given, Tensor) or given.ndim != axes or given.dtype not in (torch.int64, torch.int32):
-        told = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
-        raise PositionError(f"the {name} of a lookup is {form} of torch.int64 or torch.int32; given is {told}")
+        kind = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
+        raise PositionError(f"the {name} of a lookup is {form} of torch.int64 or torch.int32; given is {kind}")
 
 
 def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
-    """What a function makes of a table, a row for each row."""
+    """Apply a function to a table, and check that the result has a row for each row."""
     made: Any = function(table)
     if not isinstance(made, Tensor) or made.ndim == 0 or made.shape[0] < table.shape[0]:
-        told = f"shape {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
+        kind = f"shape {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
         raise PositionError(
             f"a function given to map must make a table with a row for each of the {table.shape[0]} distinct values, "
-            f"({table.shape[0]}, h) scalars or ({table.shape[0]}, h, d) vectors; it made {told}"
+            f"({table.shape[0]}, h) scalars or ({table.shape[0]}, h, d) vectors; it made {kind}"
         )
     mapped: Tensor = made
     return mapped
@@ -332,7 +332,7 @@ def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
 
 _ALONE = {
     "act": "how scores are activated",
-    "feature_map": "what stands for the exponential of a score",
+    "feature_map": "what replaces the exponential of a score",
     "projection": "which mixtures of keys are attended to",
 }
-"""Fields that only one summand may have, and what two would both change."""
+"""Fields that only one summand may have, and what they change."""

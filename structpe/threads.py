@@ -1,7 +1,7 @@
-"""How many threads compute, and that those with nothing to do sleep.
+"""The number of threads, and settings that let idle threads sleep.
 
-Threads of OpenMP that wait for one another spin: fast on a quiet machine, and ruinous where another process wants the
-core. How they wait is read from the environment when PyTorch is loaded, so it must be there before.
+Threads of OpenMP that wait for each other spin: this is fast on an idle machine, and very slow if other processes need
+the cores. PyTorch reads the setting from the environment when it is loaded, so it must be set before.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from contextlib import contextmanager
 
 from structpe.errors import ConfigError
 
-__all__ = ["asked", "busy", "cores", "sleeping", "waiting"]
+__all__ = ["busy", "cores", "requested", "sleeping", "waiting"]
 
 ASLEEP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""GNU's and Intel's OpenMP."""
+"""The settings of GNU's and Intel's OpenMP."""
 
 
 def sleeping() -> None:
-    """Let threads without work sleep in this process, if PyTorch is not loaded yet, and in those that it starts.
+    """Let idle threads sleep in this process, if PyTorch is not loaded yet, and in its child processes.
 
-    What the environment says already stays.
+    Existing environment variables are not changed.
     """
     for name, value in ASLEEP.items():
         os.environ.setdefault(name, value)
@@ -29,7 +29,7 @@ def sleeping() -> None:
 
 @contextmanager
 def waiting(threads: int) -> Iterator[None]:
-    """Processes that are started meanwhile compute with so many threads, which sleep where they have nothing to do."""
+    """A context in which new processes compute with this number of threads, which sleep when idle."""
     wanted = {**{k: os.environ.get(k, v) for k, v in ASLEEP.items()}, "OMP_NUM_THREADS": str(threads)}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
@@ -43,33 +43,33 @@ def waiting(threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def asked() -> int | None:
-    """What ``OMP_NUM_THREADS`` says; None where it says nothing.
+def requested() -> int | None:
+    """The value of ``OMP_NUM_THREADS``; None if it is not set.
 
     Raises:
-        ConfigError: it is no number of threads.
+        ConfigError: it is not a number of threads.
     """
-    said = os.environ.get("OMP_NUM_THREADS", "").strip()
-    if not said:
+    value = os.environ.get("OMP_NUM_THREADS", "").strip()
+    if not value:
         return None
-    first = said.partition(",")[0].strip()  # a list has a number for each level of nesting
+    first = value.partition(",")[0].strip()  # a list has a number for each level of nesting
     if not (first.isascii() and first.isdigit() and int(first)):
-        raise ConfigError(f"the environment variable OMP_NUM_THREADS is {said!r}; set it to 1 or more, or unset it")
+        raise ConfigError(f"the environment variable OMP_NUM_THREADS is {value!r}; set it to 1 or more, or unset it")
     return int(first)
 
 
 def cores() -> int:
-    """Processors that this process may use."""
-    if "sched_getaffinity" in dir(os):  # Linux; elsewhere all may be used
+    """Number of processors that this process may use."""
+    if "sched_getaffinity" in dir(os):  # on Linux; otherwise all processors
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def busy(threads: int) -> str:
-    """A warning where more wants to compute than there are processors; the empty string where that is not so.
+    """A warning if there is more work than processors; otherwise empty.
 
     Args:
-        threads: that are about to start, all processes together.
+        threads: number of threads that will start, in all processes together.
     """
     try:
         load = os.getloadavg()[0]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from structpe.signals import Asked, ended_by, ending
+from structpe.signals import EndRequest, ended_by, ending
 from tests.modules import ROOT
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -42,7 +42,7 @@ def test_other_codes_tell_of_no_signal() -> None:
 
 def test_what_nohup_ignores_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with ending(), Asked("never") as asked:
+    with ending(), EndRequest("never") as asked:
         signal.raise_signal(signal.SIGHUP)
     assert asked.number == 0
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
@@ -52,7 +52,7 @@ def test_what_nohup_ignores_stays_ignored() -> None:
 def test_the_first_is_remembered_and_the_second_ends(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     error = KeyboardInterrupt if number == signal.SIGINT else SystemExit
-    with ending(), Asked("the work ends soon") as asked:
+    with ending(), EndRequest("the work ends soon") as asked:
         signal.raise_signal(number)
         assert asked.number == number
         assert capfd.readouterr().err == f"{number.name}: the work ends soon\n"
@@ -67,7 +67,7 @@ def test_other_threads_hear_nothing() -> None:
     heard: list[object] = []
 
     def work() -> None:
-        with ending(), Asked("never"):
+        with ending(), EndRequest("never"):
             heard.extend(signal.getsignal(number) for number in SIGNALS)
 
     thread = threading.Thread(target=work)
@@ -78,8 +78,8 @@ def test_other_threads_hear_nothing() -> None:
 
 CODE = """
 import os, sys, time
-from structpe.signals import Asked
-with Asked("the work ends soon") as asked:
+from structpe.signals import EndRequest
+with EndRequest("the work ends soon") as asked:
     print("ready", flush=True)
     while not asked.number:
         time.sleep(0.01)

@@ -60,7 +60,7 @@ def test_what_is_used(some: set[str], seed: int) -> None:
     ("field", "what"),
     [
         ("act", "how scores are activated"),
-        ("feature_map", "what stands for the exponential of a score"),
+        ("feature_map", "what replaces the exponential of a score"),
         ("projection", "which mixtures of keys are attended to"),
     ],
 )

@@ -27,14 +27,14 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("said", "number"), [("", None), ("3", 3), (" 2 ", 2), ("4,2,1", 4)])
 def test_the_environment_is_heeded(said: str, number: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
-    assert threads.asked() == number
+    assert threads.requested() == number
 
 
 @pytest.mark.parametrize("said", ["0", "-1", "many", "1.5", "²", ",2"])
 def test_no_number_of_threads_is_refused(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", said)
     with pytest.raises(ConfigError, match=r"OMP_NUM_THREADS is .*; set it to 1 or more, or unset it"):
-        threads.asked()
+        threads.requested()
 
 
 def test_every_command_lets_waiting_threads_sleep(monkeypatch: pytest.MonkeyPatch) -> None:

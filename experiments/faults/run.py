@@ -307,7 +307,7 @@ def unclear(ended: Ended) -> str:
     if ended.code not in (1, 2):
         return f"exit code {ended.code}: {ended.said[-200:]!r}"
     lines = [line for line in ended.said.splitlines() if line.startswith("structpe: ")]
-    if "Traceback" in ended.said or "fault of structpe" in ended.said or len(lines) != 1:
+    if "Traceback" in ended.said or "bug in structpe" in ended.said or len(lines) != 1:
         return f"no clear line: {ended.said[-300:]!r}"
     return ""
 

@@ -78,7 +78,7 @@ def take(content: bytes, folder: Path) -> None:
     told = out.getvalue() + err.getvalue()
     if letters := {f"U+{ord(letter):04X}" for letter in told if obeyed(letter)}:
         raise Obeyed(f"{', '.join(sorted(letters))} was printed")
-    if "fault of structpe" in told:
+    if "bug in structpe" in told:
         raise AssertionError(told)
     if code:
         raise StructPEError(told)

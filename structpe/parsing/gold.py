@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["as_doc", "documents", "gold_items"]
 
 TOGETHER = 10
-"""Number of sentences per document; with several, the parser learns where a sentence ends (from spaCy's manual)."""
+"""Sentences per document; with several, the parser learns where a sentence ends (advice of spaCy's manual)."""
 
 
 def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:

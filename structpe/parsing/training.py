@@ -19,7 +19,7 @@ from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
-from structpe.signals import Asked
+from structpe.signals import EndRequest
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -116,7 +116,7 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
 def _train(plan: Plan, out: Path, part: Path, report: Callable[[Progress], object]) -> Path:
     state = _prepare(plan, part)
     try:
-        with Asked("the training ends after this step, with its model; once more ends it at once") as asked:
+        with EndRequest("the training ends after this step, with its model; once more ends it at once") as asked:
             for step, scores in _steps(plan, part, state, asked):
                 report(Progress(step, plan.steps, scores))
             if asked.number and _state(part).step < plan.steps:
@@ -221,7 +221,7 @@ def _config(plan: Plan, part: Path, done: int) -> Config:
     return config
 
 
-def _steps(plan: Plan, part: Path, state: _State, asked: Asked) -> Iterator[tuple[int, dict[str, float] | None]]:
+def _steps(plan: Plan, part: Path, state: _State, asked: EndRequest) -> Iterator[tuple[int, dict[str, float] | None]]:
     """The number of each step, and scores at some of them, such as the last; the model is saved with each score.
 
     After a signal it is saved without scoring, which could take too long.

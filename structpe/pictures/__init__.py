@@ -1,4 +1,4 @@
-"""Pictures: a structure beside its positions and the biases that a model has learned from them.
+"""Pictures: a structure with its positions and the learned biases of a model.
 
 ``show`` gives a picture of matplotlib, ``page`` an HTML page that needs nothing but itself, ``save`` writes either.
 """

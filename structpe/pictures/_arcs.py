@@ -1,6 +1,6 @@
-"""A tree as arcs over its words in reading order, as parses are drawn: each arc from a head to its dependent.
+"""A tree as arcs over its words in reading order, from heads to dependents, as parses are drawn.
 
-All lengths are inches: words are below 0, arcs above it.
+All lengths are in inches: words are below 0, arcs above it.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["UPRIGHT", "Arcs", "arcs_of", "draw_arcs", "levels"]
 
 UPRIGHT = 40
-"""Words beyond which they are written upwards, and relations no more."""
+"""Largest number of words that are written horizontally; more are vertical, without relations."""
 LEVEL, LOW_LEVEL, MANY = 0.3, 0.18, 12
-"""Between arcs one above another, and between more than so many."""
+"""Distance between levels of arcs, and the number of levels above which it is smaller."""
 LONGEST = 16
-"""Letters of a relation."""
+"""Largest number of letters of a relation."""
 WORD = 0.15
-"""How far below the arcs words begin."""
+"""Distance between the arcs and the words below."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """A parse made ready to be drawn.
+    """The layout of a parse.
 
     Attributes:
         at: (n,) the middle of each node's word.
         spans: (e, 2) the two ends of each edge, as places in reading order.
-        heights: (e,) of each arc.
-        points: of the words.
-        upright: whether words are written upwards.
+        heights: (e,) the height of each arc.
+        points: font size of the words.
+        upright: whether words are vertical.
         size: width and height; the left of the first word is at 0.
         below: how far words reach below 0.
-        relations: of each edge; empty where they are not written.
+        relations: of each edge; empty if they are not written.
     """
 
     at: NDArray[np.float64]
@@ -58,12 +58,12 @@ class Arcs:
 
     @property
     def top(self) -> float:
-        """Above which nothing but the root's arrow goes."""
+        """The height of the highest arc; only the arrow of the root goes above it."""
         return float(self.heights.max(initial=LEVEL))
 
 
 def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(e,) how high each arc goes, from 1: above every arc within its ends, and beside none that it crosses.
+    """(e,) the level of each arc, from 1: above every arc within its ends, and different from those that it crosses.
 
     Args:
         spans: (e, 2) the two ends of each arc, as places in reading order.
@@ -80,12 +80,12 @@ def levels(spans: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs:
-    """Where words and arcs come to be; asked while :func:`structpe.pictures._plot.look` holds.
+    """The layout of words and arcs; call it within :func:`structpe.pictures._plot.look`.
 
     Args:
         structure: a parse.
-        names: of its nodes.
-        most: words beyond which they are written upwards.
+        names: names of its nodes.
+        most: largest number of horizontal words.
     """
     upright = structure.size > most
     points = 6.0 if upright else 8.5
@@ -105,7 +105,7 @@ def arcs_of(structure: Structure, names: list[str], most: int = UPRIGHT) -> Arcs
 
 
 def draw_arcs(axes: Axes, structure: Structure, names: list[str], arcs: Arcs) -> None:
-    """Draw a parse; one unit of the axes is an inch."""
+    """Draw a parse; a unit of the axes is an inch."""
     for name, x in zip(names, arcs.at, strict=True):
         axes.text(x, -WORD, name, ha="center", va="top", fontsize=arcs.points,
                   rotation=90 if arcs.upright else 0, color=INK)  # fmt: skip
@@ -124,7 +124,7 @@ def _arrow(colour: str) -> dict[str, object]:
 
 
 def _sides(spans: NDArray[np.int64], step: float) -> NDArray[np.float64]:
-    """(e,) how far from the middle of its head an arc begins, on its dependent's side: the shorter, the farther."""
+    """(e,) distance of the start of each arc from the middle of its head; shorter arcs start farther out."""
     side = np.zeros(len(spans))
     way, far = np.sign(spans[:, 1] - spans[:, 0]), np.abs(spans[:, 1] - spans[:, 0])
     for arc, (head, _) in enumerate(spans):
@@ -134,7 +134,7 @@ def _sides(spans: NDArray[np.int64], step: float) -> NDArray[np.float64]:
 
 
 def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> None:
-    """From above the head up, across, and down to the dependent, where the arrow is."""
+    """Draw an arc from the head up, across, and down to the dependent, with an arrow."""
     from matplotlib.patches import PathPatch, Polygon
     from matplotlib.path import Path
 
@@ -155,7 +155,7 @@ def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> 
 def _apart(
     widths: NDArray[np.float64], spans: NDArray[np.int64], relations: tuple[str, ...], between: float
 ) -> NDArray[np.float64]:
-    """(n,) the middle of the word at each place: as far apart as words and relations are long."""
+    """(n,) the middle of the word at each place, with room for words and relations."""
     gaps = (widths[1:] + widths[:-1]) / 2 + between
     for (a, b), relation in zip(np.sort(spans, axis=1).tolist(), relations, strict=True):
         needed = wide(relation, RELATION, "italic") + 0.3 if relation else 0.0

@@ -1,4 +1,4 @@
-"""How large texts are as matplotlib draws them, and boxes that do not meet. All lengths are inches."""
+"""Sizes of texts in matplotlib, and boxes that do not overlap. All lengths are in inches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPARE = 1.06
 
 
 def wide(text: str, points: float, style: str = "normal") -> float:
-    """Width of one line of text, of a size in points; asked while :func:`structpe.pictures._plot.look` holds."""
+    """Width of a line of text in a font size; call it within :func:`structpe.pictures._plot.look`."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -29,7 +29,7 @@ def wide(text: str, points: float, style: str = "normal") -> float:
 
 
 def fitting(text: str, inches: float, points: float) -> str:
-    """A text, cut in the middle until it is no wider."""
+    """A text, cut in the middle to fit a width."""
     most = len(text)
     while most > 3 and wide(shortened(text, most), points) > inches:
         most -= 1
@@ -42,21 +42,21 @@ def tall(points: float) -> float:
 
 
 def text_box(x: float, y: float, width: float, height: float) -> Box:
-    """The box around a middle."""
+    """The box around a point."""
     return np.array([x - width / 2, y - height / 2, x + width / 2, y + height / 2])
 
 
 def meets(box: Box, others: Iterable[Box]) -> bool:
-    """Whether a box shares more than an edge with any other."""
+    """Whether a box overlaps any other."""
     return any(box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3] for other in others)
 
 
 def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, 2) the middles, moved until no two boxes meet: each pair along the axis on which less is needed.
+    """(n, 2) the middles, moved until no two boxes overlap, each pair along the axis that needs the smaller move.
 
     Args:
-        middles: (n, 2) of the boxes.
-        sizes: (n, 2) width and height of each.
+        middles: (n, 2) middles of the boxes.
+        sizes: (n, 2) width and height of each box.
     """
     reach, held = float(sizes.max()), float(np.prod(np.ptp(middles, axis=0) + sizes.max(axis=0)))
     at: NDArray[np.float64] = middles * max(1.0, (1.3 * float(sizes.prod(axis=1).sum()) / held) ** 0.5)
@@ -71,7 +71,7 @@ def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[n
         first, second, gap, short = first[meeting], second[meeting], gap[meeting], short[meeting]
         axis = short.argmin(axis=1)
         row = np.arange(len(axis))
-        # Of two at one place, the later goes to the right or up.
+        # Of two at the same place, the later one moves to the right or up.
         push = np.where(gap[row, axis] < 0, -1.0, 1.0) * (0.5 * short[row, axis] + 1e-4)
         moved, count = np.zeros_like(at), np.zeros_like(at)
         for node, way in ((second, 1.0), (first, -1.0)):
@@ -79,13 +79,13 @@ def apart(middles: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[n
             np.add.at(count, (node, axis), 1.0)
         at += moved / np.maximum(1.0, count) ** 0.5
         if turn % 20 == 19:
-            at *= 1.05  # so crowded that some would be pushed back and forth
+            at *= 1.05  # too crowded to converge otherwise
     at *= max(1.0, reach / max(_nearest(at), 1e-3))
     return at
 
 
 def _nearest(at: NDArray[np.float64]) -> float:
-    """The least distance of two places."""
+    """The smallest distance between two places."""
     far = np.abs(at[:, None] - at[None]).max(axis=-1)
     far[np.arange(len(at)), np.arange(len(at))] = np.inf
     return float(far.min())

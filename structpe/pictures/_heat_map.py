@@ -1,4 +1,4 @@
-"""Draw a matrix: colours that everybody can tell apart, names where there is room, a bar that says what they mean."""
+"""Draw a matrix with accessible colours, names if there is room, and a colour bar."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["MAPS", "SHADES", "draw", "size_of"]
 
 MAPS = {"sequential": "viridis", "diverging": "RdBu_r"}
 SHADES = {"no way": GREY, "same node": "#f6dfa4", "not listed": FAINT, "no place": "#dcd0e8", "does not attend": GREY}
-"""Colours of what is no number."""
+"""Colours of cells that are not numbers."""
 WRITTEN = 14
-"""Rows and columns up to which integers are written into the cells."""
+"""Largest number of rows and columns for which integers are written into the cells."""
 
 
 def size_of(heat: Heat) -> tuple[float, float]:
-    """Width and height in inches that a map needs with its names: cells as large as there is room for."""
+    """Width and height in inches of a map with its names."""
     rows, columns = heat.values.shape
     cell = float(np.clip(6.5 / max(rows, columns, 1), 0.035, 0.32))
     points = _letters(heat)
@@ -35,7 +35,7 @@ def size_of(heat: Heat) -> tuple[float, float]:
 
 
 def _letters(heat: Heat) -> float:
-    """Points of the names of rows and columns."""
+    """Font size of the names of rows and columns."""
     return 7.0 if len(heat.values) <= 40 else 5.5
 
 

@@ -1,4 +1,4 @@
-"""Places of the nodes of a graph below its root: near ones above, each subtree in a column of its own."""
+"""Places of the nodes of a hierarchy: the root at the top, each subtree in a separate column."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["Walk", "hierarchy", "leads_down", "walk"]
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """A tree within a graph, whose edges are walked either way.
+    """A spanning tree of a graph, ignoring directions.
 
     Attributes:
-        parent: (n,) from which node each is first reached, -1 for the first of each part.
-        edge: (n,) by which edge, -1 likewise.
-        order: all nodes, as they are reached.
+        parent: (n,) the node from which each node is first reached, -1 for the first of each part.
+        edge: (n,) the edge by which it is reached, or -1.
+        order: all nodes, in the order in which they are reached.
     """
 
     parent: NDArray[np.int64]
@@ -28,11 +28,11 @@ class Walk:
 
 
 def leads_down(structure: Structure, most_leaves: int) -> bool:
-    """Whether a directed graph is drawn below its root: with so many leaves at most, and few edges besides a tree's.
+    """Whether a directed graph is drawn as a hierarchy: it needs few leaves, and few edges besides those of a tree.
 
-    A root that is given may have up to twice as many edges below it, and parts next to it, as few graphs of a corpus of
-    trees do; a root that is found, as the only node without an edge to it, must lead to all, by nearly a tree. Edges
-    may lead upwards, as the inverse relations of AMR do.
+    Below a given root there may be up to twice the edges of a tree, and there may be other parts, as in some graphs of
+    a corpus of trees. Without a given root, the only node without an incoming edge must reach all nodes, and the graph
+    must be nearly a tree. Edges may lead upwards, as inverse relations of AMR do.
     """
     root, extra = _root(structure), len(structure.edges) - (structure.size - 1)
     if not structure.directed or root is None or structure.size < 2:
@@ -47,7 +47,7 @@ def leads_down(structure: Structure, most_leaves: int) -> bool:
 
 
 def walk(structure: Structure) -> Walk:
-    """The tree of a graph below its root, near nodes first and others as they are read; then those of other parts."""
+    """The breadth-first tree of a graph from its root, with ties in reading order; then those of other parts."""
     near: list[list[tuple[int, int]]] = [[] for _ in range(structure.size)]
     for edge, (source, target) in enumerate(structure.edges.tolist()):
         near[source].append((target, edge))
@@ -61,7 +61,7 @@ def walk(structure: Structure) -> Walk:
             continue
         part = [first]
         seen.add(first)
-        for node in part:  # which grows meanwhile
+        for node in part:  # grows in the loop
             for other, edge in near[node]:
                 if other not in seen:
                     seen.add(other)
@@ -76,7 +76,8 @@ def hierarchy(structure: Structure, widths: NDArray[np.float64] | None = None) -
 
     Args:
         structure: the graph.
-        widths: (n,) of each node, with what is written at the edge to it; 1 by default. No two meet at one depth.
+        widths: (n,) width of each node, including the label of the edge to it; 1 by default. Nodes of the same depth
+            do not overlap.
     """
     found = walk(structure)
     own = np.ones(structure.size) if widths is None else widths
@@ -86,7 +87,7 @@ def hierarchy(structure: Structure, widths: NDArray[np.float64] | None = None) -
         if (parent := found.parent[node]) >= 0:
             children[parent].append(node)
             depth[node] = depth[parent] + 1
-    for node in reversed(found.order):  # children before their parents, as those were reached first
+    for node in reversed(found.order):  # children before their parents
         column[node] = max(own[node], sum(column[child] for child in children[node]))
     left = np.zeros(structure.size)
     start = 0.0

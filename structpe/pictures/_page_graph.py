@@ -1,7 +1,7 @@
-"""A structure as plotly draws it on a page: edges, their labels, nodes, and a ring around the node pointed at.
+"""A structure drawn by plotly on a page: edges, their labels, nodes, and a ring around the selected node.
 
-Everything is where the plan of the picture has it. Letters are those of the reader's screen, narrower than those
-that the plan has measured.
+All places are those of the plan of the picture. Fonts are those of the reader's browser, which are narrower than the
+plan has measured.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["INCH", "graph_of"]
 INCH = 100
 """Pixels."""
 EDGE = 10
-"""Pixels around the structure."""
+"""Margin around the structure in pixels."""
 ARC = 17
-"""Points of which an arc is drawn."""
+"""Number of points of an arc."""
 
 
 def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
-    """The figure of a structure, and the number of the trace in it that holds the nodes, one point each in order."""
+    """The figure of a structure, and the index of its trace of nodes, with a point per node in order."""
     lines, relations = _lines(drawn)
     names, points = _names(drawn)
     traces = [_edges(lines), _hints(drawn, lines), _texts(relations, RELATION, LINES[0]), _texts(names, points, INK)]
@@ -64,7 +64,7 @@ def _layout(width: int, height: int) -> dict[str, Any]:
 
 
 def _over_picture(drawn: Drawn) -> dict[str, Any]:
-    """Of a molecule, whose nodes are without a mark of their own on RDKit's picture."""
+    """The figure of a molecule, whose nodes are invisible on top of RDKit's picture."""
     assert drawn.depiction is not None
     wide, high = drawn.depiction.size
     low, top = drawn.places.min(axis=0), drawn.places.max(axis=0)
@@ -81,7 +81,7 @@ def _over_picture(drawn: Drawn) -> dict[str, Any]:
 
 
 def _lines(drawn: Drawn) -> tuple[dict[int, NDArray[np.float64]], list[Written]]:
-    """The points of each edge that is drawn, by its number; the labels of edges."""
+    """The points of each drawn edge, by its number; and the labels of edges."""
     if drawn.laid is not None:
         return {line.edge: line.points for line in drawn.laid.lines}, list(drawn.laid.relations)
     if drawn.arcs is None:
@@ -106,7 +106,7 @@ def _arc(start: float, end: float, height: float) -> NDArray[np.float64]:
 
 
 def _names(drawn: Drawn) -> tuple[list[Written], float]:
-    """The names of nodes, and the size of their letters; RDKit has written those of atoms."""
+    """The names of nodes, and their font size; RDKit writes those of atoms."""
     if drawn.arcs is not None:
         y = -WORD - tall(drawn.arcs.points) / 2
         return [Written(n, float(x), y) for n, x in zip(drawn.names, drawn.arcs.at, strict=True)], drawn.arcs.points
@@ -124,7 +124,7 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
 
 
 def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
-    """What is shown about an edge whose middle is pointed at."""
+    """The text for an edge when the pointer is at its middle."""
     nodes, edges = drawn.structure.nodes, drawn.structure.edges
     told = [
         html.escape(f"{nodes[edges[edge, 0]]} {drawn.structure.relation(edge) or 'and'} {nodes[edges[edge, 1]]}")
@@ -160,7 +160,7 @@ def _pixels(points: float) -> float:
 
 
 def _below(drawn: Drawn) -> list[dict[str, Any]]:
-    """The labels that have no room at their edges."""
+    """The labels without room at their edges."""
     if drawn.laid is None or not drawn.laid.below:
         return []
     text = "<br>".join(html.escape(line) for line in drawn.laid.below)

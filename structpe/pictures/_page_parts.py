@@ -1,4 +1,4 @@
-"""What an HTML page of a structure is made of: its shell, its style, and the script that joins nodes and rows."""
+"""The parts of an HTML page of a structure: its frame, its style, and the script that links nodes and rows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ SCRIPT = """
 
 @dataclass(frozen=True)
 class Part:
-    """A map of the page: what it is of, and its figure as HTML."""
+    """A map of the page: its title, and its figure as HTML."""
 
     title: str
     figure: str
@@ -96,11 +96,11 @@ def shell(
 
     Args:
         title: its heading.
-        notes: what cannot be shown, and why.
+        notes: notes about parts that cannot be shown.
         graph: the structure.
-        maps: of encodings.
-        heads: of a model's heads, one of them seen at a time; the last one is that of means by distance.
-        said: data for the script; ``said["model"]`` heads the maps of heads.
+        maps: maps of encodings.
+        heads: maps of heads, of which one is visible at a time; the last one has the means by distance.
+        said: data for the script; ``said["model"]`` is the heading of the maps of heads.
     """
     first = "".join(_figure(number, part, False) for number, part in enumerate(maps))
     second = ""
@@ -119,9 +119,9 @@ def shell(
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(title)}</h1>
-<p class="note">Point at a node, or at a cell of a map: its row of every map is framed, and written on the right.</p>
+<p class="note">Point at a node, or at a cell of a map: its row of every map is framed and listed on the right.</p>
 {told}<main><section><figure>{graph}</figure><div class="maps">{first}</div>{second}</section>
-<aside id="row"><p class="note">No node is pointed at yet.</p></aside></main>
+<aside id="row"><p class="note">No node selected.</p></aside></main>
 <script type="application/json" id="said">{data}</script>
 <script>{SCRIPT}</script></body></html>
 """

@@ -1,4 +1,4 @@
-"""Where nodes, edges and their labels are, in inches from the lower left, so that no two texts meet."""
+"""Places of nodes, edges and their labels, in inches from the lower left, so that no two texts overlap."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from structpe.structure import Structure
 __all__ = ["RELATED", "Laid", "Line", "laid_out"]
 
 RELATED = 90
-"""Edges up to which their labels are written."""
+"""Largest number of edges whose labels are written."""
 LONGEST = 22
-"""Letters of a relation."""
+"""Largest number of letters of a relation."""
 LAYER = 0.75
-"""Between the layers of a hierarchy."""
+"""Distance between the layers of a hierarchy."""
 ABOVE = 0.25
-"""How far above its node the label of an edge in a hierarchy is."""
+"""Distance between a node in a hierarchy and the label of the edge above it."""
 PAD = 0.06
-"""Around the text in a box."""
+"""Margin around the text in a box."""
 BESIDE = 0.14
-"""From the middle of a dot down to the middle of its label."""
+"""Distance from the middle of a dot down to the middle of its label."""
 GROWN = (1.0, 1.3, 1.7, 2.2)
-"""How much larger than its names need a graph is tried, until the labels of its edges find room."""
+"""Scales of a graph, relative to the room for its names, that are tried until the labels of its edges have room."""
 FEW = 20
-"""Nodes of a hierarchy up to which it is tried likewise, wider."""
+"""Largest number of nodes of a hierarchy for which larger scales are tried."""
 MARGIN = 0.06
-"""Around the whole."""
+"""Margin around the picture."""
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """An edge as it is drawn: its number, its points (k, 2), and whether its end may have an arrow."""
+    """A drawn edge: its number, its points (k, 2), and whether its end may have an arrow."""
 
     edge: int
     points: NDArray[np.float64]
@@ -48,16 +48,16 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """A graph laid out.
+    """The layout of a graph.
 
     Attributes:
-        places: (n, 2) of nodes.
-        texts: (n, 2) of the middles of their names.
-        points: size of their letters.
-        dots: whether nodes are dots, with the names next to or in them; otherwise their names are boxed.
+        places: (n, 2) places of nodes.
+        texts: (n, 2) middles of their names.
+        points: font size of the names.
+        dots: whether nodes are dots, with the names next to or in them; otherwise names are in boxes.
         lines: edges.
         relations: labels of edges.
-        below: lines of text below the drawing: labels that have no room at their edges.
+        below: lines of text below the drawing, with labels that have no room at their edges.
         size: width and height.
     """
 
@@ -72,7 +72,7 @@ class Laid:
 
 
 def laid_out(structure: Structure, form: Form, names: list[str]) -> Laid:
-    """The plan of a sequence, a grid, a hierarchy or a graph; asked while ``look`` holds."""
+    """The layout of a sequence, a grid, a hierarchy or a graph; call it within ``look``."""
     points = _points(structure.size, form)
     boxed = 0.02 if form == "graph" else 2 * PAD
     sizes = np.array([(wide(name, points) + 2 * PAD, tall(points) + boxed) for name in names])
@@ -82,14 +82,14 @@ def laid_out(structure: Structure, form: Form, names: list[str]) -> Laid:
     while tries[-1].left and (form == "graph" or structure.size <= FEW) and len(tries) < len(GROWN):
         tries.append(_Try(structure, form, sizes, relations, GROWN[len(tries)]))
     best = min(tries, key=lambda each: len(each.left))
-    return _settled(best, [_told(structure, names, edge, relations) for edge in best.left], points)
+    return _settled(best, [_entry(structure, names, edge, relations) for edge in best.left], points)
 
 
 class _Try:
-    """A plan, without the list below.
+    """A candidate for the layout, without the list below.
 
     Attributes:
-        texts, places: (n, 2) of names, and of nodes.
+        texts, places: (n, 2) middles of names, and places of nodes.
         lines: the edges.
         written: labels.
         left: edges whose labels have no room.
@@ -120,7 +120,7 @@ class _Try:
 
 
 def _settled(best: _Try, below: list[str], points: float) -> Laid:
-    """Moved to where its lower left is at 0, above the list."""
+    """The layout, moved so that its lower left is at 0, above the list."""
     corners = [
         *best.taken,
         *(np.concatenate([line.points.min(axis=0), line.points.max(axis=0)]) for line in best.lines),
@@ -144,12 +144,12 @@ def _settled(best: _Try, below: list[str], points: float) -> Laid:
 
 
 class _Edges:
-    """The edges of a plan: how each is drawn, and what its label may do.
+    """The edges of a layout: their lines, and the possible places of their labels.
 
     Attributes:
-        lines: of all edges that are drawn.
-        fixed: labels whose place is kept free for them.
-        across: the number and the label of every other edge, with the ways that it may go.
+        lines: of all drawn edges.
+        fixed: labels with a reserved place.
+        across: the number and the label of every other edge, with its possible curves.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class _Edges:
             if found is not None and edge in child:
                 node = child[edge]
                 self._down(edge, (ends[int(found.parent[node])], ends[node]), node == target, relations[edge])
-            elif form != "sequence" or places[source, 1] == places[target, 1]:  # a line goes on below, as text does
+            elif form != "sequence" or places[source, 1] == places[target, 1]:  # no edge at a line break
                 if source == target:
                     self._loop(edge, ends[source], relations[edge])
                     continue
@@ -177,7 +177,7 @@ class _Edges:
                 self.across.append((edge, relations[edge], ways))
 
     def _down(self, edge: int, ends: tuple[Box, Box], down: bool, relation: str) -> None:
-        """From below the parent to above the child, where its label is, and straight on through that."""
+        """An edge from below the parent to the label above the child, and straight through it to the child."""
         upper, lower = ends
         x = (lower[0] + lower[2]) / 2
         middle = (lower[1] + lower[3]) / 2
@@ -187,7 +187,7 @@ class _Edges:
             self.fixed.append(Written(relation, float(x), float(middle + ABOVE)))
 
     def _loop(self, edge: int, box: Box, relation: str) -> None:
-        """A circle at the upper right of its node; the label is tried around it."""
+        """A circle at the upper right of its node, with the label around it."""
         centre = np.array([box[2], box[3] + 0.04])
         turn = np.linspace(0, 2 * np.pi, 17)
         self.lines.append(Line(edge, centre + 0.1 * np.stack([np.sin(turn), np.cos(turn)], axis=1), arrow=False))
@@ -196,7 +196,7 @@ class _Edges:
 
 
 def _points(size: int, form: Form) -> float:
-    """Of the names of nodes."""
+    """Font size of the names of nodes."""
     if form in ("sequence", "hierarchy") or size <= 30:
         return 8.0
     if size <= NAMED:
@@ -207,7 +207,7 @@ def _points(size: int, form: Form) -> float:
 def _texts(
     structure: Structure, form: Form, sizes: NDArray[np.float64], relations: list[str], grown: float
 ) -> NDArray[np.float64]:
-    """(n, 2) the middle of each name, of a graph so many times as far apart as names need."""
+    """(n, 2) the middle of each name, with the graph scaled relative to the room for names."""
     if form == "sequence":
         return places_of(structure, form, sizes[:, 0]) * [1.0, 0.42]
     if form == "hierarchy":
@@ -238,6 +238,6 @@ def _box_of(written: Written) -> Box:
     return text_box(written.x, written.y, wide(written.text, RELATION, "italic") + 0.06, tall(RELATION))
 
 
-def _told(structure: Structure, names: list[str], edge: int, relations: list[str]) -> str:
+def _entry(structure: Structure, names: list[str], edge: int, relations: list[str]) -> str:
     source, target = structure.edges[edge].tolist()
     return f"{names[source]} {'→' if structure.directed else '–'} {names[target]}: {relations[edge]}"

@@ -1,4 +1,4 @@
-"""How pictures look: type, colours, labels, and how they are saved. All that imports matplotlib begins here."""
+"""The style of pictures: fonts, colours, labels; and saving. Everything that imports matplotlib starts here."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 INK, MUTED, GREY, FAINT = "#1f2933", "#6b7785", "#c9d0d8", "#eef1f4"
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31")
-"""Those that people who see few colours can tell apart (Okabe and Ito 2008), with a brown for their yellow."""
+"""Colours for colour-blind readers (Okabe and Ito 2008), with a brown instead of their yellow."""
 SUFFIXES = (".png", ".svg")
 FONT = "DejaVu Sans"
 OTHERS = (
@@ -43,11 +43,11 @@ OTHERS = (
     "Hiragino Sans GB", "Noto Sans", "Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji",
     "Arial Unicode MS", "Segoe UI Symbol",
 )  # fmt: skip
-"""Fonts that are asked for letters that the first one lacks, as far as this machine has them."""
+"""Fonts for letters that the first one lacks, if they are installed."""
 SETTINGS: Any = {
     "font.size": 8,
     "text.color": INK,
-    "text.parse_math": False,  # a label is a text of somebody's file, which may hold dollars
+    "text.parse_math": False,  # a label is a text from a file, which may contain dollars
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.6,
@@ -65,17 +65,17 @@ SETTINGS: Any = {
     "legend.frameon": False,
     "legend.fontsize": 7,
     "svg.fonttype": "path",
-    "svg.hashsalt": "structpe",  # the same picture gives the same file
+    "svg.hashsalt": "structpe",  # makes files reproducible
 }
 
 
 class PictureError(StructPEError):
-    """A picture that cannot be drawn of what was given."""
+    """A picture cannot be drawn."""
 
 
 @contextmanager
 def look() -> Iterator[None]:
-    """The look of all pictures, for as long as one is drawn.
+    """The style of all pictures, as a context in which they are drawn.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -85,13 +85,13 @@ def look() -> Iterator[None]:
     except ImportError:
         raise MissingExtra("matplotlib", "viz") from None
     with matplotlib.rc_context({**SETTINGS, "font.family": families()}), warnings.catch_warnings():
-        # Letters that all fonts lack become boxes, which everybody sees.
+        # Letters that all fonts lack become visible boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
 
 def families() -> list[str]:
-    """The font of all pictures, and those of this machine that have further scripts."""
+    """The font of all pictures, and installed fonts with other scripts."""
     from matplotlib.font_manager import fontManager
 
     installed = {font.name for font in fontManager.ttflist}
@@ -103,12 +103,12 @@ def figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    # Words below a square map come out a little lower than the solver has it.
+    # Words below a square map are a little lower than the solver assumes.
     return Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.07))
 
 
 def settle(picture: Figure) -> None:
-    """Lay a finished picture out, once for all: it would be laid out a little differently each time it is drawn."""
+    """Fix the layout of a finished picture, since each drawing would change it a little."""
     if (engine := picture.get_layout_engine()) is not None:
         engine.execute(picture)
     picture.set_layout_engine("none")
@@ -116,7 +116,7 @@ def settle(picture: Figure) -> None:
 
 
 def _round(picture: Any) -> None:
-    """Round places to what the solver of the layout finds each time: names of parts of an SVG depend on them."""
+    """Round places to the precision of the solver of the layout, since ids in an SVG depend on them."""
     for part in picture.subfigs:
         part.bbox_relative.p0, part.bbox_relative.p1 = part.bbox_relative.p0.round(6), part.bbox_relative.p1.round(6)
         _round(part)
@@ -126,19 +126,19 @@ def _round(picture: Any) -> None:
 
 
 def save(picture: Figure, path: str | Path, dots: int = 150) -> Path:
-    """Write a picture as PNG or SVG, by its suffix; the file is whole or absent.
+    """Write a picture atomically, as PNG or SVG by its suffix.
 
     Args:
-        picture: such as :func:`structpe.pictures.show` gives it.
+        picture: such as one from :func:`structpe.pictures.show`.
         path: ends in .png or .svg.
-        dots: of a PNG, per inch.
+        dots: dots per inch of a PNG.
 
     Raises:
-        PictureError: another suffix.
+        PictureError: the suffix is unknown.
     """
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise PictureError(f"{str(path)!r} has no suffix that says how to draw; give one of {', '.join(SUFFIXES)}")
+        raise PictureError(f"{str(path)!r} has no known suffix; give one of {', '.join(SUFFIXES)}")
     kind, held = path.suffix.lower()[1:], BytesIO()
     nothing: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
     with look():
@@ -148,20 +148,20 @@ def save(picture: Figure, path: str | Path, dots: int = 150) -> Path:
 
 
 def label(text: str, most: int = 24) -> str:
-    """A text on one line, cut where it is long."""
+    """A text on one line, cut at the end if it is long."""
     line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", text).strip()
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def shortened(text: str, most: int) -> str:
-    """A text on one line, cut in the middle where it is long: paths and numbers tell most at their ends."""
+    """A text on one line, cut in the middle if it is long, since the ends of paths and numbers are informative."""
     line = label(text, len(text) + 1)
     half = (most - 1) // 2
     return line if len(line) <= most else f"{line[:half]}…{line[-half:]}"
 
 
 def thinned(count: int, room: int) -> Sequence[int]:
-    """Which of ``count`` things in a row are named where there is room for so many names: each k-th."""
+    """Indices of every k-th of ``count`` items, so that ``room`` names fit."""
     step = max(1, -(-count // max(1, room)))
     for round_step in (1, 2, 3, 4, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000):
         if round_step >= step:

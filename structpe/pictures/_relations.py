@@ -1,4 +1,4 @@
-"""Where the labels of edges are written: on their edges where there is room, and otherwise in a list below."""
+"""Places of the labels of edges: on their edges if there is room, otherwise in a list below."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from structpe.pictures._boxes import Box, meets, tall, text_box, wide
 __all__ = ["RELATION", "Curve", "Written", "curve_of", "wrapped", "write"]
 
 RELATION = 6
-"""Points of the labels of edges, and of the list below."""
+"""Font size of the labels of edges, and of the list below."""
 WAYS = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.18, 0.82)
-"""Parts of the way along an edge at which its label is tried."""
+"""Positions along an edge that are tried for its label, from 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A text at a place, by its middle."""
+    """A text, with the place of its middle."""
 
     text: str
     x: float
@@ -29,7 +29,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """An edge as it is drawn: from a start to an end, through a bend between them.
+    """A drawn edge from a start to an end, with a bend between them.
 
     Attributes:
         points: (3, 2) start, control point and end of a curve of degree 2.
@@ -38,33 +38,33 @@ class Curve:
     points: NDArray[np.float64]
 
     def at(self, way: float) -> NDArray[np.float64]:
-        """(2,) the place so far along it, from 0 to 1."""
+        """(2,) the point at a position along it, from 0 to 1."""
         start, control, end = self.points
         place: NDArray[np.float64] = (1 - way) ** 2 * start + 2 * way * (1 - way) * control + way**2 * end
         return place
 
 
 def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> Curve:
-    """An edge that leaves the straight line by a part of its length."""
+    """An edge with a bend, as a fraction of its length."""
     across = np.array([end[1] - start[1], start[0] - end[0]])
     return Curve(np.stack([start, (start + end) / 2 + bend * across, end]))
 
 
 def write(
-    asked: Sequence[tuple[str, Sequence[Curve]]], taken: list[Box]
+    wanted: Sequence[tuple[str, Sequence[Curve]]], taken: list[Box]
 ) -> tuple[list[Curve], list[Written], list[int]]:
-    """How each edge goes, the labels that find room, and the numbers of those that do not.
+    """The curve of each edge, the labels with room, and the indices of those without.
 
-    An edge goes its first way on which its label finds room and nothing is in the way; or else the first with room.
+    An edge takes the first curve that has room for its label and crosses nothing; or else the first with room.
 
     Args:
-        asked: a label, which may be empty, and ways in which its edge may go.
-        taken: boxes where nothing may be written; grows by those of the labels.
+        wanted: for each edge, its label, which may be empty, and its possible curves.
+        taken: boxes without room; those of the labels are added.
     """
     chosen: list[Curve] = []
     written: list[Written] = []
     left: list[int] = []
-    for number, (text, ways) in enumerate(asked):
+    for number, (text, ways) in enumerate(wanted):
         found = [(way, _room(text, way, taken)) for way in ways] if text else []
         free = [each for each in found if each[1] is not None]
         clear = [each for each in free if len(free) > 1 and not _crossed(each[0], taken)]
@@ -79,7 +79,7 @@ def write(
 
 
 def _room(text: str, curve: Curve, taken: list[Box]) -> Written | None:
-    """Where along an edge its label meets nothing."""
+    """A place along an edge where its label overlaps nothing."""
     width, height = wide(text, RELATION, "italic") + 0.06, tall(RELATION)
     for way in WAYS:
         x, y = (float(each) for each in curve.at(way))
@@ -89,7 +89,7 @@ def _room(text: str, curve: Curve, taken: list[Box]) -> Written | None:
 
 
 def _crossed(curve: Curve, taken: list[Box]) -> bool:
-    """Whether an edge goes through more boxes than those of its two ends, each of which may have two."""
+    """Whether an edge crosses other boxes than those of its two ends, each of which may have two."""
     points = [curve.at(way) for way in np.linspace(0, 1, 21)]
     ends = [curve.points[0], curve.points[2]]
     others = [box for box in taken if not any(_holds(box, end) for end in ends)]
@@ -101,7 +101,7 @@ def _holds(box: Box, point: NDArray[np.float64]) -> bool:
 
 
 def wrapped(entries: Sequence[str], width: float) -> list[str]:
-    """Entries in lines that are no wider than so many inches, if each of them is not."""
+    """Entries, wrapped to lines of a width in inches."""
     lines: list[str] = []
     for entry in entries:
         longer = f"{lines[-1]}    {entry}" if lines else entry

@@ -1,4 +1,4 @@
-"""What is written of units: their texts as people read them, in reading order."""
+"""Readable texts of units, in reading order."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from structpe.structure import Structure
 __all__ = ["in_order", "unit_labels"]
 
 MARK = "▁"
-"""What some tokenizers write for a blank."""
+"""Characters that some tokenizers write for a space."""
 PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 """Bytes that a byte-level tokenizer writes as the character of that number; the others follow from 256 on."""
 BYTES = {chr(byte): byte for byte in PRINTED} | {
     chr(256 + place): byte for place, byte in enumerate(sorted(set(range(256)) - set(PRINTED)))
 }
-"""Which byte each of its characters is (Radford et al. 2019, GPT-2)."""
+"""The byte of each of its characters (Radford et al. 2019, GPT-2)."""
 
 
 def in_order(structure: Structure) -> NDArray[np.int64]:
-    """(u,) the units as they are read: by the place of their node, where there is an order."""
+    """(u,) the units in reading order: by the place of their node, if there is an order."""
     owner = structure.unit_owner
     return owner.argsort(kind="stable") if structure.order is None else structure.order[owner].argsort(kind="stable")
 
 
 def unit_labels(structure: Structure) -> list[str]:
-    """(u,) the text of each unit, without what its tokenizer has put in the place of blanks and bytes."""
+    """(u,) the text of each unit, without the tokenizer's replacements of spaces and bytes."""
     texts = list(structure.unit_texts)
     if structure.units is None:
         return [label(text) for text in texts]
@@ -37,7 +37,7 @@ def unit_labels(structure: Structure) -> list[str]:
 
 
 def _of_bytes(structure: Structure) -> bool:
-    """Whether the units of some node spell its label only when their characters are taken for bytes."""
+    """Whether the units of some node spell its label only if their characters are read as bytes."""
     whole = [""] * structure.size
     for text, node in zip(structure.unit_texts, structure.unit_owner.tolist(), strict=True):
         whole[node] += text

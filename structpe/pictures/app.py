@@ -25,7 +25,7 @@ def _(ANY, READERS, mo):  # type: ignore[no-untyped-def]
     given = mo.cli_args()
     file = mo.ui.text(value=str(given.get("file") or ""), label="file", full_width=True)
     reader = mo.ui.dropdown([ANY, *READERS], value=str(given.get("reader") or ANY), label="reader")
-    mo.vstack([mo.md("## A structure beside its positions"), mo.hstack([file, reader], widths=[3, 1])])
+    mo.vstack([mo.md("## A structure and its positions"), mo.hstack([file, reader], widths=[3, 1])])
     return file, given, reader
 
 

@@ -1,4 +1,4 @@
-"""How far heads look: the mean of what is said of pairs, by how far apart they are in the structure."""
+"""How far heads look: means over pairs, by their distance in the structure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Curve:
 
     Attributes:
         distance: (k,) the distances that occur, in order.
-        mean: (..., k) of each head, NaN where no pair so far apart has a number.
+        mean: (..., k) means of each head, NaN for a distance without numbers.
         signed: whether distances have a sign: the key after (+) or before (-) the query in reading order.
     """
 
@@ -31,10 +31,10 @@ class Curve:
 
 
 def distances(structure: Structure) -> tuple[NDArray[np.float64], bool]:
-    """(u, u) how far a key is from a query, and whether that has a sign.
+    """(u, u) the distance of each key from each query, and whether it has a sign.
 
-    On a sequence it is the offset of the key's node; on other structures the number of edges on a shortest way between
-    the two nodes, walked either way, NaN where there is none.
+    On a sequence it is the offset of the key's node; on other structures the number of edges on a shortest path between
+    the two nodes, ignoring directions, NaN without a path.
     """
     owner = structure.unit_owner
     if form_of(structure) == "sequence" and structure.order is not None:
@@ -51,8 +51,8 @@ def by_distance(quantity: NDArray[np.float64], structure: Structure) -> Curve:
     """The mean over all pairs of each distance.
 
     Args:
-        quantity: (..., u, u) a number for each pair of units, query and key; NaN where there is none.
-        structure: whose units these are.
+        quantity: (..., u, u) a number for each pair of units, query and key; NaN for pairs without one.
+        structure: the structure of the units.
     """
     apart, signed = distances(structure)
     occurring = np.unique(apart[np.isfinite(apart)])
@@ -61,7 +61,7 @@ def by_distance(quantity: NDArray[np.float64], structure: Structure) -> Curve:
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Over the last axis, of what is a number."""
+    """The mean over the last axis, without NaN."""
     there = np.isfinite(values)
     count = there.sum(axis=-1)
     total = np.where(there, values, 0.0).sum(axis=-1)

@@ -1,7 +1,7 @@
-"""Draw a structure: a line of words, a grid, a molecule, a tree as arcs, a hierarchy, or a graph laid out.
+"""Draw a structure: a line of words, a grid, a molecule, a tree as arcs, a hierarchy, or another graph.
 
-A plan says where everything is, in inches, by the widths of the very letters, so that no two texts meet; what is
-drawn of it, by matplotlib here or on a page, adds colours.
+A plan has all places in inches, computed from the widths of the texts, so that no two texts overlap. Matplotlib, or
+plotly on a page, draws it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["Drawn", "draw", "plan"]
 
 
 class Drawn:
-    """A structure made ready to be drawn.
+    """The plan of a structure.
 
     Attributes:
         structure: the graph.
-        form: how it is drawn.
-        names: what is written at its nodes.
-        depiction: of a molecule.
-        arcs: of a tree.
-        laid: of all other forms.
-        size: width and height in inches that it takes.
+        form: the kind of layout.
+        names: the texts at its nodes.
+        depiction: layout of a molecule.
+        arcs: layout of a tree.
+        laid: layout of all other forms.
+        size: width and height in inches.
     """
 
     def __init__(self, structure: Structure, most: int = UPRIGHT) -> None:
@@ -51,7 +51,7 @@ class Drawn:
 
     @property
     def places(self) -> NDArray[np.float64]:
-        """(n, 2) of nodes; of a molecule in pixels, y downwards, of others in inches."""
+        """(n, 2) places of nodes; for a molecule in pixels with y downwards, for others in inches."""
         if self.depiction is not None:
             return self.depiction.atoms
         if self.arcs is not None:
@@ -61,13 +61,13 @@ class Drawn:
 
 
 def plan(structure: Structure, most: int = UPRIGHT) -> Drawn:
-    """Where everything of a structure comes to be, and how large the picture must be.
+    """The plan of a structure.
 
-    It is asked while :func:`structpe.pictures._plot.look` holds, which says how wide letters are.
+    Call it within :func:`structpe.pictures._plot.look`, which sets the fonts.
 
     Args:
         structure: the graph.
-        most: words of a parse beyond which they are written upwards.
+        most: largest number of horizontal words of a parse.
 
     Raises:
         MissingExtra: it is a molecule, and RDKit is not installed.
@@ -76,7 +76,7 @@ def plan(structure: Structure, most: int = UPRIGHT) -> Drawn:
 
 
 def node_names(structure: Structure, most: int = 24) -> list[str]:
-    """What is written at nodes: their labels; beside them their numbers where labels repeat and no order tells."""
+    """The texts at nodes: their labels, with their numbers if labels repeat and there is no order."""
     names = [label(text, most) for text in structure.nodes]
     if structure.size > NAMED and form_of(structure) == "graph":
         return [str(node) for node in range(structure.size)]
@@ -85,7 +85,7 @@ def node_names(structure: Structure, most: int = 24) -> list[str]:
 
 
 def draw(axes: Axes, drawn: Drawn) -> None:
-    """Draw a structure on axes, which are as large as its plan says."""
+    """Draw a structure on axes of the size of its plan."""
     axes.set_axis_off()
     if drawn.depiction is not None:
         _draw_molecule(axes, drawn.depiction)
@@ -130,7 +130,7 @@ def _draw_molecule(axes: Axes, depiction: Depiction) -> None:
 
 
 def _half(depiction: Depiction) -> NDArray[np.float64]:
-    """(2,) half of the width and height around the atoms of a drawing, in its pixels, with room for letters."""
+    """(2,) half of the width and height around the atoms of a drawing, in pixels, with room for letters."""
     half: NDArray[np.float64] = np.maximum(np.ptp(depiction.atoms, axis=0) / 2 + depiction.bond, 1.6 * depiction.bond)
     return half
 

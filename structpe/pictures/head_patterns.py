@@ -1,8 +1,8 @@
-"""What attention does on one structure, head by head: numbers for pictures of position models.
+"""Attention on one structure, head by head: numbers for pictures of position models.
 
-A Transformer of the library is run on the structure, and each attention in it is asked for its queries, keys and terms.
-So it is the same question for every position model, whether it acts on the input, on keys or on scores. Where all units
-have the same content, pairs differ by what positions say, and by nothing else.
+A Transformer of the library runs on the structure, and queries, keys and terms of each attention are recorded. So every
+position model is measured in the same way, whether it acts on the input, on keys or on scores. If all units have the
+same content, pairs differ only by their positions.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ QUANTITIES: tuple[Quantity, ...] = ("bias", "scores", "attention")
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """What attention does on a structure of u units, in l layers of h heads.
+    """Attention on a structure of u units, in l layers of h heads.
 
     Attributes:
-        attention: (l, h, u, u) the weights; the row of a query sums to 1, or is 0 where it attends nowhere.
-        bias: (l, h, u, u) what is added to scores: the sum of ``Terms.bias`` and ``Terms.factors``; None where the
-            model adds nothing to them.
+        attention: (l, h, u, u) the weights; the row of a query sums to 1, or is 0 if it attends to nothing.
+        bias: (l, h, u, u) the sum of ``Terms.bias`` and ``Terms.factors``; None if the model adds nothing to scores.
     """
 
     attention: Tensor
@@ -59,29 +58,29 @@ class Patterns:
 
     @property
     def scores(self) -> Tensor:
-        """(l, h, u, u) log attention less its mean over a row, NaN where a query does not attend.
+        """(l, h, u, u) log attention minus its mean over a row, NaN for masked pairs.
 
-        Scores are known up to a number for each row, which the softmax does not see; here the mean of a row is 0.
+        Scores are determined up to a constant for each row, which does not change the softmax; here the mean is 0.
         """
         logs = torch.where(self.attention > 0, self.attention, torch.nan).log()
         return logs - logs.nanmean(dim=-1, keepdim=True)
 
     def complete_scores(self) -> Tensor:
-        """(l, h, u, u) the scores, where all queries attend to all keys.
+        """(l, h, u, u) the scores, if all queries attend to all keys.
 
         Raises:
-            PictureError: some do not.
+            PictureError: some pairs are masked.
         """
         scores = self.scores
         if not scores.isfinite().all():
-            raise PictureError("some queries do not attend to all keys, so that there is no whole matrix of scores")
+            raise PictureError("some queries do not attend to all keys, so there is no complete matrix of scores")
         return scores
 
     def quantity(self, name: Quantity) -> Tensor:
-        """(l, h, u, u) one of :data:`QUANTITIES`, NaN where a query does not attend.
+        """(l, h, u, u) one of :data:`QUANTITIES`, NaN for masked pairs.
 
         Raises:
-            PictureError: the model adds nothing to scores, or there is no such quantity.
+            PictureError: the model adds nothing to scores, or the quantity does not exist.
         """
         if name not in QUANTITIES:
             raise PictureError(f"there is no quantity {name!r}; choose one of {', '.join(QUANTITIES)}")
@@ -97,23 +96,23 @@ class Patterns:
 
 @dataclass(frozen=True, eq=False)
 class Untrained:
-    """A position model as it is before training, and the seed of its parameters."""
+    """A position model before training, and the seed of its parameters."""
 
     position: PositionModel
     seed: int
 
 
 def begin(position: Config, dims: Dims, structures: Callable[[], Sequence[Structure]], seed: int = 0) -> Untrained:
-    """The position model of plain data as it is before training, its encodings fitted to structures.
+    """Build a position model before training, with encodings fitted to structures.
 
     Args:
-        position: as :func:`structpe.positions.build` takes it.
+        position: plain data for :func:`structpe.positions.build`.
         dims: sizes of the Transformer.
-        structures: called only where an encoding has something to learn, such as labels.
-        seed: of its parameters.
+        structures: called only if an encoding needs a vocabulary, such as labels.
+        seed: seed of its parameters.
 
     Raises:
-        PositionError: there is no such position model, encoding or option.
+        PositionError: the position model, encoding or option does not exist.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -122,12 +121,12 @@ def begin(position: Config, dims: Dims, structures: Callable[[], Sequence[Struct
 
 @torch.no_grad()
 def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> Patterns:
-    """What attention does in an encoder at initialisation, all of whose units have the same content.
+    """Attention in an encoder at initialisation, with the same content in all units.
 
     Args:
         structure: the graph.
-        position: such as :func:`begin` gives it.
-        seed: of the projections and the content.
+        position: such as one from :func:`begin`.
+        seed: seed of the projections and the content.
 
     Raises:
         EncodingError, PositionError: the position model does not fit the structure.
@@ -157,7 +156,7 @@ def of_encoder(structure: Structure, position: PositionModel, seed: int = 0) -> 
 
 
 def refuse_own_attention(position: PositionModel) -> None:
-    """Raise an error unless attention is the one equation.
+    """Check that attention follows the one equation.
 
     Raises:
         PictureError: the model has its own attention.
@@ -165,14 +164,14 @@ def refuse_own_attention(position: PositionModel) -> None:
     if position.own_attention:
         name = next(each.name for each in (position if isinstance(position, Sum) else [position]) if each.own_attention)
         raise PictureError(
-            f"position model {name!r} has its own attention, which does not return its weights; its encodings "
-            f"can be shown, what its heads do cannot"
+            f"position model {name!r} has its own attention, which does not return weights; its encodings can be "
+            f"shown, but not its heads"
         )
 
 
 @contextmanager
 def listening(model: nn.Module) -> Iterator[list[Patterns]]:
-    """Note what each attention of the encoder side of a model does while it runs on one structure, layer by layer."""
+    """Record each attention of the encoder of a model while it runs on one structure, layer by layer."""
     heard: list[Patterns] = []
 
     def note(module: nn.Module, given: tuple[Any, ...]) -> None:
@@ -209,12 +208,12 @@ def gathered(heard: Sequence[Patterns], position: PositionModel) -> Patterns:
 
 
 def weights_of(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
-    """(b, h, n, m) the weights of attention, whatever brings them about: what it gives when values are unit vectors.
+    """(b, h, n, m) the attention weights: the output of attention with unit vectors as values.
 
     Args:
         q: (b, h, n, d).
         k: (b, h, m, d).
-        terms: all that acts on attention; what is added to values does not count.
+        terms: all terms; those of values are ignored.
     """
     batch, heads, count, width = k.shape
     unit = torch.eye(count, dtype=q.dtype, device=q.device).expand(batch, heads, count, count)
@@ -225,7 +224,7 @@ def weights_of(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 
 
 def bias_of(terms: Terms, heads: int, n: int, m: int) -> Tensor | None:
-    """(1, h, n, m) the sum of all biases and factors of one structure; None where there are none."""
+    """(1, h, n, m) the sum of all biases and factors of one structure; None if there are none."""
     parts = [factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors]
     parts += [_pairs(each, n, m) for each in terms.bias]
     if not parts:
@@ -240,7 +239,7 @@ def _pairs(bias: Lookup | SparsePairs | Tensor, n: int, m: int) -> Tensor:
 
 
 def _noted(q: Tensor, k: Tensor, terms: Terms) -> Patterns:
-    mixed = terms.projection is not None  # what is added then is to scores of mixtures of keys, which are no units
+    mixed = terms.projection is not None  # biases are added to scores of mixtures of keys, which are not units
     bias = None if mixed else bias_of(terms, q.shape[1], q.shape[2], k.shape[2])
     return Patterns(weights_of(q, k, terms)[:1], None if bias is None else bias[:1])
 

@@ -1,7 +1,7 @@
-"""What an encoding says of a structure as a matrix of numbers that can be looked at.
+"""The values of an encoding as a matrix of numbers.
 
-Of arity 1, a row for each unit and a column for each of its numbers; of arity 2, a row for each query and a column for
-each key. Where a pair has a vector, one number of each is chosen, a *slice*.
+For arity 1, it has a row for each unit and a column for each of its numbers; for arity 2, a row for each query and a
+column for each key. If a pair has a vector, one component is chosen, a *slice*.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ __all__ = ["MOST", "NAMED", "Heat", "Scale", "check_size", "heat_of", "unit_name
 
 Scale: TypeAlias = Literal["sequential", "diverging"]
 NAMED = 80
-"""Nodes of a graph up to which their labels are written beside them; numbers stand for them where there are more."""
+"""Largest number of nodes of a graph with labels; more nodes have numbers."""
 ACROSS = {"random-walk": "steps", "heat-kernel": "time", "laplacian": "eigenvector", "coordinates": "axis"}
-"""Of which thing each column of an encoding of units is one; of others it is a number."""
+"""The meaning of the columns of an encoding of units; for others they are numbers."""
 MOST = 1000
-"""Units beyond which a picture would show nothing, and a matrix of pairs take long to draw."""
+"""Largest number of units; more would not be visible, and slow to draw."""
 
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """A matrix, and what its rows, columns and colours mean.
+    """A matrix, and the meaning of its rows, columns and colours.
 
     Attributes:
-        title: what it shows.
-        values: (r, c); NaN where there is no number. Units are in reading order.
-        rows: what each row is of.
-        columns: what each column is of.
-        axes: words for the two axes.
-        special: masks (r, c) of what is no number, by its name, such as "no way".
+        title: title of the map.
+        values: (r, c); NaN for cells without a number. Units are in reading order.
+        rows: names of the rows.
+        columns: names of the columns.
+        axes: names of the two axes.
+        special: masks (r, c) of cells without a number, by their meaning, such as "no way".
         whole: whether the numbers are integers, which can be written into the cells.
     """
 
@@ -52,12 +52,12 @@ class Heat:
 
     @property
     def scale(self) -> Scale:
-        """Diverging around 0 where there are numbers below it, otherwise sequential."""
+        """Diverging around 0 if there are negative numbers, otherwise sequential."""
         return "diverging" if (self.values < 0).any() else "sequential"
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The least and the greatest number of the colours; of a diverging scale as far below 0 as above."""
+        """The smallest and the largest number of the colours; symmetric for a diverging scale."""
         finite = self.values[np.isfinite(self.values)]
         if not finite.size:
             return 0.0, 1.0
@@ -69,23 +69,23 @@ class Heat:
 
 
 def heat_of(structure: Structure, encoding: Encoding, slice: int = 0) -> Heat:
-    """What an encoding says.
+    """The values of an encoding.
 
     Args:
-        structure: of 1,000 units at most.
-        encoding: fitted, if it learns from data.
-        slice: which number of each pair's vector; 0 where a pair has one number.
+        structure: with up to 1,000 units.
+        encoding: fitted, if it needs a vocabulary.
+        slice: component of the vector of each pair; 0 if a pair has one number.
 
     Raises:
-        EncodingError: the structure lacks what the encoding needs.
-        PictureError: more units, or no such slice.
+        EncodingError: the structure lacks something that the encoding needs.
+        PictureError: there are more units, or the slice does not exist.
     """
     check_size(structure)
     encoded = encoding.one(structure)
     names, read = unit_names(structure), in_order(structure)
     if encoding.arity == 1:
         values = encoded.values.reshape(len(encoded.values), -1)[read]
-        columns = tuple(str(k) for k in range(1, values.shape[1] + 1))  # as formulas and texts count them
+        columns = tuple(str(k) for k in range(1, values.shape[1] + 1))  # from 1, as in formulas
         return _heat(title_of(encoding), values, names, columns, ("unit", ACROSS.get(encoding.name, "number")))
     values = _pairs(encoded)[np.ix_(read, read)]
     flat = values.reshape(*values.shape[:2], -1)
@@ -100,7 +100,7 @@ def heat_of(structure: Structure, encoding: Encoding, slice: int = 0) -> Heat:
 
 
 def check_size(structure: Structure) -> None:
-    """See to it that a picture of a structure would show something.
+    """Check the size of a structure.
 
     Raises:
         PictureError: it has more than 1,000 nodes or units.
@@ -113,7 +113,7 @@ def check_size(structure: Structure) -> None:
 
 
 def title_of(encoding: Encoding) -> str:
-    """Its name, and those of its options that are not what they are by default, if they are short."""
+    """Its name, and short options that differ from their defaults."""
     given = [
         f"{field.name.replace('_', ' ')} {value}"
         for field in fields(encoding)
@@ -123,14 +123,14 @@ def title_of(encoding: Encoding) -> str:
 
 
 def unit_names(structure: Structure) -> tuple[str, ...]:
-    """A name for each unit as they are read, with its node's number where texts repeat or there are many nodes."""
+    """A name for each unit in reading order, with its node's number if texts repeat or there are many nodes."""
     labels, owner = unit_labels(structure), structure.unit_owner
     repeated = len(set(labels)) < len(labels) or structure.size > NAMED
     return tuple(f"{owner[unit]} {labels[unit]}" if repeated else labels[unit] for unit in in_order(structure))
 
 
 def _pairs(encoded: Encoded) -> NDArray[np.float64]:
-    """(u, u, ...) numbers of all pairs; NaN where a sparse encoding says nothing."""
+    """(u, u, ...) numbers of all pairs; NaN for pairs that a sparse encoding does not list."""
     if encoded.listed is None:
         return encoded.pairs().astype(np.float64)
     values = np.full((encoded.count, encoded.count, *encoded.values.shape[1:]), np.nan)

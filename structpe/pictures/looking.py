@@ -1,4 +1,4 @@
-"""What the app does, without the app: from what a person has chosen to a picture."""
+"""The functions of the app: from the user's choices to a picture."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from structpe.structure import Structure, path
 __all__ = ["ANY", "picture", "structures"]
 
 ANY = "by the suffix"
-"""The reader that is chosen where none is."""
+"""The choice of no reader."""
 SENTENCE = "the keeper lit the lamp at dusk"
 
 
 def structures(
     file: str, reader: str = ANY, on_error: str = "raise", options: Mapping[str, Any] | None = None
 ) -> list[Structure]:
-    """The structures of a file; a sentence as a sequence where no file is given.
+    """The structures of a file; without a file, a sentence as a sequence.
 
     Args:
-        file: path of a file or folder; an empty text for none.
-        reader: its name.
+        file: path of a file or folder, or an empty text.
+        reader: name of the reader.
         on_error: what to do with bad items, ``raise`` or ``skip``.
-        options: of the reader.
+        options: options of the reader.
 
     Raises:
-        ReadError: the file is missing or bad.
+        ReadError: the file is missing or invalid.
     """
     if not file.strip():
         return [path(SENTENCE.split(), name="an example")]
-    on_error_known: Any = on_error  # `read` refuses any other
+    on_error_known: Any = on_error  # `read` checks it
     name = None if reader == ANY else READERS[reader].name
     return read(file.strip(), name, on_error_known, **(options or {})).structures
 
@@ -54,18 +54,18 @@ def picture(
     """A PNG of one of the structures.
 
     Args:
-        given: the structures, of which encodings learn labels.
-        index: which is drawn, from 0.
+        given: the structures, from which encodings learn labels.
+        index: index of the structure to draw.
         encodings: names of encodings.
-        position: a position model; the empty text for none.
-        dims: sizes of the Transformer that it is built for.
-        quantity: of its heads.
+        position: a position model, or an empty text.
+        dims: sizes of the Transformer for which it is built.
+        quantity: quantity of its heads.
 
     Raises:
-        StructPEError: something does not fit the structure.
+        StructPEError: an encoding or a model does not fit the structure.
     """
     if not 0 <= index < len(given):
-        raise PictureError(f"there are {len(given)} structures, 0..{len(given) - 1}; {index} is none of them")
+        raise PictureError(f"there are {len(given)} structures, 0..{len(given) - 1}; {index} is out of range")
     made: list[Any] = [ENCODINGS[name] for name in encodings]
     what: list[Any] = [encoding().fit(given) for encoding in made]
     if position:

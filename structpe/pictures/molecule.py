@@ -1,7 +1,7 @@
-"""Molecules as RDKit draws them: outlines and places of atoms, for whatever shows them.
+"""Molecules drawn by RDKit, as outlines and places of atoms.
 
-A structure says elements and bonds, neither charges nor hydrogens; so hydrogens are not written, and nothing is said of
-valences. Atoms carry their number, by which they are found in heat maps.
+A structure has elements and bonds, but neither charges nor hydrogens, so hydrogens are not written and valences are not
+checked. Atoms have their numbers, as in heat maps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from structpe.structure import Structure
 __all__ = ["Depiction", "Outline", "depict"]
 
 NUMBERED = 120
-"""Atoms beyond which their numbers would hide the bonds."""
+"""Largest number of atoms with numbers, which would hide the bonds."""
 PATH = re.compile(r"<path\b([^>]*?)/>", re.DOTALL)
 STEP = re.compile(r"([MLQCZ])|(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 
@@ -32,10 +32,10 @@ class Outline:
 
     Attributes:
         points: (p, 2) in pixels, y downwards.
-        codes: (p,) what matplotlib's ``Path`` calls them.
-        stroke: colour and width of the line; None where there is none.
-        fill: colour within; None where there is none.
-        dashed: whether the line is, as the inner one of an aromatic bond.
+        codes: (p,) the codes of matplotlib's ``Path``.
+        stroke: colour and width of the line; None without a line.
+        fill: colour of the area; None without a fill.
+        dashed: whether the line is dashed, as the inner line of an aromatic bond.
     """
 
     points: NDArray[np.float64]
@@ -52,7 +52,7 @@ class Depiction:
     Attributes:
         svg: the whole picture.
         size: its width and height in pixels.
-        atoms: (n, 2) where each atom is, y downwards.
+        atoms: (n, 2) the place of each atom, y downwards.
         bond: length of a bond, in pixels.
     """
 
@@ -67,7 +67,7 @@ class Depiction:
             yield _outline(_attributes(found[1]))
 
     def data_uri(self) -> str:
-        """The picture as the address of an image that needs nothing else."""
+        """The picture as a data URI."""
         return "data:image/svg+xml;base64," + base64.b64encode(self.svg.encode("utf-8")).decode("ascii")
 
 
@@ -126,7 +126,7 @@ def _molecule(structure: Structure) -> Any:
 
 
 def _attributes(text: str) -> dict[str, str]:
-    """Attributes of an element, those of its style among them."""
+    """Attributes of an element, including those of its style."""
     found = dict(re.findall(r"([\w-]+)='([^']*)'", text))
     found.update(part.split(":", 1) for part in found.pop("style", "").split(";") if ":" in part)
     return found

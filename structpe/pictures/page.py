@@ -1,7 +1,7 @@
-"""The same as one HTML page: whoever points at a node sees its row of every map. It asks nothing of the network.
+"""A structure and its positions as one HTML page, which needs no network.
 
-plotly's own script lies in the page (some 5 MB). Below the structure stand the maps of encodings and, one at a time, of
-a model's heads; pointing at a node, or at a cell, marks the node, frames its rows, and writes them beside.
+The page includes plotly's script (about 5 MB). Below the structure are the maps of encodings and, one at a time, of a
+model's heads. Pointing at a node, or at a cell, marks the node, frames its rows, and lists their values.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ REDS_AND_BLUES = (
     "#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7",
     "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f",
 )  # fmt: skip
-"""From below 0 to above it (Brewer's RdBu, turned round): plotly's own of that name is not safe for all eyes."""
+"""A diverging scale (Brewer's RdBu, reversed); plotly's own RdBu is not safe for colour-blind readers."""
 COLOURS: dict[str, Any] = {
     "sequential": "Viridis",
     "diverging": [[k / (len(REDS_AND_BLUES) - 1), colour] for k, colour in enumerate(REDS_AND_BLUES)],
 }
 MOST = 400
-"""Units beyond which a page would be slow."""
+"""Largest number of units, above which a page would be slow."""
 LETTERS, HIGH = 9, 12
-"""Pixels of the names at the axes of maps, and of the room that a line of them needs."""
+"""Font size of the names at the axes of maps, and the height of their lines, in pixels."""
 CELLS = 3_000_000
-"""Cells of all maps together, beyond which it would be too large."""
+"""Largest number of cells of all maps, above which the page would be too large."""
 
 
 def page(
@@ -53,18 +53,18 @@ def page(
     Raises:
         MissingExtra: plotly is not installed, or RDKit for a molecule.
         EncodingError, PositionError: an encoding or a model does not fit the structure.
-        PictureError: there are more than 400 units, or 3 million cells in all maps; and what that function raises.
+        PictureError: there are more than 400 units, or 3 million cells in all maps; or an error of that function.
     """
     return page_of_view(view(structure, what, quantity, slice, seed))
 
 
 def page_of_view(seen: View) -> str:
-    """The page of what was gathered."""
+    """The page of a view."""
     heads = [_titled(heat, block.title) for block in seen.blocks for heat in block.heads]
     maps = [*seen.heats, *heads]
     _check_size(seen, maps)
     with look():
-        drawn = plan(seen.structure, most=MOST)  # a page writes across, however long a sentence is
+        drawn = plan(seen.structure, most=MOST)  # words on a page are always horizontal
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
     with look():
         parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
@@ -85,14 +85,14 @@ def page_of_view(seen: View) -> str:
 
 
 def save_page(text: str, path: str | Path) -> Path:
-    """Write a page; the file is whole or absent.
+    """Write a page atomically.
 
     Raises:
         PictureError: its suffix is not ``.html``.
     """
     path = Path(path)
     if path.suffix.lower() != ".html":
-        raise PictureError(f"{str(path)!r} has no suffix of a page; give one that ends in .html")
+        raise PictureError(f"{str(path)!r} has not the suffix of a page; give one that ends in .html")
     atomic_write(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
     return path
 
@@ -103,7 +103,7 @@ def _check_size(seen: View, maps: Sequence[Heat]) -> None:
         return
     raise PictureError(
         f"the structure has {units} units and {cells} cells in its maps, a page shows {MOST} units and {CELLS} cells "
-        f"at most; write a picture (.png or .svg), ask for fewer heads, or take a part of the structure"
+        f"at most; write a picture (.png or .svg), show fewer heads, or take a part of the structure"
     ).at(*([seen.structure.name] if seen.structure.name else []))
 
 
@@ -165,12 +165,12 @@ def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:
 
 
 def _widest(names: Sequence[str]) -> float:
-    """Pixels of the longest name at an axis."""
+    """Width of the longest name at an axis, in pixels."""
     return INCH * max(wide(name, 0.72 * LETTERS) for name in names)
 
 
 def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
-    """Names of rows or columns, so many apart that each has room."""
+    """Names of rows or columns, thinned so that each has room."""
     step = max(1, int(np.ceil(room)))
     at = list(range(0, len(names), step))
     shown = {"tickvals": at, "ticktext": [html.escape(names[i]) for i in at]}
@@ -178,12 +178,12 @@ def _axis(names: Sequence[str], room: float) -> dict[str, Any]:
 
 
 def _plain(values: NDArray[np.float64]) -> list[list[float | None]]:
-    """Numbers to five places that count; none where there is none."""
+    """Numbers with five significant digits; None for NaN."""
     return [[float(f"{v:.5g}") if np.isfinite(v) else None for v in row] for row in values]
 
 
 def _special(heat: Heat) -> dict[str, str]:
-    """What stands in cells without a number, by "row,column"; nothing is said of heads, where it is one thing."""
+    """The texts of cells without a number, by "row,column"; empty for heads, which have one kind of such cells."""
     if set(heat.special) == {"does not attend"}:
         return {}
     return {f"{i},{j}": name for name, mask in heat.special.items() for i, j in np.argwhere(mask).tolist()}

@@ -1,9 +1,9 @@
-"""Patterns of attention that positions make, without content (Chen et al. 2021, figures 4 and 6).
+"""Patterns of attention from positions, without content (Chen et al. 2021, figures 4 and 6).
 
-Figure 4 (section 4.5) shows heads of a trained DIET-ABS, which attend by offset, and to the first unit apart. Figure 6
+Figure 4 (section 4.5) shows heads of a trained DIET-ABS, which attend by offset, or to the first unit. Figure 6
 (appendix C) shows heads of DIET-REL with segments, on an input of 32 units whose second segment begins at 16, without
-what tokens say of each other: :func:`segmented` is that input. Theirs are trained on English; here they are of any
-model of the registry, with random parameters, and of a trained one by ``Trained.patterns``.
+content: :func:`segmented` is this input. The paper's models are trained on English; here the figures are for any model
+of the registry, with random parameters, and for a trained one by ``Trained.patterns``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import MUTED, PictureError, figure, look, settle
 from structpe.pictures.head_patterns import weights_of
-from structpe.pictures.setting import Setting, asked, sequence
+from structpe.pictures.setting import Setting, first_layer, sequence
 from structpe.positions.build import Config
 from structpe.structure import Structure
 
@@ -34,24 +34,24 @@ ACROSS = 6
 
 @torch.no_grad()
 def pattern(position: Config, setting: Setting = Setting()) -> Tensor:
-    """(h, n, n) the weights of attention of the first layer, of what positions say alone.
+    """(h, n, n) the attention weights of the first layer, from positions only.
 
     Args:
-        position: plain data that :func:`structpe.positions.build` understands.
-        setting: where; its content is left out.
+        position: plain data for :func:`structpe.positions.build`.
+        setting: the sizes and the input; its content is ignored.
 
     Raises:
         PictureError: the model has its own attention.
         EncodingError, PositionError: the model does not fit the structure.
     """
-    return weights_of(*asked(position, replace(setting, content=0.0)))[0]
+    return weights_of(*first_layer(position, replace(setting, content=0.0)))[0]
 
 
 def segmented(places: int = 32, start: int = 16) -> Structure:
-    """A sequence of two segments, by its feature ``segment``; the second begins at ``start``. By default figure 6's.
+    """A sequence of two segments, with the feature ``segment``; the second begins at ``start``, as in figure 6.
 
     Raises:
-        PictureError: one of them would be empty.
+        PictureError: a segment would be empty.
     """
     if not 0 < start < places:
         raise PictureError(f"the second segment begins at {start} of {places} places; give one of 1..{places - 1}")
@@ -63,8 +63,8 @@ def draw(weights: Tensor, title: str = "", marks: Sequence[int] = ()) -> Figure:
 
     Args:
         weights: (h, n, n).
-        title: above.
-        marks: places at which lines are drawn, such as the beginning of a segment.
+        title: title of the picture.
+        marks: places for lines, such as the beginning of a segment.
 
     Raises:
         MissingExtra: matplotlib is not installed.

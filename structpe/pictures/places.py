@@ -1,19 +1,19 @@
-"""Where the nodes of a structure are drawn: what form it has, and the place of each node in that form.
+"""Layouts of structures: the form of a structure, and the places of its nodes.
 
 ==========  ===========================================  ==============================================
 form        structures                                   places
 ==========  ===========================================  ==============================================
-sequence    with a reading order that the edges follow,  on a line, which goes on in a next one as text
+sequence    with a reading order that the edges follow,  on lines of text
             without relations
 grid        with coordinates on one to three axes        at their coordinates
 molecule    undirected, elements joined by bonds         RDKit's
 tree        words of a text, joined by dependencies      on a line, edges as arcs above it
-hierarchy   directed, below a root                       near nodes above, side by side
+hierarchy   directed, below a root                       by depth, from the root down
 graph       all others                                   those of stress (Kamada and Kawai 1989)
 ==========  ===========================================  ==============================================
 
-All structures of a corpus are to have one form. A parse and a meaning graph that is a tree look alike, for both have an
-order and a root; how words of a text are recognized is described at :func:`has_words`.
+All structures of a corpus should have the same form. A parse and a meaning graph that is a tree look the same, since
+both have an order and a root; :func:`has_words` describes how words of a text are recognized.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ SYMBOLS = """
 ELEMENTS = frozenset(SYMBOLS.split())
 BONDS = frozenset({"single", "double", "triple", "aromatic"})
 LINE, WORD, BETWEEN = 10.5, 0.6, 0.42
-"""Widths of a line of words, of a word that is not measured, and of what is between two words."""
+"""Widths of a line of words, of a word that is not measured, and of the space between two words."""
 SLOW = 250
-"""Nodes of a part beyond which its layout is made by springs, in a time linear in its edges."""
+"""Largest number of nodes of a part for a layout by stress; more use springs, in time linear in the edges."""
 WIDE = 100
-"""Leaves beyond which a hierarchy would be too wide to read."""
+"""Largest number of leaves of a hierarchy, above which it would be too wide."""
 DEPENDENCIES = """
     acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed
     flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp
     acomp agent attr auxpass csubjpass dative dobj intj meta neg npadvmod nsubjpass oprd pcomp pobj poss preconj predet
     prep prt quantmod relcl
 """
-"""Relations of Universal Dependencies, and those that spaCy's English models have besides them."""
+"""Relations of Universal Dependencies, and other ones of spaCy's English models."""
 DEPENDS = frozenset(DEPENDENCIES.split())
 
 
 def form_of(structure: Structure) -> Form:
-    """In which form a structure is drawn."""
+    """The form of a structure."""
     axes = np.asarray(structure.features.get("coordinates", np.zeros(0)))
     if axes.ndim == 2 and 1 < axes.shape[1] <= 3:
         return "grid"
@@ -71,11 +71,11 @@ def form_of(structure: Structure) -> Form:
 
 
 def has_words(structure: Structure) -> bool:
-    """Whether the nodes are words of a text, with arcs above them: a parse, in any of three ways.
+    """Whether the nodes are words of a text: a parse.
 
-    A reader has given their places in the text, or which of them are empty nodes of an enhanced parse; or the
-    relations are dependencies; or the graph is a tree that is not read from its root on, as meaning graphs, facts and
-    phrases are.
+    This is the case if a reader has set their character offsets, or marked empty nodes of an enhanced parse; or if the
+    relations are dependencies; or if the graph is a tree whose reading order does not start at the root, as it does in
+    meaning graphs, facts and phrases.
     """
     if not structure.directed or structure.order is None or structure.size < 2 or not len(structure.edges):
         return False
@@ -92,8 +92,8 @@ def has_words(structure: Structure) -> bool:
 def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | None = None) -> Places:
     """(n, 2) x to the right and y upwards, of each node; of molecules see :mod:`structpe.pictures.molecule`.
 
-    Nodes of a graph are about 1 apart, whatever their number. Words of a sequence and subtrees of a hierarchy are as
-    far apart as ``widths`` (n,) says that they are wide.
+    Nodes of a graph have distances of about 1, for any number of nodes. Words of a sequence and subtrees of a hierarchy
+    have the distances of their ``widths`` (n,).
     """
     if form == "grid":
         return _grid(np.asarray(structure.features["coordinates"]))
@@ -107,7 +107,7 @@ def places_of(structure: Structure, form: Form, widths: NDArray[np.float64] | No
 
 
 def reading_rank(structure: Structure) -> NDArray[np.int64]:
-    """(n,) place of each node in reading order; its number where there is no order."""
+    """(n,) place of each node in reading order, or its number if there is no order."""
     return np.arange(structure.size) if structure.order is None else structure.order
 
 
@@ -125,7 +125,7 @@ def _is_sequence(structure: Structure) -> bool:
 
 
 def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
-    """Words one after the other, which go on in the next line as text does."""
+    """Words one after another, in lines of text."""
     places = np.zeros((structure.size, 2))
     x, line = 0.0, 0
     for node in np.argsort(reading_rank(structure)):
@@ -138,7 +138,7 @@ def _lines(structure: Structure, widths: NDArray[np.float64]) -> Places:
 
 
 def _grid(coordinates: NDArray[np.generic]) -> Places:
-    """The last axis to the right, the one before down, a third one frame by frame to the right; others on the left."""
+    """The last axis to the right, the one before down, a third axis as frames to the right; others on the left."""
     at = coordinates.astype(np.float64)
     rows, columns = at[:, -2], at[:, -1]
     frames = at[:, 0] if at.shape[1] == 3 else np.zeros(len(at))
@@ -148,7 +148,7 @@ def _grid(coordinates: NDArray[np.generic]) -> Places:
 
 
 def _graph(structure: Structure) -> Places:
-    """Each part by itself, the parts in rows, the largest first."""
+    """Each part separately, in rows, the largest first."""
     import networkx
 
     plain: networkx.Graph[int] = networkx.Graph()
@@ -168,7 +168,7 @@ def _graph(structure: Structure) -> Places:
 
 
 def _spread(part: Any, nodes: list[int]) -> Places:
-    """A connected part, its edges about 1 long and its longer axis across."""
+    """A connected part, with edges of a length of about 1 and its longer axis horizontal."""
     from networkx import kamada_kawai_layout, spring_layout
 
     count = len(nodes)
@@ -179,7 +179,7 @@ def _spread(part: Any, nodes: list[int]) -> Places:
     at -= at.mean(axis=0)
     turn = np.linalg.svd(at, full_matrices=False)[2]
     at = at @ turn.T
-    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # one of the two ways to turn it round
+    at *= np.where(at[np.abs(at).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)  # fixes the reflection
     ends = np.array([(nodes.index(a), nodes.index(b)) for a, b in part.edges])
     typical = float(np.median(np.linalg.norm(at[ends[:, 0]] - at[ends[:, 1]], axis=1)))
     spread: Places = at / (typical or 1.0)

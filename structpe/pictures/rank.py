@@ -1,9 +1,9 @@
-"""How high a rank position models give the scores of attention (Chen et al. 2021, section 2.3 and appendix C).
+"""The rank of the scores of attention with a position model (Chen et al. 2021, section 2.3 and appendix C).
 
 Figure 2 compares the rank of all scores of a BERT with absolute positions at the input and of one with DIET-ABS; figure
-8 compares what positions say alone, P W_Q W_K^T P^T and P_Q P_K^T; theorem 1 says why. They plot trained models. Here
-:func:`scores` is of any model of the registry with random parameters, which shows what it can say: the bounds of the
-theorem, reached. For a trained one, hand :func:`singular_values` what its heads do, ``Trained.patterns.scores``.
+8 compares the parts from positions, P W_Q W_K^T P^T and P_Q P_K^T; theorem 1 explains them. The paper plots trained
+models. Here :func:`scores` is for any model of the registry with random parameters, which reaches the bounds of the
+theorem. For a trained one, pass ``Trained.patterns.scores`` to :func:`singular_values`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from structpe.errors import StructPEError
 from structpe.pictures._boxes import fitting
 from structpe.pictures._plot import FAINT, LINES, MUTED, PictureError, figure, look, settle
 from structpe.pictures.head_patterns import weights_of
-from structpe.pictures.setting import Setting, asked
+from structpe.pictures.setting import Setting, first_layer
 from structpe.positions.build import Config
 from structpe.terms import Terms
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["Ranks", "centred", "draw", "rank", "ranks", "scores", "singular_values"]
 
 TOLERANCE = 1e-9
-"""Singular values below this part of the largest count as zero; rounding leaves 1e-15 or so."""
+"""Singular values below this fraction of the largest count as zero; rounding errors are about 1e-15."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """Of what positions say alone, and of all scores; None, and why, where there is no matrix of scores."""
+    """The rank from positions only, and of all scores; None, with a reason, if there is no matrix of scores."""
 
     position: int | None
     whole: int | None
@@ -44,7 +44,7 @@ class Ranks:
 
 
 def ranks(position: Config, setting: Setting = Setting()) -> Ranks:
-    """The largest ranks that a head has: figure 8, and figure 2."""
+    """The largest ranks of a head: figure 8, and figure 2."""
     try:
         alone = rank(scores(position, replace(setting, content=0.0)))
         return Ranks(alone, rank(scores(position, setting)))
@@ -54,26 +54,26 @@ def ranks(position: Config, setting: Setting = Setting()) -> Ranks:
 
 @torch.no_grad()
 def scores(position: Config, setting: Setting = Setting()) -> Tensor:
-    """(h, n, n) the scores of the first layer, less the mean of each row, which the softmax does not see.
+    """(h, n, n) the scores of the first layer, minus the mean of each row, which does not change the softmax.
 
-    They are the logarithm of what attention gives when the values are unit vectors, however a model brings it about.
+    They are the logarithm of the output of attention with unit vectors as values, for any model.
 
     Args:
-        position: plain data that :func:`structpe.positions.build` understands.
-        setting: where.
+        position: plain data for :func:`structpe.positions.build`.
+        setting: the sizes and the input.
 
     Raises:
-        PictureError: attention is no softmax over all pairs.
+        PictureError: attention is not a softmax over all pairs.
         EncodingError, PositionError: the model does not fit the structure.
     """
-    return centred(*asked(position, setting))
+    return centred(*first_layer(position, setting))
 
 
 def centred(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
-    """(h, n, n) the scores of queries and keys (1, h, n, d_h), less the mean of each row.
+    """(h, n, n) the scores of queries and keys (1, h, n, d_h), minus the mean of each row.
 
     Raises:
-        PictureError: attention is no softmax over all pairs.
+        PictureError: attention is not a softmax over all pairs.
     """
     if other := terms.used() & {"feature_map", "projection", "pairs", "mask", "causal"}:
         raise PictureError(f"no softmax over all pairs: {', '.join(sorted(other))}")
@@ -84,7 +84,7 @@ def centred(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 
 
 def singular_values(matrices: Tensor) -> Tensor:
-    """(..., n) of each matrix (..., n, n), as parts of the largest; zeros where all are."""
+    """(..., n) singular values of each matrix (..., n, n), relative to the largest; zeros for a zero matrix."""
     values = torch.linalg.svdvals(matrices)
     largest = values[..., :1]
     return torch.where(largest > TOLERANCE, values / largest.clamp(min=TOLERANCE), 0)
@@ -96,12 +96,12 @@ def rank(matrices: Tensor) -> int:
 
 
 def draw(values: Mapping[str, Tensor], marks: Mapping[str, int] | None = None, title: str = "") -> Figure:
-    """Singular values by size, a line for each model: where it falls to the ground, the rank ends.
+    """Plot singular values by size, a line for each model, which drops to zero at the rank.
 
     Args:
-        values: by legend, (n,) of a head, as :func:`singular_values` gives them.
-        marks: numbers that are marked on the axis, such as d_h, by name.
-        title: above.
+        values: by legend, (n,) of a head, from :func:`singular_values`.
+        marks: numbers to mark on the axis, such as d_h, by name.
+        title: title of the picture.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -134,7 +134,7 @@ def draw(values: Mapping[str, Tensor], marks: Mapping[str, int] | None = None, t
 
 
 def _marks(axes: Axes, marks: Mapping[str, int], most: int) -> None:
-    """Lines at some numbers, their names one above another."""
+    """Lines at some numbers, with their names."""
     for number, (name, place) in enumerate(marks.items()):
         axes.axvline(place, color=FAINT, linewidth=1.5, zorder=0)
         side: Literal["left", "right"] = "left" if place < 0.7 * most else "right"

@@ -1,4 +1,4 @@
-"""What the attention of a trained model does on a structure: models of both tasks, from the folders of their runs."""
+"""Attention of a trained model on a structure, for models of both tasks, from the folders of their runs."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ LAST = ("head.", "readout.")
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What a run has learned, asked of one structure.
+    """A trained model on one structure.
 
     Attributes:
-        structure: in the form that the run reads: with relations as nodes, say, and subwords as units.
+        structure: in the form of the run, for example with relations as nodes and subwords as units.
         position: the position model of the encoder.
-        patterns: of its attention.
-        name: the folder of the run, as it was given.
-        content: what the units hold, in words.
+        patterns: the patterns of its attention.
+        name: the folder of the run, as given.
+        content: the content of the units, in words.
     """
 
     structure: Structure
@@ -56,18 +56,18 @@ WORDS = {"same": "all units of the same content", "own": "units of their own con
 
 
 def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
-    """What a trained model does on the structure of an item.
+    """Run a trained model on the structure of an item.
 
     Args:
-        folder: of a run of graph to text or of prediction.
-        item: what a reader gave.
-        content: ``same`` lets all units have the same vector, the mean of those in the structure (of those that the
-            run has learned, where it predicts), so that pairs differ by their positions alone; ``own`` lets each have
-            its own. Runs of prediction know the features of their benchmark only, so theirs is ``same``.
+        folder: folder of a run of graph to text or of prediction.
+        item: an item from a reader.
+        content: with ``same``, all units have the same vector, the mean of those in the structure (for prediction, of
+            those that the run has learned), so that pairs differ only by their positions; with ``own``, units have
+            their own. Runs of prediction have learned the features of their benchmark only, so they need ``same``.
 
     Raises:
-        StoreError: the folder holds no trained model, or a file is damaged.
-        PictureError: it holds one of another task, or the content cannot be had.
+        StoreError: the folder has no trained model, or a file is damaged.
+        PictureError: the model is of another task, or the content is not possible.
         EncodingError, PositionError: the position model does not fit the structure.
     """
     return _trained(load_run(folder), item, content)
@@ -96,7 +96,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
 
 
 def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
-    """Run the encoder, each unit with its own vector or all with their mean."""
+    """Run the encoder, with the vector of each unit, or with their mean for all."""
 
     def mean(module: nn.Module, given: object, vectors: Tensor) -> Tensor:
         del module, given
@@ -116,12 +116,12 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     config, folder = run.config, run.folder
     if content == "own":
         raise PictureError(
-            f"{folder} holds a run of prediction, which knows the features of its benchmark and not those of a file; "
-            f"let all nodes have the same content (same)"
+            f"{folder} holds a run of prediction, which has learned the features of its benchmark and not of a file; "
+            f"give all nodes the same content (same)"
         )
     position = build(run.restore(), config.model.dims)
     model = _filled(GraphModel(config.model, position, None, None, 1), folder)
-    structure = replace(item.structure, units=None, owner=None)  # nodes are what these models know
+    structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
         return Trained(structure, position, None, str(folder), WORDS[content])
     if not config.model.attention:
@@ -137,7 +137,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
 
 
 def _filled(model: GraphModel, folder: Path) -> GraphModel:
-    """With the weights of the run; all nodes have the mean of what it has learned for features, and so have edges."""
+    """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
     file = folder / WEIGHTS
     if not file.exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")

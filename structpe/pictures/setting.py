@@ -1,4 +1,4 @@
-"""A position model with random parameters in one layer of attention: what figures measure where nothing was trained."""
+"""A position model with random parameters in one layer of attention, for figures without training."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 
-__all__ = ["Setting", "asked", "model_of", "sequence"]
+__all__ = ["Setting", "first_layer", "model_of", "sequence"]
 
 BERT_LAYER = Dims(width=768, heads=12, layers=1)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a model is measured; by default in a layer of BERT-base.
+    """The layer and the input on which a model is measured; by default a layer of BERT-base.
 
     Attributes:
         dims: sizes of the Transformer, whose projections are random.
         places: length of the sequence.
-        content: factor of the units' random vectors; 0 leaves what positions say alone.
-        seed: of everything random.
-        structure: what is read in place of a sequence.
+        content: factor of the units' random vectors; 0 for positions only.
+        seed: seed of all random numbers.
+        structure: a structure instead of the sequence.
     """
 
     dims: Dims = BERT_LAYER
@@ -46,10 +46,10 @@ class Setting:
 
 
 @torch.no_grad()
-def asked(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Terms]:
-    """Queries and keys (1, h, n, d_h) of the first layer, and what the position model makes of their attention.
+def first_layer(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Terms]:
+    """Queries and keys (1, h, n, d_h) of the first layer, and the terms of its attention.
 
-    No normalisation comes before: with vectors P added to the input and no content, the scores are P W_Q W_K^T P^T.
+    There is no normalisation: with vectors P added to the input and no content, the scores are P W_Q W_K^T P^T.
 
     Raises:
         PictureError: the model has its own attention.
@@ -73,9 +73,9 @@ def asked(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Terms]:
 
 
 def model_of(position: Config, setting: Setting) -> PositionModel:
-    """The model that plain data describes, with random parameters: what it can say, not what it says at first.
+    """The model of plain data with random parameters, not with those of its initialisation.
 
-    Every parameter is normal with a deviation of 1/sqrt of its last axis.
+    Every parameter is normally distributed with a deviation of 1/sqrt of its last axis.
     """
     model = _fitted(build(position, setting.dims), setting.read)
     generator = torch.Generator().manual_seed(setting.seed)
@@ -95,6 +95,6 @@ def _fitted(model: PositionModel, structure: Structure) -> PositionModel:
 
 
 def sequence(places: int) -> Structure:
-    """A path with what the encodings of trees and graphs ask for: labels, and a root."""
+    """A path with labels and a root, which encodings of trees and graphs need."""
     line = path([f"w{i}" for i in range(places)])
     return replace(line, relations=("next",) * (places - 1), root=0)

@@ -1,12 +1,12 @@
-"""A structure beside what encodings say of it, and what the heads of a position model do with that: one picture.
+"""A picture of a structure, the values of encodings, and the heads of a position model.
 
 ::
 
     picture = show(structure, [Distance(limit=8), build("t5", dims)])
     save(picture, "picture.svg")
 
-Above, the structure and a map for each encoding; then the heads, layer by layer; then, for each layer, a line per head:
-the mean over pairs of each distance, which tells how far a head looks.
+At the top are the structure and a map for each encoding; then the heads, layer by layer; then, for each layer, a line
+per head: the mean over pairs of each distance, which shows how far a head looks.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["draw_view", "show"]
 
 ACROSS = 8
-"""Heads side by side."""
+"""Number of heads in a row."""
 WIDEST = 13.0
-"""Inches that maps of heads take at most, side by side."""
+"""Largest width of a row of maps of heads, in inches."""
 ROW = 15.0
-"""Inches beyond which what stands above goes on in a next row."""
+"""Largest width of a row at the top, in inches."""
 TITLE = 0.45
-"""Inches that the title of the picture takes, or that of a part."""
+"""Height of the title of the picture, and of that of a part, in inches."""
 SIDE = 0.3
-"""Inches next to the structure."""
+"""Space next to the structure, in inches."""
 MOST_TITLE = 150
-"""Letters of a title."""
+"""Largest number of letters of a title."""
 
 
 def show(
@@ -50,20 +50,20 @@ def show(
 
     Raises:
         MissingExtra: matplotlib is not installed, or RDKit for a molecule.
-        EncodingError, PositionError, PictureError: as that function.
+        EncodingError, PositionError, PictureError: as in that function.
     """
     return draw_view(view(structure, what, quantity, slice, seed))
 
 
 def draw_view(seen: View) -> Figure:
-    """The picture of what was gathered."""
+    """The picture of a view."""
     with look():
         drawn = plan(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
         told, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
         title = picture.suptitle(told, x=0.01, y=top, ha="left", va="top", fontsize=10, fontweight="bold")
-        title.set_in_layout(False)  # a part of its own is kept free for it
+        title.set_in_layout(False)  # it has a reserved part
         parts = _parts(picture, [TITLE, *heights])[1:]
         for row in above:
             _above(parts.pop(0), row, seen, drawn)
@@ -78,7 +78,7 @@ def draw_view(seen: View) -> Figure:
 
 
 def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[float]]:
-    """What stands in each row above the heads (-1 is the structure), and the sizes of all rows."""
+    """The maps in each row above the heads (-1 is the structure), and the sizes of all rows."""
     sizes = [(drawn.size[0] + SIDE, drawn.size[1]), *(heat_map.size_of(heat) for heat in seen.heats)]
     rows: list[list[int]] = [[]]
     for number, (width, _) in enumerate(sizes):
@@ -104,7 +104,7 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
 
 
 def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
-    """The structure and maps of one row, each in a part of its own, at its own size."""
+    """The structure and maps of one row, each in a separate part at its own size."""
     sizes = [drawn.size[0] + SIDE if number < 0 else heat_map.size_of(seen.heats[number])[0] for number in row]
     spare = max(0.01, float(part.bbox.width / part.figure.dpi) - sum(sizes))
     parts: Any = part.subfigures(1, len(row) + 1, width_ratios=[*sizes, spare], wspace=0)
@@ -116,14 +116,14 @@ def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:
 
 
 def _exact(part: SubFigure, drawn: Drawn) -> Axes:
-    """Axes of the very size of the drawing, in the middle of the left side: a solver would make them smaller."""
+    """Axes of exactly the size of the drawing, at the middle of the left side; a solver would make them smaller."""
     across, up = (float(length / part.figure.dpi) for length in (part.bbox.width, part.bbox.height))
     width, height = drawn.size
     return part.add_axes((SIDE / 2 / across, (up - height) / 2 / up, width / across, height / up))
 
 
 def _left(part: SubFigure) -> SubFigure:
-    """Its left side where it is very wide, below a long sentence say: heads are of one size everywhere."""
+    """The left side of a very wide part, for example below a long sentence, so that heads always have the same size."""
     width = float(part.bbox.width / part.figure.dpi)
     if width <= WIDEST:
         return part
@@ -133,7 +133,7 @@ def _left(part: SubFigure) -> SubFigure:
 
 
 def _parts(whole: Any, heights: Sequence[float]) -> list[SubFigure]:
-    """Parts one below another."""
+    """Stacked parts."""
     return list(whole.subfigures(len(heights), 1, height_ratios=heights, hspace=0.02, squeeze=False)[:, 0])
 
 

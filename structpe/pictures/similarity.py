@@ -1,8 +1,8 @@
-"""How alike the vectors are that position models add to the input (Chen et al. 2021, appendix C, figure 5).
+"""The similarity of the vectors that position models add to the input (Chen et al. 2021, appendix C, figure 5).
 
-The figure shows how the cosines between all pairs of absolute positions are distributed, for a BERT and for one that
-also has DIET-ABS, where all positions at the input have become alike. Theirs are learned tables; here they are what any
-model of the registry makes of an input of zeros, of positions in a sequence or of nodes of a structure.
+The figure shows the distribution of cosines between all pairs of absolute positions, for a BERT and for one that
+also has DIET-ABS, where all positions at the input have become similar. The paper uses learned tables; here the vectors
+are the output of any model of the registry for an input of zeros, for positions in a sequence or nodes of a structure.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ SMALL = 1e-12
 
 @torch.no_grad()
 def vectors(model: PositionModel, structure: Structure) -> Tensor:
-    """(n, d) what a model makes of units whose own vectors are zero, before the first layer.
+    """(n, d) the units before the first layer, for an input of zeros.
 
     Args:
-        model: as it is: trained, or of :func:`model_of` with random parameters.
-        structure: whose units these are.
+        model: trained, or from :func:`model_of` with random parameters.
+        structure: the structure of the units.
 
     Raises:
         PictureError: the model adds nothing to the input.
@@ -45,7 +45,7 @@ def vectors(model: PositionModel, structure: Structure) -> Tensor:
     """
     if not model.sites & {"inputs", "layer"}:
         raise PictureError(
-            "the position model adds nothing to the input, so that there are no vectors to compare; choose one that "
+            "the position model adds nothing to the input, so there are no vectors to compare; choose one that "
             "does, such as 'learned' or 'sinusoidal'"
         )
     kind = next((p.dtype for p in model.parameters()), torch.float32)
@@ -56,29 +56,29 @@ def vectors(model: PositionModel, structure: Structure) -> Tensor:
 
 
 def cosines(rows: Tensor) -> Tensor:
-    """(n, n) cos(p_i, p_j) of rows p (n, d); NaN where one of them is zero."""
+    """(n, n) cos(p_i, p_j) of rows p (n, d); NaN if one of them is zero."""
     length = rows.norm(dim=-1, keepdim=True)
     unit = torch.where(length > SMALL, rows / length.clamp(min=SMALL), torch.nan)
     return (unit @ unit.T).clamp(-1, 1)
 
 
 def pairs(matrix: Tensor) -> NDArray[np.float64]:
-    """(n (n-1) / 2,) of each pair of different places once, without those that are not defined."""
+    """(n (n-1) / 2,) the defined values of all pairs of different places, each once."""
     each = matrix[tuple(torch.triu_indices(len(matrix), len(matrix), offset=1))].double().numpy()
     kept: NDArray[np.float64] = each[np.isfinite(each)]
     return kept
 
 
 def draw(matrices: Mapping[str, Tensor], title: str = "") -> Figure:
-    """For each model the matrix of cosines, and below it how they are distributed over pairs.
+    """Plot the matrix of cosines for each model, and below it their distribution over pairs.
 
     Args:
-        matrices: by name of the model, as :func:`cosines` gives them.
-        title: above.
+        matrices: by name of the model, from :func:`cosines`.
+        title: title of the picture.
 
     Raises:
         MissingExtra: matplotlib is not installed.
-        PictureError: of a model no cosine is defined.
+        PictureError: a model has no defined cosine.
     """
     for name, matrix in matrices.items():
         if not len(pairs(matrix)):

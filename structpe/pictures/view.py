@@ -1,4 +1,4 @@
-"""What is looked at: a structure, what encodings say of it, what a position model does with it. No drawing here."""
+"""The data of a picture: a structure, the values of encodings, the heads of a position model. No drawing here."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = ["Block", "Looked", "View", "view"]
 
 Looked: TypeAlias = "Encoding | PositionModel | Untrained | Trained"
 MOST_HEADS = 64
-"""Maps of heads in one picture."""
+"""Largest number of maps of heads in one picture."""
 WORDS = {"bias": "bias added to scores", "scores": "scores, less the mean of a row", "attention": "attention"}
 SHARED = "all units of the same content"
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The heads of some layers that do the same.
+    """The heads of consecutive layers with equal values.
 
     Attributes:
-        title: which layers.
+        title: the layers.
         heads: a map for each head, on one scale.
-        curve: means by distance, of each head.
+        curve: means by distance of each head.
     """
 
     title: str
@@ -47,15 +47,15 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """All that a picture or a page shows.
+    """The data of a picture or a page.
 
     Attributes:
-        structure: the graph, as what is looked at reads it.
+        structure: the graph, in the form of the model.
         heats: a map for each encoding.
-        blocks: what a position model does, by layers; empty where it is not asked.
-        said: what the blocks show, and of which model.
-        notes: what cannot be shown, and why.
-        word: what the numbers of the blocks are.
+        blocks: the heads of a position model, by layers; empty without one.
+        said: the title of the blocks: model and quantity.
+        notes: notes about parts that cannot be shown.
+        word: the quantity of the blocks.
     """
 
     structure: Structure
@@ -67,7 +67,7 @@ class View:
 
     @property
     def title(self) -> str:
-        """Where the structure comes from, and how large it is."""
+        """The name of the structure, and its size."""
         s = self.structure
         units = f", {s.unit_count} units" if s.units is not None else ""
         nodes, edges = _count(s.size, "node"), _count(len(s.edges), "edge")
@@ -77,22 +77,22 @@ class View:
 def view(
     structure: Any, what: Sequence[Looked] = (), quantity: Quantity | None = None, slice: int = 0, seed: int = 0
 ) -> View:
-    """Gather what is to be looked at.
+    """Compute the data of a picture.
 
     Args:
-        structure: a :class:`Structure`, or an object of another library that ``as_structure`` takes. Where a trained
-            model is looked at, its own form of the structure is shown.
-        what: encodings; a position model, as it is or from :func:`structpe.pictures.head_patterns.begin`, in an encoder
-            with random projections; or a trained one from :func:`structpe.pictures.runs.load`. Models bring their
-            encodings.
-        quantity: what is shown of heads: ``bias``, ``scores`` or ``attention``; None for the bias where there is one,
-            and otherwise the scores.
-        slice: which number of each pair's vector is shown of encodings that have vectors.
-        seed: of those projections.
+        structure: a :class:`Structure`, or an object of another library for ``as_structure``. For a trained model, its
+            form of the structure is shown.
+        what: encodings; a position model, also from :func:`structpe.pictures.head_patterns.begin`, in an encoder with
+            random projections; or a trained model from :func:`structpe.pictures.runs.load`. The encodings of a model
+            are included.
+        quantity: the quantity of heads: ``bias``, ``scores`` or ``attention``; None for the bias if there is one,
+            otherwise the scores.
+        slice: component of the vector of each pair, for encodings with vectors.
+        seed: seed of the random projections.
 
     Raises:
         EncodingError, PositionError: an encoding or a model does not fit the structure.
-        PictureError: there are more than 1,000 units, two models, or a quantity that the model does not have.
+        PictureError: there are more than 1,000 units or two models, or the model does not have the quantity.
     """
     models = [each for each in what if not isinstance(each, Encoding)]
     if len(models) > 1:
@@ -105,8 +105,8 @@ def view(
         return View(shown, heats)
     position = _position(models[0])
     if position.own_attention:
-        own = f"{_name(position)} has its own attention, which does not return its weights"
-        return View(shown, heats, notes=(f"{own}: its encodings are shown alone",))
+        own = f"{_name(position)} has its own attention, which does not return weights"
+        return View(shown, heats, notes=(f"{own}: only its encodings are shown",))
     patterns = trained.patterns if trained is not None else _asked(shown, position, seed)
     assert patterns is not None
     chosen: Quantity = quantity or ("scores" if patterns.bias is None else "bias")
@@ -120,7 +120,7 @@ def _asked(structure: Structure, position: PositionModel, seed: int) -> Patterns
     try:
         return of_encoder(structure, position, seed)
     except PositionError as error:
-        if structure.name and not error.places:  # it speaks of a batch; here it is one structure, which has a name
+        if structure.name and not error.places:  # add the name of the structure, as the error is about a batch
             error.at(structure.name)
         raise
 
@@ -136,7 +136,7 @@ def _position(model: Looked) -> PositionModel:
     position = model.position if isinstance(model, (Trained, Untrained)) else model
     if not isinstance(position, PositionModel):
         raise PictureError(
-            f"{model!r} is neither an encoding nor a position model; structpe.build(name, dims) makes one of its name"
+            f"{model!r} is neither an encoding nor a position model; structpe.build(name, dims) makes one by name"
         )
     return position
 
@@ -154,7 +154,7 @@ def _name(position: PositionModel) -> str:
 
 
 def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tuple[tuple[Block, ...], tuple[str, ...]]:
-    """The heads of all layers, as far as there is room for them, and what is said where there is not."""
+    """The heads of all layers for which there is room, and notes about the others."""
     numbers = patterns.quantity(quantity).double().numpy()
     names, read = unit_names(structure), in_order(structure)
     layers = list(_alike(numbers))
@@ -170,7 +170,7 @@ def _blocks(structure: Structure, patterns: Patterns, quantity: Quantity) -> tup
 
 
 def _alike(numbers: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of layers that say the same."""
+    """First and last of each run of layers with equal values."""
     first = 0
     for layer in range(1, len(numbers) + 1):
         if layer == len(numbers) or not np.array_equal(numbers[layer], numbers[first], equal_nan=True):

@@ -127,8 +127,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> type[Failing]:
         (
             ZeroDivisionError("by zero"),
             1,
-            "ZeroDivisionError: by zero. This is a fault of structpe, please report it; "
-            "add --debug to see the traceback",
+            "ZeroDivisionError: by zero. This is a bug in structpe, please report it; add --debug to see the traceback",
         ),
     ],
 )

@@ -80,5 +80,5 @@ def test_it_is_said_in_one_line(words: list[str], code: int, message: str) -> No
     before = sorted(Path.cwd().rglob("*"))
     told = complaint(*words, code=code)
     assert message in told
-    assert "fault of structpe" not in told
+    assert "bug in structpe" not in told
     assert sorted(Path.cwd().rglob("*")) == before, "nothing is left behind"

@@ -67,7 +67,7 @@ def test_what_is_left_behind_or_changed_is_found(faults: ModuleType, address: st
 
 
 @pytest.mark.parametrize(
-    "said", ["", "Traceback\nstructpe: a", "structpe: ValueError: x. This is a fault of structpe, y"]
+    "said", ["", "Traceback\nstructpe: a", "structpe: ValueError: x. This is a bug in structpe, y"]
 )
 def test_an_unclear_refusal_is_found(faults: ModuleType, said: str) -> None:
     ended = faults.Ended(1, said, 0.0, 0)

@@ -33,7 +33,7 @@ def test_it_draws_what_is_chosen() -> None:
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match=r"there are 1 structures, 0..0; 3 is none of them"):
+    with pytest.raises(PictureError, match=r"there are 1 structures, 0..0; 3 is out of range"):
         picture(structures(""), 3)
     with pytest.raises(ReadError, match="there is no such file or folder"):
         structures(str(tmp_path / "none.txt"))

@@ -126,9 +126,7 @@ def test_vectors_of_trees_and_graphs(position: str, structure: Any) -> None:
 
 
 def test_what_adds_nothing_to_the_input() -> None:
-    with pytest.raises(
-        PictureError, match="the position model adds nothing to the input, so that there are no vectors"
-    ):
+    with pytest.raises(PictureError, match="the position model adds nothing to the input, so there are no vectors"):
         similarity.vectors(model_of("t5", SMALL), SMALL.read)
 
 

@@ -112,7 +112,7 @@ def test_what_cannot_be_asked() -> None:
     with pytest.raises(PictureError, match="position model 'cope' has its own attention"):
         of_encoder(SEQUENCE, begin("cope", DIMS, list).position)
     assert view(SEQUENCE, [begin("cope", DIMS, list)]).notes == (
-        "cope has its own attention, which does not return its weights: its encodings are shown alone",
+        "cope has its own attention, which does not return weights: only its encodings are shown",
     )
 
 

@@ -123,5 +123,5 @@ def test_too_large_for_a_page() -> None:
 
 def test_saving(tmp_path: Path) -> None:
     assert save_page("<p>", tmp_path / "page.html").read_text(encoding="utf-8") == "<p>"
-    with pytest.raises(PictureError, match=r"page.htm' has no suffix of a page; give one that ends in .html"):
+    with pytest.raises(PictureError, match=r"page.htm' has not the suffix of a page; give one that ends in .html"):
         save_page("<p>", tmp_path / "page.htm")

@@ -114,7 +114,9 @@ def test_runs_that_are_none_of_these(graph_run: Path, text_run: Path, tmp_path: 
     (tmp_path / "config.yaml").write_text("a: 1\n", encoding="utf-8")
     with pytest.raises(StoreError, match=r"holds no files of a run of graph-to-text .*position\.json"):
         load(tmp_path, ITEM)
-    with pytest.raises(PictureError, match="holds a run of prediction, which knows the features of its benchmark"):
+    with pytest.raises(
+        PictureError, match="holds a run of prediction, which has learned the features of its benchmark"
+    ):
         load(graph_run, ITEM, "own")
     for run in (graph_run, text_run):
         copy = tmp_path / run.parent.name

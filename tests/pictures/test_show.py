@@ -138,7 +138,7 @@ def test_heads_are_on_one_scale_around_zero() -> None:
 
 
 def test_unknown_suffixes(tmp_path: Path) -> None:
-    with pytest.raises(PictureError, match=r"picture.bmp' has no suffix that says how to draw; give one of .png, .svg"):
+    with pytest.raises(PictureError, match=r"picture.bmp' has no known suffix; give one of .png, .svg"):
         save(show(MEANING), tmp_path / "picture.bmp")
     assert not list(tmp_path.iterdir())
 

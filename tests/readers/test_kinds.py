@@ -79,9 +79,12 @@ FILES = {
     "zeros": (b"ab\0" * 100, "100 of the first 300 bytes are 0; give a text file"),
     "html": (
         b"<!DOCTYPE html>\n<html>",
-        "the file is a page of the web (HTML); fetch the file itself, such as the one",
+        "the file is a page of the web (HTML); download the file itself, for example",
     ),
-    "lfs": (b"version https://git-lfs.github.com/spec/v1\n", "the file is a pointer of Git LFS, not the file; fetch"),
+    "lfs": (
+        b"version https://git-lfs.github.com/spec/v1\n",
+        "the file is a pointer of Git LFS, not the file; download",
+    ),
 }
 READERS = ["a.tsv", "a.conllu", "a.amr", "a.ptb", "a.g6", "a.smi", "a.csv", "a.nt", "a.ttl", "a.tokens", "a.unknown"]
 

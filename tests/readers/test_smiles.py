@@ -142,8 +142,8 @@ def test_the_error_of_a_valence_says_how_to_go_on(write):
         read(file)
     assert str(caught.value).endswith(
         "a.csv: item 2: line 3: 'O=CO[AlH3](OC=O)OC=O' is not a molecule that RDKit can read: Explicit valence for "
-        "atom # 3 Al, 6, is greater than permitted; correct or remove it, or give strict=False to keep it with the "
-        "valence it has, or on_error='skip' to leave it out"
+        "atom # 3 Al, 6, is greater than permitted; correct or remove it, or give strict=False to keep it with this "
+        "valence, or on_error='skip' to skip it"
     )
     assert len(read(file, strict=False)) == 3
     assert len(read(file, on_error="skip")) == 2

@@ -54,7 +54,7 @@ def test_a_bad_line_is_shown_in_short_and_without_control_characters(write):
         read(write("a.tsv", "\0\x1b[31m" + "x" * 1_000_000 + "\n"))
     shown = "'\\x00\\x1b[31m" + "x" * 74 + "'..."
     assert str(caught.value).endswith(
-        f"line 1: {shown} is not a triple; give subject, relation and object, apart by tabs"
+        f"line 1: {shown} is not a triple; give subject, relation and object, separated by tabs"
     )
 
 
@@ -87,7 +87,7 @@ def test_numbered_facts_get_their_names(write):
         ({"t.txt": "3\n0 1 0\n"}, "line 1: 3 lines are announced, 1 follow; restore the file"),
         ({"t.txt": "0 1 0\n"}, "line 1: the first line says how many lines follow; it is '0 1 0'"),
         ({"t.txt": ""}, "line 1: the first line says how many lines follow; it is nothing"),
-        ({"t.txt": "1\n0 1 x\n"}, "line 2: '0 1 x' is not a triple; give three whole numbers, apart by blanks"),
+        ({"t.txt": "1\n0 1 x\n"}, "line 2: '0 1 x' is not a triple; give three whole numbers, separated by spaces"),
         ({"t.txt": f"1\n0 1 {'9' * 5000}\n"}, "is not a triple; give three whole numbers"),
         (
             {"t.txt": "1\n0 7 0\n"},

@@ -57,7 +57,7 @@ def test_most_files_may_be_missing(tmp_path: Path) -> None:
         ({"graph_indicator": None}, "there is no file S_graph_indicator.txt next to it; restore it"),
         (
             {"graph_indicator": "1\n1\n1\n2\n1\n3\n"},
-            "the graph indicator must have one number from 1 on per line that nev",
+            "the graph indicator must have one number from 1 on per line, nev",
         ),
         ({"graph_indicator": "1\n1\n1\n2\n2\n4\n"}, "a graph has no node"),
         ({"graph_indicator": "0\n1\n1\n2\n2\n3\n"}, "the graph indicator must have"),
@@ -66,7 +66,7 @@ def test_most_files_may_be_missing(tmp_path: Path) -> None:
         ({"A": "1, 2\n3, 4\n"}, "the edge of line 2 joins nodes of two graphs"),
         (
             {"edge_labels": "1\n1\n2\n5\n3\n3\n"},
-            "lines 3 and 4 give the same undirected edge with different labels; an undirected edge",
+            "lines 3 and 4 give the same undirected edge with different labels; correct",
         ),
         (
             {"edge_attributes": "0.1\n0.2\n1\n1\n1\n1\n"},

@@ -19,7 +19,7 @@ from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
-from structpe.threads import asked, busy, waiting
+from structpe.threads import busy, requested, waiting
 
 __all__ = ["Failed", "run_all", "unchanged"]
 
@@ -56,7 +56,7 @@ def run_all(
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     for seeds in by_row(keys).values():
         PredictionRun(configs[seeds[0]]).check()
-    threads = threads or asked() or 1
+    threads = threads or requested() or 1
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):

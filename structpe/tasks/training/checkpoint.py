@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from structpe.checksums import SUMS, told, wrong
+from structpe.checksums import SUMS, sums_of, wrong
 from structpe.errors import StoreError, undamaged
 from structpe.files import atomic_write_folder
 from structpe.tasks.training.tree import flatten, restore
@@ -40,7 +40,7 @@ def save(state: Any, folder: Path) -> None:
         save_file(tensors, hidden / TENSORS)
         content = {"format": FORMAT, "version": VERSION, "state": plain}
         (hidden / STATE).write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        (hidden / SUMS).write_text(told(hidden, (STATE, TENSORS)), encoding="utf-8")
+        (hidden / SUMS).write_text(sums_of(hidden, (STATE, TENSORS)), encoding="utf-8")
 
     folder.parent.mkdir(parents=True, exist_ok=True)
     atomic_write_folder(folder, write)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from structpe.signals import Asked
+from structpe.signals import EndRequest
 
 __all__ = ["Ending"]
 
@@ -20,7 +20,7 @@ class Ending(Callback):
 
     def __init__(self) -> None:
         # Made before Lightning has a handler of its own: a second signal is to do what it did before the training.
-        self.asked = Asked("the training ends after this step, with a checkpoint; once more ends it at once")
+        self.asked = EndRequest("the training ends after this step, with a checkpoint; once more ends it at once")
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.world_size == 1:
