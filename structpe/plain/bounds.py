@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 STEPS = 10**9
-"""Steps of training, and whatever is counted in them."""
+"""Steps of training, and numbers of steps."""
 BATCH = 10**6
 """Examples of a batch, batches of a step."""
 WIDTH = 1 << 16

@@ -51,7 +51,7 @@ class GraphToTextConfig:
         model: sizes and options of the encoder-decoder.
         encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
             these, whose sum is taken; an empty list for none.
-        decoder_position: position model of the decoder, likewise.
+        decoder_position: position model of the decoder.
         training: how the model is trained.
         search: how texts are searched for, also when a validation scores them.
         out: folder of the run.

@@ -18,7 +18,7 @@ class Scores:
     Attributes:
         bleu: BLEU of the corpus (Papineni et al. 2002).
         chrf: chrF++ (Popovic 2017): F score, beta 2, of character 1..6-grams and word 1..2-grams.
-        bleu_signature, chrf_signature: sacrebleu's, to be printed beside the numbers.
+        bleu_signature, chrf_signature: sacrebleu's signatures, printed with the numbers.
     """
 
     bleu: float

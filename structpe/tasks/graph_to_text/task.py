@@ -20,7 +20,7 @@ __all__ = ["GraphToText"]
 
 
 class GraphToText(Task):
-    """Cross entropy per unit with label smoothing in training; without it on the validation split, beside BLEU, chrF++.
+    """Cross entropy per unit, with label smoothing in training only; BLEU and chrF++ on the validation split.
 
     Args:
         model: what is trained.

@@ -39,7 +39,7 @@ class SamplingConfig:
 
     ``neighbours``: as many training nodes as ``training.batch_size``, and of the messages to them and to their
     neighbours those that are drawn (Hamilton et al. 2017). Give as many fanouts as the model has layers. The weights of
-    ``gcn`` are those of the whole graph, and messages stand for those that were not drawn; ``sage`` takes the mean of
+    ``gcn`` are those of the whole graph, and messages represent those that were not drawn; ``sage`` takes the mean of
     what was drawn; ``gin``, ``gine`` take sums, which are smaller than on the whole graph.
 
     ``partition``: the graph is cut into ``parts``, and a step takes as many as ``training.batch_size``, with all edges
@@ -102,7 +102,7 @@ class PredictionConfig:
 
     Args:
         data: the benchmark.
-        split: number of the official split, from 0; null for the seed's, counted anew when all are used.
+        split: number of the official split, from 0; null for the number of the seed, modulo the number of splits.
         model: sizes and options.
         position: a name, a mapping with ``name`` and options, or a list of these, whose sum is taken; an empty list for
             no position information.

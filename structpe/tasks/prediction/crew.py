@@ -56,8 +56,8 @@ class Crew:
 
     Args:
         jobs: how many processes at a time.
-        ended: told of each process that has ended.
-        look: told now and then of the runs in progress.
+        ended: called for each process that has ended.
+        look: called regularly with the runs in progress.
     """
 
     def __init__(self, jobs: int, ended: Callable[[Ended], None], look: Callable[[list[Key]], None]) -> None:
@@ -112,14 +112,14 @@ class Crew:
 def _ended(key: Key, code: int | None, receive: Connection) -> Ended:
     with contextlib.suppress(EOFError, OSError), receive:
         return Ended(key, *receive.recv())
-    told = f"its process ended with code {code}"
+    why = f"its process ended with code {code}"
     if code is not None and code < 0:
-        told = f"its process was killed by signal {-code}" + (", often for want of memory" if code == -9 else "")
-    return Ended(key, "failed", f"{told}; start the same command again to go on")
+        why = f"its process was killed by signal {-code}" + (", often for want of memory" if code == -9 else "")
+    return Ended(key, "failed", f"{why}; start the same command again to go on")
 
 
 def _kill(process: BaseProcess) -> None:
-    """End a process and those that it has started; it leads a group of its own."""
+    """End a process and its children; it leads its own process group."""
     assert process.pid is not None, "it was started"
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -145,7 +145,7 @@ def ends_with_its_parent() -> None:
     parent = parent_process()
     assert parent is not None, "only a process that another one has started has a parent"
     os.setpgid(0, 0)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of its own may ask it to end by that
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # its child processes may use this signal to end it
     sentinel = parent.sentinel
 
     def watch() -> None:
@@ -157,7 +157,7 @@ def ends_with_its_parent() -> None:
 
 @contextlib.contextmanager
 def reporting(folder: Path, tell: Connection) -> Iterator[None]:
-    """Write what is printed into the log of a folder; how the work ends is told to the :class:`Crew`.
+    """Write what is printed into the log of a folder; the outcome is sent to the :class:`Crew`.
 
     Args:
         folder: of the run; it is made.
@@ -174,10 +174,10 @@ def reporting(folder: Path, tell: Connection) -> Iterator[None]:
     except InUse as error:
         tell.send(("busy", str(error)))
     except Exception as error:
-        told = explained(error, f"{folder / LOG} says where it arose")
-        tell.send(("failed", told))
+        text = explained(error, f"{folder / LOG} says where it arose")
+        tell.send(("failed", text))
         if isinstance(error, StructPEError):
-            say(told)
+            say(text)
         else:
             say(traceback.format_exc())
         sys.exit(1)

@@ -35,10 +35,10 @@ class Encodings:
 
 
 def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path) -> Encodings:
-    """What encodings say of graphs, from disk where it was computed before; computed and stored otherwise.
+    """Encode graphs, or open the stores of an earlier run.
 
-    Each encoding has a store of its own, named by what it and the graphs are. Of several processes that ask, one
-    computes and the others wait. A killed one is gone on with.
+    Each encoding has its own store, named after the encoding and a digest of the graphs. One process computes it and
+    others wait. A store whose process was killed is completed.
 
     Raises:
         EncodingError: a graph lacks what an encoding needs.
@@ -47,8 +47,8 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
     content = store.fingerprint(graphs)
     values, seconds = {}, 0.0
     for encoding in dict.fromkeys(encodings):
-        told = store.key(content, encoding)[:16]
-        stored, took = _stored(folder / f"{encoding.name}-{told}", graphs, encoding)
+        digest = store.key(content, encoding)[:16]
+        stored, took = _stored(folder / f"{encoding.name}-{digest}", graphs, encoding)
         values[encoding] = [row[encoding] for row in stored]
         seconds += took
     return Encodings(values, seconds)

@@ -20,7 +20,7 @@ TAIL = 400
 
 @contextmanager
 def bars(configs: Mapping[Key, PredictionConfig]) -> Iterator[Callable[[list[Key]], None]]:
-    """A bar for each run in progress, as a function to be told which these are; nothing where nobody looks on."""
+    """A progress bar for each run: a function that takes the runs in progress; it does nothing without a terminal."""
     if not on_terminal():
         yield lambda running: None
         return

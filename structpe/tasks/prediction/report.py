@@ -38,7 +38,7 @@ class Row:
         peak_mib: most memory of the process.
         commit, versions, device: of the newest run.
         title: what the benchmark calls itself; one that is not the official one says so here.
-        note: what must be said beside its numbers.
+        note: a remark that the table prints with the numbers.
         others: further metrics on the test split, in words.
     """
 
@@ -141,7 +141,7 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
 
 
 def _heading(data: str, done: Sequence[Row]) -> list[str]:
-    """What the table is of, and what must be said beside its numbers."""
+    """The title of the table, and remarks on its numbers."""
     if not done:
         return [f"### {data}: no run is finished yet", ""]
     metric = METRICS[done[0].metric]

@@ -1,4 +1,4 @@
-"""The runs of a study, several at a time, each in a process of its own: one that fails leaves the others alone."""
+"""The runs of a study, several at a time, each in its own process, so that a failure does not affect the others."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Failed:
 def run_all(
     study: StudyConfig, keys: Sequence[Key], jobs: int = 1, threads: int | None = None, fresh: bool = False
 ) -> list[Failed]:
-    """Train whatever of these runs is not finished.
+    """Train the runs that are not finished.
 
-    Each run is in a process of its own, so that the memory measured is its own. What it says goes to ``log.txt`` in its
+    Each run has its own process, so that its memory can be measured. What it says goes to ``log.txt`` in its
     folder. Another process may work on the same study meanwhile: runs that it trains are passed over. When this process
     ends, however it does, so do those that it has started; the same call goes on with their runs.
 
@@ -61,18 +61,18 @@ def run_all(
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
-    told = _Told(study, len(left), jobs)
-    with ending(), bars(configs) as look, Crew(jobs, told.ended, look) as crew:
+    report = _Report(study, len(left), jobs)
+    with ending(), bars(configs) as look, Crew(jobs, report.ended, look) as crew:
         for number, key in enumerate(left, 1):
             crew.wait_for_room()
             if not fresh and PredictionRun(configs[key]).finished():
-                told.ended(Ended(key, "elsewhere"))
+                report.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
             with waiting(threads):
                 crew.start(key, _run, (study.folder(key), configs[key], fresh, threads, Path(study.out) / "encodings"))
         crew.wait_for_all()
-    return told.failed
+    return report.failed
 
 
 def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, PredictionConfig]:
@@ -88,8 +88,8 @@ def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, Predictio
     return configs
 
 
-class _Told:
-    """What a person is told of runs that end, and which of them failed."""
+class _Report:
+    """Messages about runs that end, and the list of failed ones."""
 
     def __init__(self, study: StudyConfig, count: int, jobs: int) -> None:
         self.study, self.left, self.jobs = study, count, jobs

@@ -1,4 +1,4 @@
-"""A study: data x model x position x seeds, each a run of its own, interrupted and gone on with at any time."""
+"""A study: data x model x position x seeds. Each combination is a run; a study can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Key", "Published", "StudyConfig", "by_row", "load_study"]
 
 @dataclass(frozen=True)
 class Published:
-    """A number that others have published, which a table shows beside ours.
+    """A published number, which the table shows next to ours.
 
     Args:
         data: which of the study's data it belongs to.
@@ -54,13 +54,13 @@ class Key:
 class StudyConfig:
     """What is compared. Every run is one data set, one model, one position and one seed.
 
-    A run with seed s is trained and scored on the official split number s, counted anew when all are used: the mean
+    A run with seed s is trained and scored on the official split number s, modulo the number of splits: the mean
     over ten seeds of a benchmark with ten splits is the mean over its splits.
 
     Args:
         data: by name: ``name`` of a benchmark, its ``folder``, by default ``root`` itself, and ``options``; and what
-            else of a run's configuration shall differ from the study's: ``model``, ``training``, ``sampling``.
-        models: by name: sizes and options of the model; ``training`` and ``sampling`` in it likewise.
+            else differs from the study in a run's configuration: ``model``, ``training``, ``sampling``.
+        models: by name: sizes and options of the model; ``training`` and ``sampling`` in it as above.
         positions: by name: a position model, a mapping with ``name`` and options, or a list of these.
         rows: pairs of model and position to run; null for each model with each position.
         seeds: of the runs.

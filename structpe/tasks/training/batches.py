@@ -1,6 +1,6 @@
 """The batches of a training as a function: which examples the k-th batch holds follows from the seed and k alone.
 
-There is no state but k. To resume is to go on at k; to train on several devices is to share each batch out.
+The only state is k. Resuming continues at k; several devices share each batch.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Plan:
     the batches. Examples of like size meet, so that little is padded; every example comes once an epoch.
 
     Args:
-        sizes: (n,) of each example, whatever makes it costly.
+        sizes: (n,) cost of each example, such as its number of units.
         batch_size: examples of a batch, at most; batches of an epoch differ by one at most.
         seed: of the order.
         shares: into how many parts each batch is shared out, one per device.
-        content: digests of all that is trained on, so that a training does not go on with anything else.
+        content: digests of all training data, so that a run is never resumed with other data.
 
     Raises:
         ConfigError: fewer examples than shares.
@@ -68,8 +68,8 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """Tells apart plans that give other batches."""
-        told = json.dumps([dict(self.content), self.batch_size, self.seed, self.sizes.tolist()])
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        text = json.dumps([dict(self.content), self.batch_size, self.seed, self.sizes.tolist()])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def epoch(self, number: int) -> list[NDArray[np.int64]]:
         """The batches of an epoch, as numbers of examples."""

@@ -27,7 +27,7 @@ __all__ = ["Checkpoints", "Metrics", "Seeds", "Validation"]
 
 
 class Seeds(Callback):
-    """Every batch draws random numbers of its own: they follow from the seed, the device and the number of the batch.
+    """Each batch has its own random numbers, which follow from the seed, the device and the number of the batch.
 
     So there is no state of a generator to be saved, and nothing that was drawn meanwhile, by a validation or by making
     an iterator, can shift what comes after it.
@@ -143,8 +143,8 @@ class Validation(Callback):
             if trainer.is_global_zero:
                 save_weights(module.model, self.weights)
         if scores and trainer.is_global_zero:
-            told = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
-            self.say(f"step {step}  on the validation split: {told}" + ("  (best so far)" if better else ""))
+            line = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
+            self.say(f"step {step}  on the validation split: {line}" + ("  (best so far)" if better else ""))
         trainer.should_stop = trainer.should_stop or self.stops
 
     def _better(self, score: float, task: Task) -> bool:

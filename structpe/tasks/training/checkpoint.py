@@ -70,11 +70,11 @@ def name(step: int) -> str:
 
 
 def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path | None:
-    """The newest whole checkpoint in a folder; None where there is none at all.
+    """The newest undamaged checkpoint in a folder; None if there is no checkpoint.
 
     Args:
         folder: of checkpoints.
-        say: is told, in a line each, of those that are damaged and are passed over.
+        say: called with one line for each damaged checkpoint, which is skipped.
 
     Raises:
         StoreError: there are checkpoints, but not one is whole, or the newest is of another version.
@@ -93,7 +93,7 @@ def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path
 
 
 def drop_after(folder: Path, step: int) -> None:
-    """Remove the checkpoints after that of a step: training goes on there, and makes them again."""
+    """Remove the checkpoints after a step: training resumes there and writes them again."""
     for path in _all(folder):
         if _step(path) > step:
             shutil.rmtree(path)

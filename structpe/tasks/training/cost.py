@@ -19,7 +19,7 @@ __all__ = ["Cost", "peak_memory"]
 PROCESS, PEAK = Path("/proc/self/status"), re.compile(r"VmHWM:\s*(\d+) kB")
 """Of the process as Linux knows it; its other number is that of the process that started this one, if that had more."""
 KEPT = 1000
-"""Steps whose times are remembered, the newest; their median is told."""
+"""Number of newest steps whose times are kept; their median is reported."""
 WARM_UP = 5
 """First steps, which load libraries and fill caches."""
 

@@ -19,7 +19,7 @@ class Ending(Callback):
     """
 
     def __init__(self) -> None:
-        # Made before Lightning has a handler of its own: a second signal is to do what it did before the training.
+        # Created before Lightning installs its own handler: a second signal must do what it did before the training.
         self.asked = EndRequest("the training ends after this step, with a checkpoint; once more ends it at once")
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -54,7 +54,7 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
         folder: of the run.
         config: the configuration that is asked for.
         load: reads the one that was written.
-        free: keys that may change when a run goes on, as nothing in training follows from them.
+        free: keys that may change when a run resumes, because training does not depend on them.
 
     Raises:
         ConfigError: it is one of another.
@@ -81,7 +81,7 @@ def unbroken(folder: Path, names: Sequence[str]) -> None:
 
 
 def learned(folder: Path) -> bool:
-    """Whether the folder holds anything that training made. Before that there is nothing to go on with, or to lose."""
+    """Whether the folder holds anything that training has written. If not, there is nothing to resume or to lose."""
     return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
 
 

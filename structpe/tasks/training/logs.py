@@ -24,7 +24,7 @@ class CsvLog(Logger):
 
     Args:
         path: the file.
-        step: of the checkpoint that training goes on from; 0 starts anew.
+        step: step of the checkpoint that training resumes from; 0 starts a new log.
     """
 
     def __init__(self, path: Path, step: int) -> None:
@@ -60,5 +60,5 @@ class CsvLog(Logger):
 
     @rank_zero_only
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the configuration lies beside the log."""
+        """Do nothing: the configuration is in the same folder."""
         del params, args, kwargs

@@ -1,4 +1,4 @@
-"""What a person is told while something runs: lines on the error stream, a bar where that is a terminal."""
+"""Progress messages: lines on the error stream, or a bar if that is a terminal."""
 
 from __future__ import annotations
 

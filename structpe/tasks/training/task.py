@@ -34,7 +34,7 @@ class Task(ABC):
 
     @abstractmethod
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
-        """Scores of the model on the validation split, the same on every device; none where there is no split.
+        """Scores of the model on the validation split, the same on every device; empty without a validation split.
 
         Args:
             device: where the model is.

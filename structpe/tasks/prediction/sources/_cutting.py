@@ -37,7 +37,7 @@ class Cutter:
         Args:
             sample: of the graph.
             targets: numbers of nodes whose targets count, if they are in it.
-            drawn: whether its messages stand for others that were not drawn.
+            drawn: whether its messages represent others that were not drawn.
         """
         whole, nodes = self.whole, sample.nodes
         directions, edges = self.sampler.cut_out(sample, drawn)
