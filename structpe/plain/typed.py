@@ -175,7 +175,7 @@ class Builder:
     def _opaque(self, hint: Any) -> Any:
         """The hint with stand-ins for the classes that ``find`` finds: msgspec would fill in their fields."""
         if self.named is not None and isinstance(hint, type) and issubclass(hint, self.named):
-            return _stand_in(hint)
+            return _stand_in(hint)  # type: ignore[arg-type]  # classes are hashable
         origin, inner = get_origin(hint), get_args(hint)
         if origin in (None, Literal):
             return hint

@@ -36,6 +36,12 @@ def test_numbers_split_by_a_column(tmp_path):
     assert data.note == "split by column 'part'"
 
 
+@pytest.mark.parametrize("text", ["nan", "inf", "1e39", "1,0"])
+def test_a_number_is_finite(tmp_path, text):
+    with pytest.raises(ReadError, match=rf"mine.csv:1: '{text}' in column 'mass' is not a finite number; .* leave the"):
+        read(table(tmp_path, TABLE.replace("16.0", f'"{text}"')))
+
+
 def test_labels_and_classes(tmp_path):
     labels = read(table(tmp_path), targets=["toxic"], objective="binary", metric="ap")
     np.testing.assert_array_equal(labels.targets[:, 0], [0, 1, 1, np.nan, 0])

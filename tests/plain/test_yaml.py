@@ -72,6 +72,12 @@ def test_words_with_a_meaning(text: str) -> None:
     assert from_yaml(text) == yaml.safe_load(text)
 
 
+def test_numbers_with_an_exponent_need_no_point() -> None:
+    assert from_yaml("[1e3, -1E-3, .5e2, 1.e+5, 1.5e3]") == [1000.0, -0.001, 50.0, 100000.0, 1500.0]
+    assert from_yaml("['1e3', e3, 1e, 1e3x, 0x1e3]") == ["1e3", "e3", "1e", "1e3x", 0x1E3]
+    assert from_yaml(to_yaml({"name": "1e3", "1e3": 1e3})) == {"name": "1e3", "1e3": 1000.0}
+
+
 def test_dates_stay_texts() -> None:
     assert from_yaml("[2020-01-02, 2020-99-99, 2001-12-14t21:59:43.10-05:00]") == [
         "2020-01-02",
