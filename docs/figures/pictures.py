@@ -1,6 +1,6 @@
 """Draw the pictures of docs/pictures.md from the samples. ``python docs/figures/pictures.py`` renews pictures-*.png.
 
-The run whose learned bias is shown is trained here, for two minutes or so, in a folder that goes again.
+The run with the learned bias is trained here, for about two minutes, in a temporary folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the units of a structure stand: in a grid, in space, or in the line that a sequence is."""
+"""Places of the units of a structure in a grid, in space, or in the line of a sequence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["places_in_grid", "places_in_space"]
 
 
 def places_in_grid(encoding: Encoding, structure: Structure, axes: int) -> Ids:
-    """(u, axes) places in a grid, -1 on every axis of what has none; see :class:`structpe.encodings.Coordinates`.
+    """(u, axes) places in a grid, -1 on every axis without one; see :class:`structpe.encodings.Coordinates`.
 
     Raises:
-        EncodingError: the structure has neither coordinates nor an order, has coordinates on more axes, or some that
-            are no whole numbers from 0.
+        EncodingError: the structure has neither coordinates nor an order, has coordinates on more axes, or coordinates
+            that are not whole numbers from 0.
     """
     given = _given(encoding, structure, "coordinates", axes)
     places = given.astype(np.int64)
@@ -36,10 +36,11 @@ def places_in_grid(encoding: Encoding, structure: Structure, axes: int) -> Ids:
 
 
 def places_in_space(encoding: Encoding, structure: Structure, key: str, axes: int) -> NDArray[Any]:
-    """(u, axes) what a feature says of the units, or their reading order; see :class:`structpe.encodings.Points`.
+    """(u, axes) values of a feature for the units, or their reading order; see :class:`structpe.encodings.Points`.
 
     Raises:
-        EncodingError: the structure has neither the feature nor an order, has it on more axes, or is a grid without it.
+        EncodingError: the structure has neither the feature nor an order, the feature has more axes, or the structure
+            is a grid without the feature.
     """
     return _widened(_given(encoding, structure, key, axes), axes)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MAPS", "SHADES", "draw", "size_of"]
 
 MAPS = {"sequential": "viridis", "diverging": "RdBu_r"}
-SHADES = {"no way": GREY, "same node": "#f6dfa4", "not listed": FAINT, "no place": "#dcd0e8", "does not attend": GREY}
+SHADES = {"no path": GREY, "same node": "#f6dfa4", "not listed": FAINT, "no place": "#dcd0e8", "does not attend": GREY}
 """Colours of cells that are not numbers."""
 WRITTEN = 14
 """Largest number of rows and columns for which integers are written into the cells."""

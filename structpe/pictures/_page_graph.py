@@ -126,7 +126,7 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
 def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     """The text for an edge when the pointer is at its middle."""
     nodes, edges = drawn.structure.nodes, drawn.structure.edges
-    told = [
+    texts = [
         html.escape(f"{nodes[edges[edge, 0]]} {drawn.structure.relation(edge) or 'and'} {nodes[edges[edge, 1]]}")
         for edge in lines
     ]
@@ -136,7 +136,7 @@ def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any
         "mode": "markers",
         "x": [float(middle[0]) for middle in middles],
         "y": [float(middle[1]) for middle in middles],
-        "hovertext": told,
+        "hovertext": texts,
         "hoverinfo": "text",
         "marker": {"size": 6, "color": "rgba(0,0,0,0)"},
     }

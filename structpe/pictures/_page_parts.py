@@ -41,8 +41,8 @@ SCRIPT = """
     const values = plot(map).data[0].z[row], names = said.maps[+map.dataset.map];
     const made = document.createElement('table');
     values.forEach((value, column) => {
-      const told = value === null ? (names.special[row + ',' + column] || 'none') : String(value);
-      const tr = document.createElement('tr'); line('td', names.columns[column], tr); line('td', told, tr);
+      const text = value === null ? (names.special[row + ',' + column] || 'none') : String(value);
+      const tr = document.createElement('tr'); line('td', names.columns[column], tr); line('td', text, tr);
       made.appendChild(tr);
     });
     into.appendChild(made);
@@ -114,13 +114,13 @@ def shell(
             f'<h2>{html.escape(said["model"])}</h2><label>Shown: <select id="head">{options}</select></label>'
             f'<div class="maps">{figures}</div><figure>{curves.figure}</figure>'
         )
-    told = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
+    text = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
     data = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(title)}</h1>
 <p class="note">Point at a node, or at a cell of a map: its row of every map is framed and listed on the right.</p>
-{told}<main><section><figure>{graph}</figure><div class="maps">{first}</div>{second}</section>
+{text}<main><section><figure>{graph}</figure><div class="maps">{first}</div>{second}</section>
 <aside id="row"><p class="note">No node selected.</p></aside></main>
 <script type="application/json" id="said">{data}</script>
 <script>{SCRIPT}</script></body></html>

@@ -99,12 +99,12 @@ class _Try:
     def __init__(
         self, structure: Structure, form: Form, sizes: NDArray[np.float64], relations: list[str], grown: float
     ) -> None:
-        beside = form == "graph" and structure.size <= NAMED
+        outside = form == "graph" and structure.size <= NAMED
         self.dots = form == "graph"
         self.texts = _texts(structure, form, sizes, relations, grown)
-        self.places = self.texts + np.array([0.0, BESIDE]) if beside else self.texts
+        self.places = self.texts + np.array([0.0, BESIDE]) if outside else self.texts
         self.taken = [text_box(*middle, *size) for middle, size in zip(self.texts, sizes, strict=True)]
-        ends = [text_box(x, y, 0.12, 0.12) for x, y in self.places] if beside else list(self.taken)
+        ends = [text_box(x, y, 0.12, 0.12) for x, y in self.places] if outside else list(self.taken)
         edges = _Edges(structure, form, self.places, ends, relations)
         self.taken += [*ends, *(_box_of(each) for each in edges.fixed)]
         ways, found, left = write([(text, ways) for _, text, ways in edges.across], self.taken)
@@ -128,8 +128,8 @@ def _settled(best: _Try, below: list[str], points: float) -> Laid:
     low = np.min([corner[:2] for corner in corners], axis=0) - MARGIN
     width, height = (np.max([corner[2:] for corner in corners], axis=0) + MARGIN - low).tolist()
     width = max(width, *(wide(entry, RELATION) + 2 * MARGIN for entry in below), 0.0)
-    told = tuple(wrapped(below, width - 2 * MARGIN))
-    under = tall(RELATION) * len(told) + 0.1 * bool(told)
+    listed = tuple(wrapped(below, width - 2 * MARGIN))
+    under = tall(RELATION) * len(listed) + 0.1 * bool(listed)
     move = np.array([0.0, under]) - low
     return Laid(
         best.places + move,
@@ -138,7 +138,7 @@ def _settled(best: _Try, below: list[str], points: float) -> Laid:
         best.dots,
         tuple(Line(line.edge, line.points + move, line.arrow) for line in best.lines),
         tuple(Written(each.text, each.x + float(move[0]), each.y + float(move[1])) for each in best.written),
-        told,
+        listed,
         (width, height + under),
     )
 

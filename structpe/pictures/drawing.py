@@ -80,8 +80,8 @@ def node_names(structure: Structure, most: int = 24) -> list[str]:
     names = [label(text, most) for text in structure.nodes]
     if structure.size > NAMED and form_of(structure) == "graph":
         return [str(node) for node in range(structure.size)]
-    told = structure.order is not None and form_of(structure) in ("sequence", "tree")
-    return names if told or len(set(names)) == len(names) else [f"{i} {name}" for i, name in enumerate(names)]
+    ordered = structure.order is not None and form_of(structure) in ("sequence", "tree")
+    return names if ordered or len(set(names)) == len(names) else [f"{i} {name}" for i, name in enumerate(names)]
 
 
 def draw(axes: Axes, drawn: Drawn) -> None:

@@ -38,7 +38,7 @@ class Heat:
         rows: names of the rows.
         columns: names of the columns.
         axes: names of the two axes.
-        special: masks (r, c) of cells without a number, by their meaning, such as "no way".
+        special: masks (r, c) of cells without a number, by their meaning, such as "no path".
         whole: whether the numbers are integers, which can be written into the cells.
     """
 
@@ -156,11 +156,11 @@ def _heat(
 ) -> Heat:
     values = given.astype(np.float64)
     special = {
-        "no way": values == UNREACHABLE,
+        "no path": values == UNREACHABLE,
         "same node": np.abs(values - WITHIN) < UNREACHABLE,
         "not listed": np.zeros(values.shape, dtype=np.bool_) if unsaid is None else unsaid,
     }
-    special["no place"] = (np.abs(values) >= UNREACHABLE) & ~special["no way"] & ~special["same node"]
+    special["no place"] = (np.abs(values) >= UNREACHABLE) & ~special["no path"] & ~special["same node"]
     special = {name: mask for name, mask in special.items() if mask.any()}
     for mask in special.values():
         values[mask] = np.nan

@@ -61,8 +61,8 @@ def draw_view(seen: View) -> Figure:
         drawn = plan(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
-        told, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
-        title = picture.suptitle(told, x=0.01, y=top, ha="left", va="top", fontsize=10, fontweight="bold")
+        title_text, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
+        title = picture.suptitle(title_text, x=0.01, y=top, ha="left", va="top", fontsize=10, fontweight="bold")
         title.set_in_layout(False)  # it has a reserved part
         parts = _parts(picture, [TITLE, *heights])[1:]
         for row in above:
@@ -99,8 +99,8 @@ def _measured(seen: View, drawn: Drawn) -> tuple[list[list[int]], float, list[fl
     if seen.notes:
         heights.append(0.3)
     titles = [(shortened(seen.title, MOST_TITLE), 10.0), (shortened(seen.said, MOST_TITLE), 9.0)]
-    told = [1.15 * wide(text, points) for text, points in titles]  # bold letters are wider
-    return rows, max(width, 3.2, *told, wide("; ".join(seen.notes), 7.0)) + 0.3, heights
+    widths = [1.15 * wide(text, points) for text, points in titles]  # bold letters are wider
+    return rows, max(width, 3.2, *widths, wide("; ".join(seen.notes), 7.0)) + 0.3, heights
 
 
 def _above(part: SubFigure, row: list[int], seen: View, drawn: Drawn) -> None:

@@ -59,8 +59,8 @@ def agenda(
         types: ``nodes`` adds a node for each type, after the entities, with an edge ``TYPE`` from its entities.
         slots: ``filled`` puts the entities into the slots of the text, ``kept`` keeps the slots.
     """
-    beside = path.with_name(VOCABULARY)
-    relations = [line.strip() for _, line in lines(beside) if line.strip()] if beside.is_file() else RELATIONS
+    named_file = path.with_name(VOCABULARY)
+    relations = [line.strip() for _, line in lines(named_file) if line.strip()] if named_file.is_file() else RELATIONS
     rows = ((number, line) for number, line in lines(path) if line.strip())
     for number, line in rows:
         make = partial(_item, line, relations, str(number), path.name, (title, types == "nodes", slots == "filled"))

@@ -28,7 +28,7 @@ def test_pairs_are_a_matrix_and_what_is_no_number_is_named() -> None:
         [math.nan, math.nan, -1, 1, 0],
     ]
     np.testing.assert_array_equal(heat.values, expected)
-    np.testing.assert_array_equal(heat.special["no way"], np.isnan(expected))
+    np.testing.assert_array_equal(heat.special["no path"], np.isnan(expected))
     assert (heat.scale, heat.limits, heat.whole) == ("diverging", (-2.0, 2.0), True)
     assert heat.rows is heat.columns
     assert heat.rows == ("0 the", "1 keeper", "2 lit", "3 the", "4 lamp")

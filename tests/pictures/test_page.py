@@ -87,7 +87,7 @@ def test_all_rows_are_in_it() -> None:
         "all layers, alike, head 1",
         "all layers, alike, head 2",
     ]
-    assert told["maps"][0]["special"]["0,3"] == "no way"
+    assert told["maps"][0]["special"]["0,3"] == "no path"
     assert set(found) == {"graph", "map0", "map1", "head0", "head1", "curves"}
     assert len(found["graph"][0][told["nodeTrace"]]["x"]) == PARSE.size
     assert found["head0"][0][0]["zmin"] == -found["head0"][0][0]["zmax"] == found["head1"][0][0]["zmin"]

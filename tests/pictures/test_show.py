@@ -178,6 +178,6 @@ def test_a_map_without_any_number_is_drawn() -> None:
         picture = figure(2, 2)
         empty = np.full((2, 2), np.nan)
         heat_map.draw(
-            picture.subplots(), Heat("nothing", empty, ("a", "b"), ("c", "d"), special={"no way": empty != 0})
+            picture.subplots(), Heat("nothing", empty, ("a", "b"), ("c", "d"), special={"no path": empty != 0})
         )
         drawn(picture)
