@@ -113,7 +113,7 @@ def _show(given: Namespace) -> None:
         _print_json(_plain(card))
         return
     for key in ("name", "kind", "description", "licence", "citation", "homepage", "reader", "notes"):
-        if value := vars(card)[key]:
+        if value := getattr(card, key):
             print(f"{key + ':':13}{' '.join(str(value).split())}")
     if card.benchmarks:
         print(f"{'benchmarks:':13}{', '.join(entry.name for entry in card.benchmarks)}")

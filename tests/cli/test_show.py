@@ -82,7 +82,11 @@ def test_figures(tmp_path: Path) -> None:
         (["--position", "t5", "--content", "own"], 2, "--content own needs a trained model"),
         (["--encoding", "distanc"], 2, "there is no encoding named 'distanc'. Did you mean 'distance'?"),
         (["--encoding", "distance", "--slice", "1"], 1, "the slice is 1, but each pair has 1 numbers"),
-        (["--position", "{name: diet-rel, length: 2}", "--index", "2"], 2, "island-3: position model 'diet-rel' knows"),
+        (
+            ["--position", "{name: diet-rel, length: 2}", "--index", "2"],
+            2,
+            "island-3: position model 'diet-rel' has rows",
+        ),
         (["--reader", "arm"], 1, "there is no reader named 'arm'"),
         (["--position", "t5", "--heads", "3"], 2, "3 heads do not divide the width 64"),
     ],

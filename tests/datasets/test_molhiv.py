@@ -128,9 +128,7 @@ def test_the_reader_reads_what_the_benchmark_reads(folder):
 def test_the_real_table_goes_on_behind_item_138(tmp_path):
     lines = (corpus("molecules/moleculenet") / "hiv.csv").read_text().splitlines(keepends=True)[:201]
     (tmp_path / "hiv.csv").write_text("".join(lines))
-    with pytest.raises(
-        ReadError, match=r"item 138: line 139: .* or give strict=False to keep it with the valence it has"
-    ):
+    with pytest.raises(ReadError, match=r"item 138: line 139: .* or give strict=False to keep it with this valence"):
         read(tmp_path / "hiv.csv")
     assert len(read(tmp_path / "hiv.csv", strict=False)) == 200
     reading = read(tmp_path / "hiv.csv", on_error="skip")

@@ -191,7 +191,8 @@ def test_texts_that_are_too_long_are_refused(parser: Path, monkeypatch: pytest.M
         parse("a\udcff", parser)
     monkeypatch.setattr("structpe.parsing.sentences.LONGEST", 2)
     with pytest.raises(
-        StructPEError, match=r"^sentence island-2 has 4 words, 2 at most, as positions of pairs fill the mem"
+        StructPEError,
+        match=r"^sentence island-2 has 4 words, but 2 are allowed at most, as positions of pairs fill the mem",
     ):
         with_places(ITEMS[1])
 

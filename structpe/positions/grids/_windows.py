@@ -46,7 +46,8 @@ class WindowRows:
     @property
     def size(self) -> int:
         """Number of rows, R: the product of 2 W_a - 1, and 3 for codes."""
-        return math.prod(2 * length - 1 for length in self.window) + 3 * self.codes
+        # A list: torch.compile does not see through a generator here.
+        return math.prod([2 * length - 1 for length in self.window]) + 3 * self.codes
 
     def of(self, values: Tensor) -> Tensor:
         """(r,) row of each of the offsets (r, axes)."""
