@@ -34,7 +34,7 @@ def test_neighbouring_graphs_are_a_pair_however_they_are_stored(tmp_path):
         (np.zeros(40), "dr.npy: an array of 40 texts is needed, this one is of 40 float64"),
         (
             np.array([*texts(39), "DQcc"]),
-            "dr.npy: 'DQcc' is not the text of a graph in graph6; bring",
+            "dr.npy: 'DQcc' is not the text of a graph in graph6; restore",
         ),
         (np.array([{}] * 40), "dr.npy: not a file of arrays (Object arrays cannot be loaded"),
         (None, "there is no file dr.npy in"),
