@@ -102,10 +102,7 @@ def test_a_file_of_ones_own_has_as_many_classes_as_its_labels(tmp_path):
             "val_masks has shape (2, 3) and dtype bool; a row of 4 booleans",
         ),
         ({"test_masks": np.zeros((2, 4))}, "test_masks has shape (2, 4) and dtype float64; a row of 4 booleans"),
-        (
-            {"test_masks": np.zeros((1, 4), dtype=bool)},
-            "the masks are for 2, 2 and 1 splits; give the same number of each",
-        ),
+        ({"test_masks": np.zeros((1, 4), dtype=bool)}, "the masks are for 2, 2 and 1 splits; give the same number"),
         ({"edges": None}, "there is no array 'edges'; the file has node_features, node_labels"),
         ({"edges": np.array([[0, 1, 2]])}, "edges have shape (1, 3) and dtype int64; a row (source, target) is needed"),
         ({"node_features": np.zeros(4)}, "node_features have shape (4,); a row for each of 4 nodes is needed"),
