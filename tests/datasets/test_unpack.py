@@ -68,6 +68,23 @@ def test_a_way_out_is_refused_before_anything_is_written(tmp_path: Path, kind: s
     assert set(tmp_path.rglob("*")) == before
 
 
+def test_what_the_filter_of_tarfile_refuses_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own rules refuse all that it refuses today; it may know more tomorrow."""
+
+    def refuse(info: tarfile.TarInfo, folder: str) -> None:
+        assert folder == str(tmp_path / "out")
+        if info.name == "b.txt":
+            raise tarfile.SpecialFileError(info)
+
+    monkeypatch.setattr(tarfile, "data_filter", refuse)
+    archive = a_tar(tmp_path, {"a.txt": b"a", "b.txt": b"b"})
+    with pytest.raises(
+        CorpusError, match=r"a\.tar\.gz: the archive is refused: it holds 'b.txt' is a special file; do not"
+    ):
+        unpack(archive, "tar.gz", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
 def test_links_and_devices_in_a_tar_are_refused(tmp_path: Path, kind: bytes) -> None:
     with pytest.raises(CorpusError, match="refused: 'a' in it is a link or a device"):

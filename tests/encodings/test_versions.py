@@ -1,8 +1,8 @@
 """Whoever changes the numbers of an encoding raises its version: stores of the old ones are refused then.
 
 ``python -m tests.encodings.test_versions`` writes ``versions.json`` after a version was raised, and before a release:
-an encoding that is not in it has no stores yet. It holds numbers of one small tree, so that it does not see what changes
-in large graphs only.
+an encoding that is not in it has no stores yet. It holds numbers of one small tree, so that it does not see changes in
+large graphs.
 """
 
 from __future__ import annotations
