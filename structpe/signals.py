@@ -33,7 +33,7 @@ def ending() -> Iterator[None]:
 
 
 def ended_by(code: object) -> str:
-    """The name of the signal of an exit code; empty if there is none."""
+    """The name of the signal of an exit code; empty if no signal ended the process."""
     numbers = {128 + number: number.name for number in (*ENDING, signal.SIGINT)}
     return numbers.get(code, "") if isinstance(code, int) else ""
 

@@ -121,7 +121,7 @@ def _paragraphs(file: Path) -> Iterator[str]:
 
 
 def _nonempty(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The sentences. Raises an error if there is none, and reports losses of the tokenizer at the end."""
+    """Yield the sentences, and report losses of the tokenizer at the end. An input without a sentence is an error."""
     from structpe.errors import ReadError
 
     count, lossy = 0, 0

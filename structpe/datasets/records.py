@@ -48,7 +48,7 @@ class State:
 
 
 def recorded(folder: Path) -> dict[str, Seen]:
-    """Read the record of a folder; empty if there is none or it is damaged."""
+    """Read the record of a folder; empty if it is missing or damaged."""
     try:
         files = from_json((folder / NAME).read_bytes())["files"]
         found = {name: Seen(seen["sha256"], seen["bytes"]) for name, seen in files.items()}

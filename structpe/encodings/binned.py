@@ -106,7 +106,7 @@ def _steps(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _upper(values: Numbers, edges: Numbers) -> Numbers:
-    """The smallest edge that is at least each value; UNREACHABLE if there is none."""
+    """The smallest edge that is at least each value; UNREACHABLE above the largest edge."""
     # Both in float32, as in the authors' code: an edge that equals a value up to rounding is that value.
     edges = np.append(edges, UNREACHABLE).astype(np.float32)
     upper: Numbers = edges[np.searchsorted(edges, values.astype(np.float32), side="left")].astype(np.float64)

@@ -144,7 +144,7 @@ def _unknown(kind: str, number: int, table: Names, other: str) -> ReadError:
 
 
 def _other_order(given: list[str], known: dict[str, Names | None], columns: str) -> str:
-    """Another order in which all numbers of a line are known; empty if there is none."""
+    """Another order in which all numbers of a line are known; empty if no order fits."""
     for other in ("htr", "hrt", "rht"):
         fact = [int(part) for part in _in_order(given, other)]
         tables = [known[kind] for kind in ROLES]

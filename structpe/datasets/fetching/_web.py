@@ -182,7 +182,7 @@ def _sendable(text: str | None) -> str | None:
 
 
 def _number(text: str | None) -> int | None:
-    """A whole number; None if there is none, or it is too large for a file or a pause."""
+    """The whole number in a header; None if the header has no number, or one too large for a file or a pause."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= DIGITS else None
 
 

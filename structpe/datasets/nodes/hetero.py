@@ -135,7 +135,7 @@ def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split,
 
 
 def _nodes_problem(features: NDArray[Any], labels: NDArray[Any], classes: int | None) -> str:
-    """The problem with features and labels; the empty string if there is none."""
+    """What is wrong with features and labels; empty if they are valid."""
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels):
         return f"node_labels have shape {labels.shape} and dtype {labels.dtype}; an integer for each node is needed"
     if features.ndim != 2 or len(features) != len(labels):

@@ -48,7 +48,7 @@ class Result:
 
     @classmethod
     def load(cls, folder: Path) -> Result | None:
-        """Of a finished run; None where training has not ended."""
+        """The result in the folder of a run; None if training has not ended."""
         file = folder / FILE
         if not file.exists():
             return None
