@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Busy",
+    "atomic_text",
     "atomic_write",
     "atomic_write_folder",
     "finish",
@@ -117,6 +119,11 @@ def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file atomically by calling ``write`` with a temporary path; see :func:`replacing`."""
     with replacing(path) as hidden:
         write(hidden)
+
+
+def atomic_text(path: Path, text: str) -> None:
+    """Like :func:`atomic_write`, of a text in UTF-8."""
+    atomic_write(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
 
 
 def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
@@ -224,7 +231,13 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
 
     timeout = PATIENCE if waiting is None else 0.0
     while True:
-        work.mkdir(exist_ok=True)
+        try:
+            work.mkdir(exist_ok=True)
+        except FileExistsError:
+            with suppress(FileNotFoundError):  # mkdir found the folder of a writer that has removed it since
+                if not stat.S_ISDIR(work.lstat().st_mode):
+                    raise
+            continue
         lock = FileLock(work / "lock")
         try:
             lock.acquire(timeout)
@@ -234,7 +247,7 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
         except Timeout:
             if waiting is None:
                 busy = Busy("another writer is at work there; wait until it has ended, or choose another place")
-                raise busy.at(str(path)) from None
+                raise busy.at(path) from None
             waiting()
             timeout = -1.0
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -204,6 +204,32 @@ def test_many_writers_of_one_file_leave_one_whole_file(tmp_path: Path) -> None:
     assert not wrong
     assert names(tmp_path) == ["out"]
     assert (tmp_path / "out").read_text() == "x" * 1000
+
+
+def test_a_folder_that_its_writer_removes_while_it_is_found_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, calls = Path.mkdir, []
+
+    def mkdir(self: Path, *args: Any, **options: Any) -> None:
+        if self.name == ".out.tmp":
+            calls.append(self)
+            if len(calls) < 3:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self))
+        made(self, *args, **options)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    atomic_write(tmp_path / "out", put("whole"))
+    assert len(calls) >= 3  # the lock, too, makes its folder
+    assert (tmp_path / "out").read_text() == "whole"
+
+
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo, lambda place: place.symlink_to("nowhere")])
+def test_what_has_the_name_of_the_hidden_folder_is_named_and_kept(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / ".out.tmp")
+    with pytest.raises(FileExistsError, match=r"\.out\.tmp"):
+        atomic_write(tmp_path / "out", put("text"))
+    assert [path.name for path in tmp_path.iterdir()] == [".out.tmp"]
 
 
 def test_killed_at_any_moment_a_file_is_the_old_or_the_new(tmp_path: Path) -> None:
