@@ -5,10 +5,10 @@ Each class can be imported from here, ``from structpe.encodings import Distance`
 
 from typing import Any
 
-from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Column, Encoded, Encoding
 from structpe.registry import unknown
 
-__all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
+__all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Column", "Encoded", "Encoding"]
 
 
 def __getattr__(name: str) -> Any:

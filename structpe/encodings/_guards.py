@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["check_fields", "check_key", "guard", "no_dataclass", "within"]
 
 
-def guard(cls: type, kind: type) -> None:
+def guard(cls: type, kind: type, column: type) -> None:
     """Wrap the methods that a class defines itself.
 
     Args:
         cls: a subclass of ``Encoding``.
         kind: ``Encoded``.
+        column: ``Column``.
     """
     methods = {name: method for name, method in vars(cls).items() if isfunction(method)}
     if "one" in methods:
         setattr(cls, "one", _one(methods["one"], kind))  # noqa: B010, mypy refuses the plain assignment
     if "many" in methods:
-        setattr(cls, "many", _many(methods["many"], kind))  # noqa: B010
+        setattr(cls, "many", _many(methods["many"], kind, column))  # noqa: B010
 
 
 def check_key(encoding: Encoding) -> None:
@@ -106,17 +107,18 @@ def _one(method: Callable[..., Any], kind: type) -> Callable[..., Any]:
     return one
 
 
-def _many(method: Callable[..., Any], kind: type) -> Callable[..., Any]:
+def _many(method: Callable[..., Any], kind: type, column: type) -> Callable[..., Any]:
     @wraps(method)
     def many(self: Encoding, structures: Sequence[Structure]) -> Any:
-        found = method(self, structures)
-        if not isinstance(found, list) or len(found) != len(structures):
-            made = f"{len(found)} of them" if isinstance(found, list) else type(found).__name__
+        found: Any = method(self, structures)
+        right = isinstance(found, column)
+        if not right or len(found) != len(structures):
+            made = f"one of {len(found)}" if right else type(found).__name__
             raise EncodingError(
-                f"encoding {self.name!r}: many must return a list with an Encoded for each of the {len(structures)} "
-                f"structures; it returns {made}"
+                f"encoding {self.name!r}: many must return a Column of the {len(structures)} structures, such as "
+                f"Column.of([self.one(s) for s in structures]); it returns {made}"
             )
-        return [_checked(self, structure, each, kind) for structure, each in zip(structures, found, strict=True)]
+        return found
 
     return many
 
@@ -159,9 +161,10 @@ def _problem(encoding: Encoding, structure: Structure, encoded: Any) -> str:
     if not isinstance(index, np.ndarray) or index.dtype.kind not in "iu":
         kind = f"of {index.dtype}" if isinstance(index, np.ndarray) else type(index).__name__
         return f"its index must be a NumPy array of whole numbers, the rows of values; it is {kind}"
-    if encoded.listed is None and index.shape != (units, units):
+    if encoded.listed is None and index.shape not in ((units, units), (2 * units - 1,)):
         return (
-            f"its index has shape {index.shape} for {units} units; it must be ({units}, {units}), of units, not nodes"
+            f"its index has shape {index.shape} for {units} units; it must be ({units}, {units}), of units, not nodes, "
+            f"or ({2 * units - 1},), of offsets"
         )
     if (encoded.listed is not None) != encoding.sparse:
         wanted = (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import (
     NotConverged,
@@ -20,9 +21,7 @@ from structpe.encodings._spectra import (
     plain_sparse_laplacian,
     sparse_laplacian,
 )
-from structpe.encodings._trees import starts
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_matrices
+from structpe.encodings.base import Column, Encoding, check_matrices
 from structpe.structure import Ids, Structure
 
 __all__ = ["eigenpairs", "per_unit"]
@@ -35,6 +34,7 @@ _DENSE = 500  # number of nodes above which Lanczos iterations are faster than a
 def eigenpairs(
     encoding: Encoding,
     structures: Sequence[Structure],
+    graphs: Graphs,
     count: int,
     minutes: int,
     components: bool,
@@ -44,7 +44,8 @@ def eigenpairs(
 
     Args:
         encoding: the encoding, for errors.
-        structures: the graphs.
+        structures: the graphs, for errors.
+        graphs: the same.
         count: number of eigenpairs.
         minutes: time limit for one part, by an estimate.
         components: decompose each connected part separately, not the whole structure.
@@ -56,10 +57,11 @@ def eigenpairs(
     Raises:
         EncodingError: the iterations for a large graph do not converge, or would take too long by an estimate.
     """
-    for nodes, edges in parts(structures, components):
+    for nodes, edges in parts(graphs, components):
         size = nodes.shape[1]
         if size > _DENSE and count < size // 4:
-            values, vectors = _large(encoding, structures, nodes, _laplacians(nodes, edges, normalised), count, minutes)
+            made = _laplacians(nodes, edges, normalised)
+            values, vectors = _large(encoding, structures, graphs, nodes, made, count, minutes)
         else:
             check_matrices(encoding, size)
             matrices = (laplacians if normalised else plain_laplacians)(adjacencies(edges, *nodes.shape))
@@ -67,10 +69,9 @@ def eigenpairs(
         yield nodes, values, vectors
 
 
-def per_unit(structures: Sequence[Structure], nodes: NDArray[np.floating]) -> list[Encoded]:
-    """Values of the consecutively numbered nodes, as float32 for the units of each structure."""
-    start, narrow = starts(structures), nodes.astype(np.float32)
-    return [Encoded(of_units(s, narrow[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
+def per_unit(graphs: Graphs, nodes: NDArray[np.floating]) -> Column:
+    """Values of all nodes, as float32 for their units."""
+    return Column.of_units(graphs.units, graphs.of_units(nodes.astype(np.float32)))
 
 
 def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:
@@ -83,6 +84,7 @@ def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]
 def _large(
     encoding: Encoding,
     structures: Sequence[Structure],
+    graphs: Graphs,
     nodes: Ids,
     laplacians_of: Iterable[csr_array],
     count: int,
@@ -93,9 +95,9 @@ def _large(
         # The solver needs eigenvalues from 0 to 2; those of D - A are at most twice the largest degree.
         largest = max(float(matrix.diagonal().max()), 1.0)
         try:
-            values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes)
+            values, vectors = lowest_sparse(matrix / largest, count, 60.0 * minutes, largest)
         except (NotConverged, TooLong) as problem:
-            which = int(np.searchsorted(starts(structures), members[0], side="right")) - 1
+            which = int(graphs.graph[members[0]])
             raise encoding.error(structures[which], _why(problem, matrix, count, minutes)) from problem
         found.append((values * largest, vectors))
     return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])

@@ -35,5 +35,7 @@ def ranks(structure: Structure) -> Ids:
 
 
 def ranks_of_all(structures: Sequence[Structure]) -> Ids:
-    """(T,) the ranks of all structures, concatenated."""
+    """(T,) the ranks of all structures, concatenated; without any order the numbers of nodes over all structures."""
+    if all(each.order is None for each in structures):
+        return np.arange(sum(len(each.nodes) for each in structures))
     return np.concatenate([*map(ranks, structures), np.zeros(0, dtype=np.int64)])

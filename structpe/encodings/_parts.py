@@ -9,33 +9,33 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from structpe.encodings._trees import starts
+from structpe.encodings._graphs import Graphs, ranges, starts_of
 from structpe.structure import Ids, Structure
 
-__all__ = ["adjacencies", "parts", "same_size"]
+__all__ = ["adjacencies", "parts", "same_size", "squares"]
 
 _CELLS = 1 << 22  # largest number of entries of the matrices of one group, which bounds the memory
 
 
-def parts(structures: Sequence[Structure], connected: bool) -> Iterator[tuple[Ids, Ids]]:
+def parts(graphs: Graphs, connected: bool) -> Iterator[tuple[Ids, Ids]]:
     """Groups of b parts of c nodes each: connected ones, or whole structures.
 
     Yields:
         (b, c) nodes, numbered over all structures and ascending; (e, 3) edges: index of the part, index of the source
         and of the target among its nodes.
     """
-    edges, label = _labelled(structures, connected)
-    nodes, sizes = np.argsort(label, kind="stable"), np.bincount(label)
-    first = np.cumsum([0, *sizes])[:-1]
+    label = _connected(graphs) if connected else graphs.graph
+    sizes = np.bincount(label)
+    nodes, first = np.argsort(label, kind="stable"), starts_of(sizes)
     place = np.empty_like(nodes)
-    place[nodes] = np.arange(len(nodes)) - np.repeat(first, sizes)
+    place[nodes] = np.arange(len(nodes)) - np.repeat(first[:-1], sizes)
+    of_edge = label[graphs.edges[:, 0]]
+    edges, counts = place[graphs.edges[np.argsort(of_edge, kind="stable")]], np.bincount(of_edge, minlength=len(sizes))
+    first_edge = starts_of(counts)
     for group in _groups(sizes):
-        row = np.full(len(sizes), -1)
-        row[group] = np.arange(len(group))
-        part = row[label[edges[:, 0]]]
-        inside = part >= 0
         members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
-        yield members, np.column_stack([part[inside], place[edges[inside]]])
+        inside = edges[ranges(first_edge[group], counts[group])]
+        yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
 
 
 def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
@@ -46,21 +46,24 @@ def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
     return result
 
 
+def squares(graphs: Graphs) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
+    """(b,) some structures of the same size, and (b, n, n) whether an edge in either direction joins two nodes."""
+    for nodes, edges in parts(graphs, connected=False):
+        yield graphs.graph[nodes[:, 0]], adjacencies(edges, *nodes.shape)
+
+
 def same_size(structures: Sequence[Structure]) -> Iterator[list[int]]:
     """Indices of structures of the same size, in groups whose matrices fit into memory."""
     for group in _groups(np.array([s.size for s in structures], dtype=np.int64)):
         yield group.tolist()
 
 
-def _labelled(structures: Sequence[Structure], connected: bool) -> tuple[Ids, Ids]:
-    """All edges, with nodes numbered over all structures, and the number of each node's part."""
-    start = starts(structures)
-    none = np.zeros((0, 2), dtype=np.int64)
-    edges = np.concatenate([none, *(s.edges + a for s, a in zip(structures, start, strict=False))])
-    if not connected:
-        return edges, np.repeat(np.arange(len(structures)), np.diff(start))
-    graph = csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(start[-1], start[-1]))
-    return edges, connected_components(graph, directed=False)[1].astype(np.int64)
+def _connected(graphs: Graphs) -> Ids:
+    """(T,) the number of each node's connected part."""
+    total, (source, target) = int(graphs.start[-1]), graphs.edges.T
+    graph = csr_array((np.ones(len(source)), (source, target)), shape=(total, total))
+    label: Ids = connected_components(graph, directed=False)[1].astype(np.int64)
+    return label
 
 
 def _groups(sizes: Ids) -> Iterator[Ids]:

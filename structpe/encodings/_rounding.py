@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["distinct", "significant"]
+__all__ = ["distinct", "significant", "to_grid"]
 
 Floats = NDArray[np.float64]
 
@@ -19,8 +19,15 @@ _WIDE = 64  # the largest width of a group of equal numbers, in errors
 
 def significant(values: Floats) -> Floats:
     """Round to 36 binary (11 decimal) digits, for numbers whose relative errors are a few units of the last of 53."""
-    mantissa, exponent = np.frexp(values)
-    rounded: Floats = np.ldexp(np.round(np.ldexp(mantissa, _BITS)), exponent - _BITS) + 0.0
+    high = values * (1 + 2.0 ** (53 - _BITS))  # Veltkamp's way to split a number: the sum keeps its first digits
+    rounded: Floats = high - (high - values) + 0.0
+    return rounded
+
+
+def to_grid(values: Floats, error: float | Floats) -> Floats:
+    """Round to multiples of the power of 2 that is at least 16 times the error of the numbers."""
+    grid = 2.0 ** np.ceil(np.log2(16 * error))
+    rounded: Floats = np.round(values / grid) * grid + 0.0
     return rounded
 
 
@@ -45,5 +52,4 @@ def distinct(values: Floats, error: float) -> tuple[Floats, NDArray[np.int64]]:
     index[order] = group
     found = np.bincount(group, weights=ascending - beginning) / np.bincount(group)
     middle = found + beginning[np.searchsorted(group, np.arange(len(found)))]
-    grid = 2.0 ** np.ceil(np.log2(16 * error))
-    return np.round(middle / grid) * grid + 0.0, index.reshape(values.shape)
+    return to_grid(middle, error), index.reshape(values.shape)

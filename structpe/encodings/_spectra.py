@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
@@ -32,16 +33,20 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Operator: TypeAlias = LinearOperator | csr_array
 
 _SAME = 1e-6  # entries of eigenvectors that differ by less are equal: well above rounding
-_RESIDUAL = 1e-6
-_TOLERANCE = 1e-10
+_RESIDUAL = 1e-5
+_TOLERANCE = 3e-6
+_TOLERANCE_INVERSE = 1e-10  # eigenvalues of long paths differ by as little, and the inverse finds them in few steps
+_ROUGH = 1e-3  # of the search for eigenvectors that are missing, where it shows that the largest left is too small
 _RESTARTS = 100
+_SOME = 64  # number of nodes from which on a few eigenvectors are found faster than all
 _MOST_ENTRIES = 1 << 28  # of a decomposition: 2 GiB
-_MARGINS = (1e-11, 1e-9, 1e-7)
+_MARGINS = (1e-11, 1e-9, 1e-7, 1e-5)
 _ATTEMPTS = 4
-_COUNTED = 1 << 24  # largest number of entries of a decomposition that only counts eigenvalues: 128 MiB
-_BASIS, _BASIS_INVERSE = 40, 20  # smallest number of vectors; the inverse needs fewer, as its eigenvalues are separated
+_COUNTED = 1 << 27  # most multiplications of a decomposition that only counts eigenvalues: some 20 ms
+_BASIS, _BASIS_INVERSE = 24, 20  # smallest number of vectors; the inverse needs fewer, as its eigenvalues are separated
 _PASSES = 1000  # multiplications by the matrix until convergence
 _SECONDS_ENTRY, _SECONDS_BASIS = 10e-9, 2e-9  # per multiplication: for an entry of the matrix, of a vector of the basis
 _SHIFT = 1e-3  # makes the Laplacian regular; small, so that the inverse separates the lowest eigenvalues
@@ -75,8 +80,9 @@ def plain_laplacians(adjacency: NDArray[np.bool_]) -> Floats:
 def sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
     """I - D^-1/2 A D^-1/2 of one large graph, from its (e, 2) undirected edges."""
     adjacency, degree = _sparse_adjacency(edges, nodes)
-    scale = diags_array(np.maximum(degree, 1) ** -0.5)
-    return csr_array(eye_array(nodes) - scale @ adjacency @ scale)
+    scale = np.maximum(degree, 1) ** -0.5
+    adjacency.data = np.repeat(scale, degree) * scale[adjacency.indices]
+    return csr_array(eye_array(nodes, format="csr") - adjacency)
 
 
 def plain_sparse_laplacian(edges: Ids, nodes: int) -> csr_array:
@@ -103,27 +109,37 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
 
     The matrices are real and symmetric, or Hermitian, with complex eigenvectors.
     """
+    size = matrices.shape[-1]
     with _blas().limit(limits=1, user_api="blas"):
-        values, vectors = np.linalg.eigh(matrices)
-    return values[..., :count], vectors[..., :count]
+        if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):
+            values, vectors = np.linalg.eigh(matrices)
+            return values[..., :count], vectors[..., :count]
+        found = [eigh(each, subset_by_index=(0, count - 1), check_finite=False) for each in matrices]
+    return np.stack([values for values, _ in found]), np.stack([vectors for _, vectors in found])
 
 
-def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> tuple[Floats, Floats]:
+def lowest_sparse(
+    matrix: csr_array, count: int, seconds: float = math.inf, scale: float = 1.0
+) -> tuple[Floats, Floats]:
     """The same (m,) and (c, m) of one large matrix with eigenvalues in 0..2, by Lanczos iterations from fixed starts.
 
     If a decomposition is small, the eigenvalues below the largest one found are also counted (:mod:`_inertia`), and
     the search is repeated with another start if some are missing.
 
+    The residuals of ``scale`` times the matrix are as small as those of a matrix that was not divided.
+
     Raises:
         TooLong: by an estimate it takes more than ``seconds`` on one core.
-        NotConverged: a residual |L v - lambda v| is above 1e-6; or iterations that converge would take too much
+        NotConverged: a residual |L v - lambda v| is above 1e-5; or iterations that converge would take too much
             memory; or eigenvalues are missing after several searches.
     """
     elimination = Elimination.of(matrix)
     if not elimination.light and (estimate := _estimate(matrix, count)) > seconds:
         raise TooLong(estimate)
     for attempt in range(_ATTEMPTS):
-        values, vectors, residual = _checked(matrix, _search_all(matrix, elimination, count, attempt))
+        values, vectors, residual = _checked(
+            matrix, _search_all(matrix, elimination, count, _TOLERANCE / scale, attempt)
+        )
         if residual > _RESIDUAL:
             raise NotConverged(f"the largest residual is {residual:.0e}, it must be {_RESIDUAL:.0e} at most")
         if not _missing(matrix, elimination, values, residual):
@@ -133,20 +149,20 @@ def lowest_sparse(matrix: csr_array, count: int, seconds: float = math.inf) -> t
 
 def _estimate(matrix: csr_array, count: int) -> float:
     """An estimate of the seconds that iterations take on one core."""
-    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(4 * count, _BASIS)
+    seconds = _SECONDS_ENTRY * int(matrix.nnz) + _SECONDS_BASIS * int(matrix.shape[0]) * max(3 * count, _BASIS)
     return _PASSES * seconds
 
 
-def _search_all(matrix: csr_array, elimination: Elimination, count: int, attempt: int) -> Floats:
+def _search_all(matrix: csr_array, elimination: Elimination, count: int, tolerance: float, attempt: int) -> Floats:
     """(c, count) eigenvectors of the lowest eigenvalues, by iterations with the matrix or with its inverse."""
-    vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, attempt)
+    vectors = None if elimination.light else _dominant(_mirrored(matrix), count, _BASIS, tolerance, attempt)
     if vectors is None:  # eigenvalues of long paths and rings are too close to each other; their inverses are not
         if elimination.entries > _MOST_ENTRIES:
             raise NotConverged(
                 f"the lowest eigenvalues are too close to each other for iterations with the Laplacian, and its "
                 f"inverse would take about {elimination.entries / 2**27:.0f} GiB"
             )
-        vectors = _dominant(_inverse(matrix, elimination), count, _BASIS_INVERSE, attempt)
+        vectors = _dominant(_inverse(matrix, elimination), count, _BASIS_INVERSE, _TOLERANCE_INVERSE, attempt)
     if vectors is None:
         raise NotConverged("the iteration ended before the eigenvectors were found")
     return vectors
@@ -163,7 +179,7 @@ def _checked(matrix: csr_array, vectors: Floats) -> tuple[Floats, Floats, float]
 
 def _missing(matrix: csr_array, elimination: Elimination, values: Floats, residual: float) -> bool:
     """Whether eigenvalues below those of the last eigenspace are missing; False if unknown."""
-    if elimination.entries > _COUNTED:
+    if elimination.entries**2 > _COUNTED * matrix.shape[0]:
         return False
     for margin in _MARGINS:  # rounding errors grow near an eigenvalue
         steps = np.flatnonzero(np.diff(values) > 2 * margin)
@@ -198,37 +214,45 @@ def _first(where: NDArray[np.bool_], values: Floats) -> Floats:
     return np.where(where.any(axis=1), np.take_along_axis(values, place, axis=1)[:, 0], 0.0)
 
 
-def _dominant(operator: LinearOperator, count: int, basis: int, attempt: int) -> Floats | None:
+def _dominant(operator: Operator, count: int, basis: int, tolerance: float, attempt: int) -> Floats | None:
     """(c, count) eigenvectors of the largest eigenvalues, all of which are positive; None if not found.
 
     A Krylov space has one vector of each eigenspace, the projection of its start. Copies of a repeated eigenvalue are
-    found only by rounding errors, or missed. So the vectors found are projected out and the search is repeated from
-    another start, until no larger eigenvalue is left.
+    found only by rounding errors, or missed. So the vectors found are taken out and the search is repeated from another
+    start, until no larger eigenvalue is left.
     """
     starts = np.random.default_rng(attempt)
     try:
-        values, vectors = _search(operator, count, basis, starts)
+        values, vectors = _search(operator, count, basis, tolerance, starts)
         while True:
-            value, vector = _search(_without(operator, vectors), 1, basis, starts)
-            if value[0] <= values.min() * (1 + _TOLERANCE):
+            rest = _without(operator, values, vectors)
+            value, vector = _search(rest, 1, _BASIS_INVERSE, _ROUGH, starts)
+            if value[0] * (1 + _ROUGH) < values.min():  # the error is at most the residual
                 return vectors
-            values, vectors = np.append(values, value), np.append(vectors, vector, axis=1)
+            value, vector = _search(rest, 1, basis, tolerance, starts)
+            if value[0] <= values.min() * (1 + tolerance):
+                return vectors
+            vector -= vectors @ (vectors.T @ vector)
+            values = np.append(values, value)
+            vectors = np.append(vectors, vector / np.linalg.norm(vector), axis=1)
             kept = np.argsort(-values, kind="stable")[:count]
             values, vectors = values[kept], vectors[:, kept]
     except ArpackNoConvergence:
         return None
 
 
-def _search(operator: LinearOperator, count: int, basis: int, starts: np.random.Generator) -> tuple[Floats, Floats]:
+def _search(
+    operator: Operator, count: int, basis: int, tolerance: float, starts: np.random.Generator
+) -> tuple[Floats, Floats]:
     size = operator.shape[0]
     found: tuple[Floats, Floats] = eigsh(
         operator,
         count,
         which="LA",
         v0=starts.standard_normal(size),
-        ncv=min(size, max(4 * count, basis)),
+        ncv=min(size, max(3 * count, basis)),
         maxiter=_RESTARTS,
-        tol=_TOLERANCE,
+        tol=tolerance,
     )
     return found
 
@@ -237,9 +261,9 @@ def _operator(size: int, apply: Callable[[Floats], Floats]) -> LinearOperator:
     return LinearOperator((size, size), matvec=apply, dtype=np.float64)
 
 
-def _mirrored(matrix: csr_array) -> LinearOperator:
+def _mirrored(matrix: csr_array) -> csr_array:
     """2 - L, whose largest eigenvalues are the lowest of L."""
-    return _operator(matrix.shape[0], lambda x: 2 * x - matrix @ x)
+    return csr_array(2 * eye_array(matrix.shape[0], format="csr") - matrix)
 
 
 def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
@@ -253,11 +277,7 @@ def _inverse(matrix: csr_array, elimination: Elimination) -> LinearOperator:
     return _operator(matrix.shape[0], factors.solve)
 
 
-def _without(operator: LinearOperator, vectors: Floats) -> LinearOperator:
-    """The operator on the orthogonal complement of some of its eigenvectors, and zero on these."""
-
-    def outside(x: Floats) -> Floats:
-        remaining: Floats = x - vectors @ (vectors.T @ x)
-        return remaining
-
-    return _operator(operator.shape[0], lambda x: outside(operator @ outside(x)))
+def _without(operator: Operator, values: Floats, vectors: Floats) -> LinearOperator:
+    """The operator with the eigenvalues of some of its eigenvectors made 0."""
+    known, scaled = np.ascontiguousarray(vectors), np.ascontiguousarray((values * vectors).T)
+    return _operator(operator.shape[0], lambda x: operator @ x - known @ (scaled @ x))

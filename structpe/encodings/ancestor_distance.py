@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._trees import Forest, depths
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Structure
 
 __all__ = ["AncestorDistance"]
@@ -46,7 +46,7 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
@@ -60,4 +60,4 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
             if self.limit is not None:
                 related &= np.abs(below) <= self.limit
             result.append(Encoded.of_pairs(within(structure, np.where(related, below, UNREACHABLE))))
-        return result
+        return Column.of(result)

@@ -14,17 +14,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._encoded import Column, Encoded
 from structpe.encodings._guards import check_fields, guard, no_dataclass, within
 from structpe.errors import EncodingError
 from structpe.registry import Registry
 from structpe.structure import Structure
 
-__all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Encoded", "Encoding"]
+__all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Column", "Encoded", "Encoding"]
 
 UNREACHABLE = 1 << 20
 """The value of a pair without a path."""
@@ -40,69 +41,6 @@ MOST_NODES = 20_000
 
 ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding", EncodingError)
 """Every encoding by its name."""
-
-
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """An encoding of one structure of u units.
-
-    Attributes:
-        values: arity 1: (u, ...) the value of each unit; arity 2: (r, ...) the distinct values, in no particular order.
-        index: arity 2: (u, u) index of the value of each pair (query, key), in the narrowest unsigned dtype; (e,) of
-            each listed pair if the encoding is sparse. None for arity 1.
-        listed: (e, 2) the listed pairs (query, key) of units, each once; None unless the encoding is sparse.
-        units: u, the number of units; None unless the encoding is sparse.
-    """
-
-    values: NDArray[Any]
-    index: NDArray[Any] | None = None
-    listed: NDArray[Any] | None = None
-    units: int | None = None
-
-    @property
-    def count(self) -> int:
-        """u, the number of units."""
-        if self.units is not None:
-            return self.units
-        return len(self.values if self.index is None else self.index)
-
-    @classmethod
-    def of_list(cls, listed: NDArray[Any], values: NDArray[Any], units: int) -> Self:
-        """From (e, 2) distinct pairs of units, in any order, and the integer (e,) of each."""
-        distinct, index = np.unique(values, return_inverse=True)
-        return cls(distinct, narrow(index), listed, units)
-
-    @classmethod
-    def of_pairs(cls, pairs: NDArray[Any]) -> Self:
-        """From the (u, u) matrix of integer values.
-
-        Raises:
-            EncodingError: it is not such a matrix.
-        """
-        given: Any = pairs
-        if not isinstance(given, np.ndarray) or given.ndim != 2 or given.dtype.kind not in "biu":
-            kind = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
-            raise EncodingError(
-                f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {kind}; for real numbers create "
-                f"Encoded(values, index)"
-            )
-        low, span = int(pairs.min()), int(np.ptp(pairs))
-        if span > 4 * pairs.size:  # special values are far from offsets
-            values, index = np.unique(pairs, return_inverse=True)
-            return cls(values, narrow(index.reshape(pairs.shape)))
-        seen = np.zeros(span + 1, dtype=np.bool_)  # counting is faster than sorting
-        seen[pairs - low] = True
-        values = (np.flatnonzero(seen) + low).astype(pairs.dtype)
-        return cls(values, narrow(np.cumsum(seen) - 1)[pairs - low])
-
-    def pairs(self) -> NDArray[Any]:
-        """The (u, u, ...) matrix of values, the inverse of :meth:`of_pairs`; for inspection and tests."""
-        if self.index is None:
-            raise EncodingError("this encoding has one value per unit, not per pair; use .values")
-        if self.listed is not None:
-            raise EncodingError("this encoding lists some pairs only; use .listed and .values[.index]")
-        result: NDArray[Any] = self.values[self.index]
-        return result
 
 
 @dataclass(frozen=True, init=False)
@@ -121,6 +59,8 @@ class Encoding(ABC):
     """Whether it lists some pairs only, such as the edges, in memory linear in their number (arity 2)."""
     real: ClassVar[bool] = False
     """Whether its values are real numbers, so that a table cannot have a row for each."""
+    ragged: ClassVar[bool] = False
+    """Whether values are sequences of different lengths, such as paths, padded with -1 at the end (arity 2)."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()
     """Which special values may occur besides offsets."""
     version: ClassVar[int] = 1
@@ -137,7 +77,12 @@ class Encoding(ABC):
             ENCODINGS.add(name, cls)
         if name or "name" not in dir(cls):
             cls.name = name or cls.__name__
-        guard(cls, Encoded)
+        guard(cls, Encoded, Column)
+
+    def quadratic(self, structure: Structure) -> bool:
+        """Whether it takes memory for each pair of units of the structure."""
+        del structure
+        return self.arity == 2 and not self.sparse
 
     @abstractmethod
     def one(self, structure: Structure) -> Encoded:
@@ -147,9 +92,9 @@ class Encoding(ABC):
             EncodingError: the structure lacks what the encoding needs (an order, a root, a tree).
         """
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        """Encode each of the structures; equal to ``[self.one(s) for s in structures]``."""
-        return [within(self, structure, self.one(structure)) for structure in structures]
+    def many(self, structures: Sequence[Structure]) -> Column:
+        """Encode a list of structures to one column, whose parts equal ``self.one(s)`` for each of them."""
+        return Column.of([within(self, structure, self.one(structure)) for structure in structures], self)
 
     def fit(self, structures: Sequence[Structure]) -> Encoding:
         """The same encoding with a vocabulary of the structures, such as their labels; itself if it needs none."""
@@ -175,23 +120,6 @@ class Encoding(ABC):
         """An :class:`EncodingError` that names this encoding and the structure."""
         error = EncodingError(message).at(f"encoding {self.name!r}")
         return error.at(structure.name) if structure.name else error
-
-
-def narrow(index: NDArray[Any]) -> NDArray[Any]:
-    """Convert non-negative integers to the narrowest unsigned dtype."""
-    return index.astype(np.min_scalar_type(int(index.max(initial=0))))
-
-
-def same_shape(values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Pad values, such as label paths, with -1 so that all rows have the same shape."""
-    shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
-    return [v if v.shape[1:] == shape else _padded(v, shape) for v in values]
-
-
-def _padded(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    result = np.full((len(values), *shape), -1, dtype=values.dtype)
-    result[tuple(map(slice, values.shape))] = values
-    return result
 
 
 def check_limit(encoding: Encoding, limit: int | None, what: str = "the limit") -> None:

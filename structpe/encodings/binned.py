@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._bins import Numbers, edges_of_areas, edges_of_offsets
-from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, check_all_pairs, narrow
+from structpe.encodings._encoded import narrow
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, check_all_pairs
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -66,11 +67,12 @@ class Binned(Encoding, name="binned"):
     def one(self, structure: Structure) -> Encoded:
         check_all_pairs(self, [structure])
         encoded = self.of.one(structure)
-        values, index = _steps(encoded.values), encoded.index
+        values, index = _steps(encoded.distinct), encoded.index
         if index is None or values.ndim != 1:
             raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} has several")
-        values, where = np.unique(values, return_inverse=True)
-        index = where.reshape(-1)[index]
+        used = np.bincount(index.reshape(-1), minlength=len(values)) > 0  # nodes without units have values too
+        values, where = np.unique(values[used], return_inverse=True)
+        index = where.reshape(-1)[(np.cumsum(used) - 1)[index]]
         pairs = np.bincount(index.reshape(-1), minlength=len(values))
         plain = values < UNREACHABLE // 2
         binned = values.astype(np.float64)

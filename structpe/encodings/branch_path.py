@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -60,7 +60,7 @@ class BranchPath(Encoding, name="branch-path"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         forest = Forest.of(self, structures)
         order = ranks_of_all(structures)
         if self.binary:
@@ -70,7 +70,7 @@ class BranchPath(Encoding, name="branch-path"):
             self._check_width(structures, forest, branch)
         paths = self._paths(parent, branch)
         bounds = zip(forest.start, forest.start[1:], strict=False)
-        return [Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)]
+        return Column.of([Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)])
 
     def _paths(self, parent: Ids, branch: Ids) -> NDArray[np.float32]:
         paths = np.zeros((len(parent), self.depth * self.width), dtype=np.float32)

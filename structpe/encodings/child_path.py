@@ -10,7 +10,7 @@ import numpy as np
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches, depths
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["ChildPath", "ParentChild"]
@@ -44,7 +44,7 @@ class ChildPath(Encoding, name="child-path"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width)
         level = depths(forest.parent)
         paths = np.zeros((len(ids), self.depth), dtype=np.int64)
@@ -57,7 +57,7 @@ class ChildPath(Encoding, name="child-path"):
             below = forest.parent[at] >= 0
             nodes, at = nodes[below], forest.parent[at[below]]
         bounds = zip(forest.start, forest.start[1:], strict=False)
-        return [Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)]
+        return Column.of([Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class ParentChild(Encoding, name="parent-child"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         forest, ids = _ids(self, structures, self.width)
         result = []
@@ -95,7 +95,7 @@ class ParentChild(Encoding, name="parent-child"):
             pairs[parent[below], child[below]] = ids[start : start + n][below]
             pairs -= pairs.T
             result.append(Encoded.of_pairs(pairs[owner[:, None], owner[None, :]]))
-        return result
+        return Column.of(result)
 
 
 def _ids(encoding: Encoding, structures: Sequence[Structure], width: int) -> tuple[Forest, Ids]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._encoded import narrow
 from structpe.encodings._unit_places import places_in_grid, places_in_space
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, flags, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, flags
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from structpe.encodings._trees import depths, starts
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.structure import Ids, Structure
 
 __all__ = ["Depth"]
@@ -35,10 +35,12 @@ class Depth(Encoding, name="depth"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         parent, start = _search(self, structures)
         depth = depths(parent)
-        return [Encoded(of_units(s, depth[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
+        return Column.of(
+            [Encoded(of_units(s, depth[a:b])) for s, a, b in zip(structures, start, start[1:], strict=False)]
+        )
 
 
 def _search(encoding: Depth, structures: Sequence[Structure]) -> tuple[Ids, Ids]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from structpe.encodings._shortest import UNREACHED, all_pairs
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Ids, Structure
 
 __all__ = ["Distance", "UndirectedDistance"]
@@ -41,15 +41,19 @@ class Distance(Encoding, name="distance"):
     def __post_init__(self) -> None:
         check_limit(self, self.limit)
 
+    def quadratic(self, structure: Structure) -> bool:
+        return not is_path(structure)
+
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        check_all_pairs(self, structures)
-        return [
-            _encode(structure, _signed(there), self.limit)
-            for structure, there in zip(structures, all_pairs(structures, directed=True), strict=True)
-        ]
+    def many(self, structures: Sequence[Structure]) -> Column:
+        paths = [_of_path(each, each.directed, self.limit) for each in structures]
+        others = [each for each, path in zip(structures, paths, strict=True) if path is None]
+        check_all_pairs(self, others)
+        found = zip(others, all_pairs(others, directed=True), strict=True)
+        rest = (_encode(structure, _signed(there), self.limit) for structure, there in found)
+        return Column.of([next(rest) if path is None else path for path in paths])
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,35 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
     def __post_init__(self) -> None:
         check_limit(self, self.limit)
 
+    def quadratic(self, structure: Structure) -> bool:
+        return not is_path(structure)
+
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        check_all_pairs(self, structures)
-        return [
-            _encode(structure, np.where(there == UNREACHED, UNREACHABLE, there), self.limit)
-            for structure, there in zip(structures, all_pairs(structures, directed=False), strict=True)
-        ]
+    def many(self, structures: Sequence[Structure]) -> Column:
+        paths = [_of_path(each, False, self.limit) for each in structures]
+        others = [each for each, path in zip(structures, paths, strict=True) if path is None]
+        check_all_pairs(self, others)
+        found = zip(others, all_pairs(others, directed=False), strict=True)
+        rest = (_encode(each, np.where(there == UNREACHED, UNREACHABLE, there), self.limit) for each, there in found)
+        return Column.of([next(rest) if path is None else path for path in paths])
+
+
+def is_path(structure: Structure) -> bool:
+    """Whether the nodes are a path in their order, and each is one unit: a plain sequence."""
+    nodes = np.arange(structure.size)
+    edges = np.column_stack([nodes[:-1], nodes[1:]])
+    return structure.owner is None and np.array_equal(structure.edges, edges)
+
+
+def _of_path(structure: Structure, signed: bool, limit: int | None) -> Encoded | None:
+    """The distances of a path, which depend on the offset only; None for other structures."""
+    if not is_path(structure):
+        return None
+    most = structure.size - 1
+    lengths = np.arange(-most, most + 1) if limit is None else np.arange(-most, most + 1).clip(-limit, limit)
+    return Encoded.of_offsets(lengths if signed else np.abs(lengths))
 
 
 def _signed(there: Ids) -> Ids:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._norms import NORMS, Norm
 from structpe.encodings._spectra import canonical_signs
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -70,10 +71,11 @@ class Eigenpairs(Encoding, name="eigenpairs"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result = np.tile([0.0, -1.0, -1.0], (sum(s.size for s in structures), self.k, 1))
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.tile([0.0, -1.0, -1.0], (int(graphs.start[-1]), self.k, 1))
         rank, count = ranks_of_all(structures), self.skip + self.k
-        found = eigenpairs(self, structures, count + self.whole, self.minutes, False, self.normalised)
+        found = eigenpairs(self, structures, graphs, count + self.whole, self.minutes, False, self.normalised)
         for nodes, values, vectors in found:
             values = np.maximum(values, 0.0)  # rounding may exceed the range
             numbers = _numbers(values)
@@ -86,7 +88,7 @@ class Eigenpairs(Encoding, name="eigenpairs"):
                 cut = numbers[:, None, there] == numbers[:, None, count:]
                 pairs[np.broadcast_to(cut, kept.shape)] = (0, -1, -1)
             result[nodes, : pairs.shape[2]] = pairs
-        return per_unit(structures, result)
+        return per_unit(graphs, result)
 
 
 def _numbers(values: Floats) -> NDArray[np.int64]:

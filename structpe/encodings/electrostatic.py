@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import per_unit
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import Encoded, Encoding, check_matrices
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices
 from structpe.structure import Structure
 
 __all__ = ["Electrostatic"]
@@ -48,14 +49,15 @@ class Electrostatic(Encoding, name="electrostatic"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result = np.zeros((sum(s.size for s in structures), 10))
-        for nodes, edges in parts(structures, connected=False):
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.zeros((int(graphs.start[-1]), 10))
+        for nodes, edges in parts(graphs, connected=False):
             check_matrices(self, nodes.shape[1])
             linked = adjacencies(edges, *nodes.shape)
             linked[:, np.arange(nodes.shape[1]), np.arange(nodes.shape[1])] = False
             result[nodes] = _statistics(linked)
-        return per_unit(structures, result)
+        return per_unit(graphs, result)
 
 
 def _statistics(linked: NDArray[np.bool_]) -> Floats:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._encoded import narrow
 from structpe.encodings._rounding import significant
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_key
 from structpe.structure import Structure
 
 __all__ = ["Euclidean"]

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import per_unit
 from structpe.encodings._parts import adjacencies, parts
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import Encoded, Encoding, check_matrices
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -45,11 +46,12 @@ class HeatKernel(Encoding, name="heat-kernel"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result = np.zeros((sum(s.size for s in structures), len(self.times)))
-        for nodes, edges in parts(structures, connected=True):
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.zeros((int(graphs.start[-1]), len(self.times)))
+        for nodes, edges in parts(graphs, connected=True):
             check_matrices(self, nodes.shape[1])
             values, vectors = lowest_dense(plain_laplacians(adjacencies(edges, *nodes.shape)), nodes.shape[1])
             decay = np.exp(-values[..., None] * np.array(self.times)) * (values >= _ZERO)[..., None]
             result[nodes] = np.square(vectors) @ decay
-        return per_unit(structures, result)
+        return per_unit(graphs, result)

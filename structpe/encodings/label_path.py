@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
+from structpe.encodings._encoded import narrow
 from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_limit, check_sizes, narrow
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -46,6 +47,7 @@ class LabelPath(Encoding, name="label-path"):
     """
 
     arity = 2
+    ragged = True
 
     labels: tuple[str, ...] = ()
     limit: int | None = None
@@ -72,12 +74,12 @@ class LabelPath(Encoding, name="label-path"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
         walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
-        return [self._encode(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)]
+        return Column.of([self._encode(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
 
     def _encode(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
         if self.paths == 1:
@@ -143,12 +145,14 @@ class PathToken(Encoding, name="path-token"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
         rows, words = _in_words(structures, self.limit)
         values = np.array([self._numbers.get(word, UNKNOWN) for word in words])
-        return [Encoded.of_pairs(_to_units(s, values[mine])) for s, mine in zip(structures, rows, strict=True)]
+        return Column.of(
+            [Encoded.of_pairs(_to_units(s, values[mine])) for s, mine in zip(structures, rows, strict=True)]
+        )
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

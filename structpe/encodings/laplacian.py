@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._spectra import canonical_signs
-from structpe.encodings.base import Encoded, Encoding, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -65,13 +66,16 @@ class Laplacian(Encoding, name="laplacian"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result = np.zeros((sum(s.size for s in structures), self.k))
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.zeros((int(graphs.start[-1]), self.k))
         rank = ranks_of_all(structures)
-        for nodes, _, vectors in eigenpairs(self, structures, self.skip + self.k, self.minutes, self.components):
+        for nodes, _, vectors in eigenpairs(
+            self, structures, graphs, self.skip + self.k, self.minutes, self.components
+        ):
             kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
             result[nodes, : kept.shape[-1]] = kept
-        return per_unit(structures, result)
+        return per_unit(graphs, result)
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,14 @@ class Eigenvalues(Encoding, name="eigenvalues"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result = np.full((sum(s.size for s in structures), self.k), -1.0)
-        for nodes, values, _ in eigenpairs(self, structures, self.skip + self.k, self.minutes, self.components):
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        result = np.full((int(graphs.start[-1]), self.k), -1.0)
+        count = self.skip + self.k
+        for nodes, values, _ in eigenpairs(self, structures, graphs, count, self.minutes, self.components):
             kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may exceed the range
             result[nodes, : kept.shape[-1]] = kept[:, None]
-        return per_unit(structures, result)
+        return per_unit(graphs, result)
 
 
 def _check(encoding: Laplacian | Eigenvalues) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._encoded import narrow
 from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_limit, narrow
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Structure
 
 __all__ = ["LowestCommonAncestor"]
@@ -40,7 +41,7 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, 2)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
@@ -59,4 +60,4 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
             distinct, index = np.unique(up * most + down, return_inverse=True)
             values = np.stack(np.divmod(distinct, most), axis=1)
             result.append(Encoded(values, narrow(index.reshape(up.shape))))
-        return result
+        return Column.of(result)

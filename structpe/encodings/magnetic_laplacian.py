@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._lowest_eigenpairs import per_unit
 from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._parts import same_size
+from structpe.encodings._parts import parts
 from structpe.encodings._spectra import laplacians, lowest_dense, plain_laplacians
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -66,28 +67,27 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
-        result: dict[int, Encoded] = {}
-        for members in same_size(structures):
-            check_matrices(self, structures[members[0]].size)
-            leads = np.stack([structures[i].adjacency() > 0 for i in members])
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, rank = Graphs.of(structures), ranks_of_all(structures)
+        result = np.empty((int(graphs.start[-1]), self.k, 3), dtype=np.float32)
+        for nodes, edges in parts(graphs, connected=False):
+            check_matrices(self, nodes.shape[1])
+            leads = _leads(edges, nodes.shape[1], ~graphs.directed[graphs.graph[nodes[:, 0]]])
             charged = (leads != leads.swapaxes(1, 2)).any(axis=(1, 2)) & (self.q != 0)
             # The real solver for a real matrix: the complex one may add a phase that the rules do not remove.
             for some in (charged, ~charged):
-                these = [i for i, wanted in zip(members, some, strict=True) if wanted]
-                if these:
-                    pairs = self._pairs(leads[some], ranks_of_all([structures[i] for i in these]))
-                    result |= {i: Encoded(of_units(structures[i], p)) for i, p in zip(these, pairs, strict=True)}
-        return [result[i] for i in range(len(structures))]
+                if some.any():
+                    result[nodes[some]] = self._pairs(leads[some], rank[nodes[some]])
+        return per_unit(graphs, result)
 
     def _pairs(self, leads: NDArray[np.bool_], rank: Ids) -> NDArray[np.float32]:
-        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b c) ranks."""
+        """(b, c, k, 3) of (b, c, c) directed adjacencies, all or none with one-way edges; (b, c) ranks."""
         b, c, _ = leads.shape
         joined = leads | leads.swapaxes(1, 2)
         matrices = (laplacians if self.normalised else plain_laplacians)(joined)
         turned = self._turns(leads)
         values, found = lowest_dense(matrices * turned if turned.imag.any() else matrices, self.k)
-        vectors = _phased(found.astype(np.complex128), rank.reshape(b, c))
+        vectors = _phased(found.astype(np.complex128), rank)
         pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (b, c, self.k, 1))
         pairs[:, :, : values.shape[1]] = np.stack(
             np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
@@ -101,6 +101,16 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         charge = self.q / np.maximum(np.minimum(edges, leads.shape[1]), 1)
         result: Complex = np.exp(2j * np.pi * charge[:, None, None] * way)
         return result
+
+
+def _leads(edges: Ids, size: int, both: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(b, size, size) whether an edge leads from one node to another; (b,) which parts have no directions."""
+    result = np.zeros((len(both), size, size), dtype=np.bool_)
+    part, source, target = edges.T
+    result[part, source, target] = True
+    mirrored = both[part]
+    result[part[mirrored], target[mirrored], source[mirrored]] = True
+    return result
 
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:

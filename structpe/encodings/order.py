@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._encoded import narrow
 from structpe.encodings._units import places_by
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, narrow
+from structpe.encodings.base import Encoded, Encoding, check_all_pairs
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -73,10 +74,15 @@ class Offset(Encoding, name="offset"):
     arity = 2
     causal = True
 
+    def quadratic(self, structure: Structure) -> bool:
+        return not _in_order(_places(self, structure))
+
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
         places = _places(self, structure)
         most = len(places) - 1
+        if _in_order(places):
+            return Encoded.of_offsets(np.arange(-most, most + 1))
+        check_all_pairs(self, [structure])
         return Encoded(np.arange(-most, most + 1), narrow(places[None, :] - places[:, None] + most))
 
 
@@ -116,6 +122,11 @@ class Window(Encoding, name="window"):
         there = (query + offset >= 0) & (query + offset < n)
         query, offset = query[there], offset[there]
         return Encoded.of_list(in_order[np.column_stack([query, query + offset])], offset, n)
+
+
+def _in_order(places: Ids) -> bool:
+    """Whether units are in reading order, so that an offset is that of their indices."""
+    return bool((places[1:] > places[:-1]).all())
 
 
 def _places(encoding: Encoding, structure: Structure) -> Ids:

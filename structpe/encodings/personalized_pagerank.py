@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structpe.encodings._nearby import joined
-from structpe.encodings._rounding import distinct
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, narrow
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._own_values import OwnValues
+from structpe.encodings._parts import squares
+from structpe.encodings._rounding import to_grid
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -27,7 +31,7 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
     restarts with probability c; P_ts is the share of time that a walk from s is at t. A walk leaves a node without
     edges only by a restart, so P_ss = c there. (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have
     the values of their nodes. P is rounded to about 12 decimals, fewer if c is small, so that equivalent nodes have the
-    same value.
+    same number; each pair of nodes that is not UNREACHABLE has its own row.
 
     Args:
         restart: c.
@@ -54,14 +58,22 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
             raise EncodingError(f"encoding {self.name!r}: threshold is {self.threshold}; give 0 or more, or None")
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
-        there = joined(structure).astype(np.float64)
-        walk = there / np.maximum(there.sum(axis=0), 1)
-        share = self.restart * np.linalg.inv(np.eye(structure.size) - (1 - self.restart) * walk)
-        shares, index = distinct(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
-        rarity = -np.log(np.maximum(shares, 0.0) + 1e-9)
-        if self.threshold is not None:
-            rarity[rarity > (-math.log(self.threshold) if self.threshold > 0 else np.inf)] = UNREACHABLE
-        owner = structure.unit_owner
-        values, of_units = np.unique(rarity[index[owner[:, None], owner[None, :]]], return_inverse=True)
-        return Encoded(values, narrow(of_units.reshape(len(owner), len(owner))))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures)
+        graphs = Graphs.of(structures)
+        found = OwnValues(graphs, np.array(float(UNREACHABLE)))
+        most = np.inf if not self.threshold else -math.log(self.threshold)
+        for members, linked in squares(graphs):
+            rarity = self._rarity(linked).reshape(len(members), -1)
+            found.add(members, rarity, rarity <= most)
+        return found.column()
+
+    def _rarity(self, linked: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(b, n, n) of adjacencies."""
+        walk = linked / np.maximum(linked.sum(axis=1, keepdims=True), 1)
+        share = self.restart * np.linalg.inv(np.eye(linked.shape[1]) - (1 - self.restart) * walk)
+        share = to_grid(share, _ERRORS * np.finfo(np.float64).eps / self.restart)
+        rarity: NDArray[np.float64] = -np.log(np.maximum(share, 0.0) + 1e-9)
+        return rarity

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._nearby import joined
-from structpe.encodings._parts import same_size
-from structpe.encodings._rounding import distinct
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._own_values import OwnValues
+from structpe.encodings._parts import squares
+from structpe.encodings._rounding import to_grid
 from structpe.encodings._spectra import lowest_dense, plain_laplacians
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, narrow
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs
 from structpe.structure import Structure
 
 __all__ = ["Resistance"]
@@ -30,10 +31,10 @@ class Resistance(Encoding, name="resistance"):
 
     (Klein and Randic 1993; as a position in attention, Zhang et al. 2023.) The effective resistance between the nodes
     of two units if every undirected edge is a wire of resistance 1, where parallel ones count once. It is at most the
-    length of a shortest path, and decreases with the number of paths. Units of one node have 0. Values that differ by
-    less than the errors of the decomposition are made equal, so that equivalent pairs have the same: they are rounded
-    to 10 decimals in small graphs, and to fewer in long ones, whose errors are larger. A full decomposition takes cubic
-    time in the number of nodes.
+    length of a shortest path, and decreases with the number of paths. Units of one node have 0. Each pair of nodes of
+    one part has its own row, rounded to more than the errors of the decomposition, so that equivalent pairs have the
+    same number: to 10 decimals in small graphs, and to fewer in long ones, whose errors are larger. A full
+    decomposition takes cubic time in the number of nodes.
 
     Raises:
         EncodingError: more than 20,000 nodes.
@@ -47,29 +48,26 @@ class Resistance(Encoding, name="resistance"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
-        result: dict[int, Encoded] = {}
-        for members in same_size(structures):
-            linked = np.stack([joined(structures[i]) for i in members])
-            values, vectors = lowest_dense(plain_laplacians(linked), linked.shape[1])
-            zero = values < _ZERO
-            green = vectors * np.where(zero, 0.0, 1 / np.where(zero, 1.0, values))[:, None] @ vectors.swapaxes(1, 2)
-            apart = vectors * zero[:, None] @ vectors.swapaxes(1, 2) < _ZERO  # nodes of different parts
-            own = np.diagonal(green, axis1=1, axis2=2)
-            ohms = own[:, :, None] + own[:, None] - 2 * green
-            for each, i in enumerate(members):
-                result[i] = _of_pairs(structures[i], ohms[each], apart[each], values[each])
-        return [result[i] for i in range(len(structures))]
+        graphs = Graphs.of(structures)
+        found = OwnValues(graphs, np.array(float(UNREACHABLE)))
+        for members, linked in squares(graphs):
+            ohms, there = _ohms(linked)
+            found.add(members, ohms.reshape(len(members), -1), there.reshape(len(members), -1))
+        return found.column()
 
 
-def _of_pairs(structure: Structure, ohms: Floats, apart: NDArray[np.bool_], eigenvalues: Floats) -> Encoded:
-    ohms = np.where(apart, 0.0, ohms)
+def _ohms(linked: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """(b, n, n) resistances, and which nodes are of one part."""
+    values, vectors = lowest_dense(plain_laplacians(linked), linked.shape[1])
+    zero = values < _ZERO
+    inverse = np.where(zero, 0.0, 1 / np.where(zero, 1.0, values))
+    green = vectors * inverse[:, None] @ vectors.swapaxes(1, 2)
+    together = vectors * zero[:, None] @ vectors.swapaxes(1, 2) >= _ZERO
+    own = np.diagonal(green, axis1=1, axis2=2)
+    ohms = np.where(together, own[:, :, None] + own[:, None] - 2 * green, 0.0)
     # The error of an eigenvalue is about eps times the largest one, that of its inverse this over its square.
-    spread = eigenvalues[-1] / eigenvalues[eigenvalues >= _ZERO].min(initial=1.0)
-    distinct_ohms, index = distinct(ohms, max(_LEAST, _ERRORS * np.finfo(np.float64).eps * spread * ohms.max()))
-    index[apart] = len(distinct_ohms)
-    owner = structure.unit_owner
-    used, of_units = np.unique(index[owner[:, None], owner], return_inverse=True)
-    values = np.append(distinct_ohms, float(UNREACHABLE))[used]
-    return Encoded(values, narrow(of_units.reshape(len(owner), len(owner))))
+    spread = values[:, -1] * inverse.max(axis=1)
+    errors = np.maximum(_LEAST, _ERRORS * np.finfo(np.float64).eps * spread * ohms.max(axis=(1, 2)))
+    return np.maximum(to_grid(ohms, errors[:, None, None]), 0.0), together

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._rounding import significant
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs, check_sizes, narrow
+from structpe.encodings._walks import Walks
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_sizes
 from structpe.structure import Structure
 
 __all__ = ["RRWP"]
@@ -21,8 +21,9 @@ class RRWP(Encoding, name="rrwp"):
     (Ma et al. 2023, GRIT.) M_ts is the probability of a step from the node of query t to that of key s. A counts edges,
     each of several parallel ones and each self-loop once; D is its row sum; rows of nodes without an outgoing edge are
     zero (as in :class:`RandomWalk`, which has the diagonals). In a directed structure walks follow directions. Units of
-    one node have the value of the node with itself. Probabilities have 11 significant digits, so that equivalent pairs
-    have the same value.
+    one node have the value of the node with itself. Probabilities have 11 significant digits, so that pairs that a
+    symmetry exchanges have the same. Pairs that no walk of this length joins share a row of zeros, and each other pair
+    of nodes has its own row.
 
     The authors' code lists pairs in the other order: its pair of source j and target i, over which i attends to j, has
     (M^k)_ij, as here.
@@ -44,20 +45,9 @@ class RRWP(Encoding, name="rrwp"):
         check_sizes(self, steps=self.steps)
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure], self.steps)
-        powers = self._powers(structure)
-        n, owner = structure.size, structure.unit_owner
-        rows = np.ascontiguousarray(powers.reshape(n * n, self.steps))
-        # Comparing rows as bytes is several times faster.
-        items = rows.view(np.dtype((np.void, rows.itemsize * self.steps))).reshape(-1)
-        _, first, index = np.unique(items, return_index=True, return_inverse=True)
-        return Encoded(rows[first], narrow(index.reshape(n, n)[owner[:, None], owner[None, :]]))
+        return self.many([structure])[0]
 
-    def _powers(self, structure: Structure) -> NDArray[np.float64]:
-        """(n, n, steps)."""
-        counts = structure.adjacency()
-        walk = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        powers = [np.eye(structure.size)]
-        while len(powers) < self.steps:
-            powers.append(powers[-1] @ walk)
-        return significant(np.stack(powers, axis=-1))  # sums of products above 0, whose relative errors are small
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures, self.steps)
+        column = Walks.of(Graphs.of(structures), undirected=False).powers(self.steps)
+        return replace(column, values=significant(column.values))

@@ -10,7 +10,7 @@ import numpy as np
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
 from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
 from structpe.structure import Structure
 
 __all__ = ["SiblingDistance"]
@@ -47,7 +47,7 @@ class SiblingDistance(Encoding, name="sibling-distance"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         order = ranks_of_all(structures)
@@ -60,4 +60,4 @@ class SiblingDistance(Encoding, name="sibling-distance"):
             if self.limit is not None:
                 together &= np.abs(after) <= self.limit
             result.append(Encoded.of_pairs(within(structure, np.where(together, after, UNREACHABLE))))
-        return result
+        return Column.of(result)

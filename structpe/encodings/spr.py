@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs
 from structpe.structure import Ids, Structure
 
 __all__ = ["SPRRelative"]
@@ -38,16 +38,18 @@ class SPRRelative(Encoding, name="spr-relative"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         forest = Forest.of(self, structures)
         depth = depths(forest.parent)
         above = forest.ancestors(depth)
         bounds = zip(forest.start, forest.start[1:], strict=False)
-        return [
-            _encode(s, _relative(depth[a:b], above[a:b, : s.size], _order(self, s)))
-            for s, (a, b) in zip(structures, bounds, strict=True)
-        ]
+        return Column.of(
+            [
+                _encode(s, _relative(depth[a:b], above[a:b, : s.size], _order(self, s)))
+                for s, (a, b) in zip(structures, bounds, strict=True)
+            ]
+        )
 
 
 def _relative(depth: Ids, above: NDArray[np.bool_], order: Ids) -> Ids:

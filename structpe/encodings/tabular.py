@@ -12,7 +12,7 @@ from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import same_size
 from structpe.encodings._spectra import canonical_signs, lowest_dense
 from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -62,7 +62,7 @@ class Tabular(Encoding, name="tabular"):
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]
 
-    def many(self, structures: Sequence[Structure]) -> list[Encoded]:
+    def many(self, structures: Sequence[Structure]) -> Column:
         result: dict[int, Encoded] = {}
         for members in same_size(structures):
             check_matrices(self, structures[members[0]].size)
@@ -74,7 +74,7 @@ class Tabular(Encoding, name="tabular"):
                 wide = np.zeros((len(scores), 2 * self.most), dtype=np.float32)
                 wide[:, : scores.shape[1]] = scores
                 result[i] = Encoded(of_units(structures[i], wide))
-        return [result[i] for i in range(len(structures))]
+        return Column.of([result[i] for i in range(len(structures))])
 
     def _weights(self, structure: Structure) -> Floats:
         """(n, n) symmetric."""

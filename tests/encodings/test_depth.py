@@ -45,4 +45,4 @@ def test_the_node_that_is_not_reached_is_named() -> None:
 
 
 def test_of_no_structures_there_are_no_depths() -> None:
-    assert Depth().many([]) == []
+    assert list(Depth().many([])) == []

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.sparse import coo_array
 from scipy.sparse.linalg import eigsh
 
 from structpe.data import store
 from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, ChildPath, Window, _regular_graphs, _spectra
+from structpe.encodings._graphs import Graphs
 from structpe.encodings.base import MOST_NODES, Encoding
 from structpe.encodings.degree import Degree
 from structpe.encodings.distance import Distance
@@ -24,6 +26,7 @@ from structpe.encodings.neighbours import Neighbours
 from structpe.encodings.random_walk import RandomWalk
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
+from structpe.terms import Toeplitz
 
 CUBIC = ("electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian")
 N = MOST_NODES + 1
@@ -37,7 +40,11 @@ def test_what_needs_a_matrix_of_all_pairs_is_refused(encoding: Encoding) -> None
         encoding.many([RING])
 
 
-PATH = Structure(("x",) * N, np.column_stack([np.arange(N - 1), np.arange(1, N)]), root=0, order=np.arange(N))
+# From the last node to the first: a plain sequence has offsets, and no matrix.
+PATH = Structure(
+    ("x",) * N, np.column_stack([np.arange(1, N), np.arange(N - 1)]), root=N - 1, order=np.arange(N)[::-1].copy()
+)
+TEXT = Structure(("x",) * N, np.column_stack([np.arange(N - 1), np.arange(1, N)]), root=0, order=np.arange(N))
 PAIRS = sorted(name for name, kind in ENCODINGS.items() if kind.arity == 2 and not kind.sparse)
 
 
@@ -49,6 +56,18 @@ def test_encodings_of_all_pairs_refuse_it_themselves(name: str) -> None:
             EncodingError, match=rf"'{name}' takes a matrix with (a|\d+) numbers? for each pair.*20001 nodes"
         ):
             asked()
+
+
+@pytest.mark.parametrize("name", ["offset", "distance", "undirected-distance"])
+def test_long_sequences_take_no_memory_for_each_pair(name: str) -> None:
+    """The index of a sequence depends on the offset only, so that three numbers a unit hold it."""
+    encoding, n = ENCODINGS[name](), 1 << 16
+    of_pairs = encode([path(("",) * n), path(("",) * 9)], [encoding])[encoding]
+    assert isinstance(of_pairs.index, Toeplitz)
+    assert of_pairs.index.diagonals.numel() == 2 * n - 1
+    corner = of_pairs.queries(slice(0, 9)).dense()[0]
+    offsets = torch.arange(9)[None] - torch.arange(9)[:, None]
+    assert torch.equal(corner, offsets.abs() if name == "undirected-distance" else offsets)
 
 
 SEVERAL = {  # encodings with several numbers for each pair, and how many nodes they take at most
@@ -87,7 +106,7 @@ def test_coordinates_count_too() -> None:
         ENCODINGS["euclidean"]().one(cloud)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", [name for name in PAIRS if name != "offset"])  # which reads units only
 def test_few_units_of_many_nodes_are_refused_too(name: str) -> None:
     """Only units were counted, and matrices of nodes are made."""
     encoding = ENCODINGS[name]().fit([path("ab"), replace(path("xx"), relations=("a",))])
@@ -113,7 +132,7 @@ def test_windows_too_wide_for_memory_are_refused() -> None:
 
 def test_long_ways_from_the_root_take_no_time_of_their_own() -> None:
     """Those of 20,001 nodes, one below the other, were followed step by step to the root: 200 million steps."""
-    chain = ChildPath(depth=4).one(PATH).values
+    chain = ChildPath(depth=4).one(TEXT).values
     assert chain[:5].tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 1, 1]]
     assert (chain[4:] == 1).all()
 
@@ -147,12 +166,14 @@ def test_walks_that_would_take_hours_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("nodes", "edges", "steps"), [(10_000, 39_402, 20), (20_000, 100_000, 16)])
 def test_walks_that_take_seconds_or_a_minute_are_not(nodes: int, edges: int, steps: int) -> None:
-    RandomWalk(steps=steps)._check_time(drawn(nodes, edges))
+    given = [drawn(nodes, edges)]
+    RandomWalk(steps=steps)._check_time(given, Graphs.of(given))
 
 
 def test_a_longer_time_can_be_allowed() -> None:
     walk = RandomWalk(steps=20, minutes=142)
-    walk._check_time(drawn(169_343, 1_166_243))
+    given = [drawn(169_343, 1_166_243)]
+    walk._check_time(given, Graphs.of(given))
     assert RandomWalk(**walk.options()) == walk
 
 

@@ -124,9 +124,9 @@ def test_what_is_missed_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> No
     matrix = sparse_laplacian(drawn(nx.balanced_tree(2, 8)).edges, 511)
     expected, search, attempts = lowest_sparse(matrix, 7)[0], _spectra._dominant, []
 
-    def losing(operator: object, count: int, basis: int, attempt: int) -> np.ndarray:
+    def losing(operator: object, count: int, basis: int, tolerance: float, attempt: int) -> np.ndarray:
         attempts.append(attempt)
-        more = search(operator, count + 1, basis, attempt)  # type: ignore[arg-type]
+        more = search(operator, count + 1, basis, tolerance, attempt)  # type: ignore[arg-type]
         _, vectors, _ = _spectra._checked(matrix, more)
         return vectors[:, :count] if attempt >= needed else np.delete(vectors, 2, axis=1)
 
@@ -162,9 +162,9 @@ def test_more_minutes_can_be_allowed(
     with pytest.raises(EncodingError, match=message):
         kind(3).one(graph)
     monkeypatch.setattr(_spectra, "_PASSES", 5e6)
-    with pytest.raises(EncodingError, match="take about 8 minutes, and 2 are allowed"):
+    with pytest.raises(EncodingError, match="take about 6 minutes, and 2 are allowed"):
         kind(3, minutes=2).one(graph)
-    allowed = kind(3, minutes=8).one(graph).values
+    allowed = kind(3, minutes=6).one(graph).values
     monkeypatch.undo()
     np.testing.assert_array_equal(allowed, kind(3).one(graph).values)
 

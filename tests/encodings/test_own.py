@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 import structpe
-from structpe.encodings import ENCODINGS, Encoded, Encoding
+from structpe.encodings import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, PositionError
 from structpe.positions import Dims, build
 from structpe.structure import Structure
@@ -125,12 +125,12 @@ def test_other_errors_are_unchanged() -> None:
 @pytest.mark.parametrize(
     ("found", "problem"),
     [
-        (lambda each: each[:1], "it returns 1 of them"),
-        (iter, "it returns list_iterator"),
+        (lambda each: Column.of(each[:1]), "it returns one of 1"),
+        (list, "it returns list"),
         (lambda each: None, "it returns NoneType"),
     ],
 )
-def test_many_gives_a_list_of_all(found: Callable[[Any], Any], problem: str) -> None:
+def test_many_gives_a_column_of_all(found: Callable[[Any], Any], problem: str) -> None:
     class Many(Encoding):
         arity = 1
 
@@ -141,7 +141,7 @@ def test_many_gives_a_list_of_all(found: Callable[[Any], Any], problem: str) -> 
             return found([self.one(each) for each in structures])
 
     with pytest.raises(
-        EncodingError, match=f"many must return a list with an Encoded for each of the 2 structures; {problem}"
+        EncodingError, match=rf"many must return a Column of the 2 structures, such as Column\.of\(.*\); {problem}"
     ):
         structpe.encode([GRAPH, GRAPH], [Many()])
 

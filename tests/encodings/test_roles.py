@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from structpe.encodings import Degree, Intimacy, RootDistance, WalkKernel, WeisfeilerLehman
+from structpe.encodings._rounding import significant
 from structpe.encodings.walk_kernel import kernel_of
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
@@ -155,17 +156,24 @@ def test_walks_go_to_each_neighbour_equally_often(seed: int) -> None:
     assert (found[expected == 0] == 0).all()
 
 
+def walks_of(graph: Structure, seed: int) -> np.ndarray:
+    shares = np.random.default_rng(seed).random(12 * 50 * 3)
+    return WalkKernel()._draw(matrix(graph) > 0, np.arange(12), shares)
+
+
 def test_every_step_is_along_an_edge_and_the_seed_decides() -> None:
     graph = drawn(1)
-    walks = WalkKernel()._draw(graph)
+    walks = walks_of(graph, 0)
     assert walks.shape == (12, 50, 4)
     assert (walks[:, :, 0] == np.arange(12)[:, None]).all()
     edges = {tuple(e) for e in graph.edges.tolist()} | {tuple(e[::-1]) for e in graph.edges.tolist()}
     lonely = set(range(12)) - {i for e in edges for i in e}
     for walk in walks.reshape(-1, 4).tolist():
         assert all((a, b) in edges or (a == b and a in lonely) for a, b in pairwise(walk))
-    assert (WalkKernel()._draw(graph) == walks).all()
-    assert (WalkKernel(seed=1)._draw(graph) != walks).any()
+    assert (walks_of(graph, 0) == walks).all()
+    assert (walks_of(graph, 1) != walks).any()
+    assert (WalkKernel().one(graph).pairs() == significant(kernel_of(walks))).all()
+    assert (WalkKernel(seed=1).one(graph).pairs() != significant(kernel_of(walks))).any()
 
 
 def test_walks_of_no_length() -> None:

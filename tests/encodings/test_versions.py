@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structpe.encodings import ENCODINGS
+from structpe.encodings import ENCODINGS, Encoded
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 from tests.encodings.asking import asked
@@ -39,9 +39,16 @@ def numbers(name: str) -> list[Any] | None:
         encoded = encoding.many([TREE])[0]
     except EncodingError:
         return None
-    values = encoded.values if encoded.index is None else encoded.values[encoded.index]
+    values = meaning_of(encoded)
     whole: list[Any] = (np.abs(values).astype(np.float64).round(6) if encoding.real else values).tolist()
     return whole if encoded.listed is None else [encoded.listed.tolist(), whole]
+
+
+def meaning_of(encoded: Encoded) -> Any:
+    """What it says of each unit, each pair, or each listed pair."""
+    if encoded.index is None:
+        return encoded.values
+    return encoded.pairs() if encoded.listed is None else encoded.values[encoded.index]
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -1,0 +1,259 @@
+"""What encodings return: one structure as an :class:`Encoded`, a list of them as a :class:`Column` of flat arrays.
+
+A batch, a shard of a store and a data set are columns. Shapes: g structures, u units of one, N units in total, R
+distinct values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structpe.errors import EncodingError
+
+if TYPE_CHECKING:
+    from structpe.encodings.base import Encoding
+
+__all__ = ["Column", "Encoded", "distinct", "narrow", "same_shape"]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """An encoding of one structure of u units.
+
+    Attributes:
+        values: arity 1: (u, ...) the value of each unit; arity 2: (r, ...) the distinct values, in no particular order.
+            Real numbers may be there several times, as a search for equal ones would take longer than the numbers.
+        index: arity 2: (u, u) index of the value of each pair (query, key), in the narrowest unsigned dtype; or
+            (2u - 1,) if it depends on the offset only, that of the pair (i, j) at j - i + u - 1 (a Toeplitz matrix, as
+            in sequences); (e,) of each listed pair if the encoding is sparse. None for arity 1.
+        listed: (e, 2) the listed pairs (query, key) of units, each once; None unless the encoding is sparse.
+        units: u, the number of units; None unless the encoding is sparse.
+        rows: (r,) arity 2: the values that the structure uses, if it shares them with others; the index counts among
+            them. None if it counts among all values.
+    """
+
+    values: NDArray[Any]
+    index: NDArray[Any] | None = None
+    listed: NDArray[Any] | None = None
+    units: int | None = None
+    rows: NDArray[Any] | None = None
+
+    @property
+    def count(self) -> int:
+        """u, the number of units."""
+        if self.units is not None:
+            return self.units
+        if self.index is None:
+            return len(self.values)
+        return (len(self.index) + 1) // 2 if self.index.ndim == 1 else len(self.index)
+
+    @property
+    def distinct(self) -> NDArray[Any]:
+        """Arity 2: (r, ...) the values among which the index counts."""
+        return self.values if self.rows is None else self.values[self.rows]
+
+    @classmethod
+    def of_list(cls, listed: NDArray[Any], values: NDArray[Any], units: int) -> Self:
+        """From (e, 2) distinct pairs of units, in any order, and the integer (e,) of each."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return cls(distinct, narrow(index), listed, units)
+
+    @classmethod
+    def of_pairs(cls, pairs: NDArray[Any]) -> Self:
+        """From the (u, u) matrix of integer values.
+
+        Raises:
+            EncodingError: it is not such a matrix.
+        """
+        given: Any = pairs
+        if not isinstance(given, np.ndarray) or given.ndim != 2 or given.dtype.kind not in "biu":
+            kind = f"shape {given.shape} of {given.dtype}" if isinstance(given, np.ndarray) else type(given).__name__
+            raise EncodingError(
+                f"of_pairs takes a NumPy matrix (u, u) of whole numbers, and was given {kind}; for real numbers create "
+                f"Encoded(values, index)"
+            )
+        low, span = int(pairs.min()), int(np.ptp(pairs))
+        if span > 4 * pairs.size:  # special values are far from offsets
+            values, index = np.unique(pairs, return_inverse=True)
+            return cls(values, narrow(index.reshape(pairs.shape)))
+        seen = np.zeros(span + 1, dtype=np.bool_)  # counting is faster than sorting
+        seen[pairs - low] = True
+        values = (np.flatnonzero(seen) + low).astype(pairs.dtype)
+        return cls(values, narrow(np.cumsum(seen) - 1)[pairs - low])
+
+    @classmethod
+    def of_offsets(cls, values: NDArray[np.integer[Any]]) -> Self:
+        """From (2u - 1,) integers of the offsets j - i = 1 - u..u - 1 of pairs (i, j), on which alone values depend."""
+        distinct, index = np.unique(values, return_inverse=True)
+        return cls(distinct, narrow(index))
+
+    def matrix(self) -> NDArray[Any]:
+        """The (u, u) index of an encoding of all pairs, written out."""
+        assert self.index is not None  # of all pairs
+        if self.index.ndim == 2:
+            return self.index
+        return np.lib.stride_tricks.sliding_window_view(self.index, self.count)[::-1]
+
+    def pairs(self) -> NDArray[Any]:
+        """The (u, u, ...) matrix of values, the inverse of :meth:`of_pairs`; for inspection and tests."""
+        if self.index is None:
+            raise EncodingError("this encoding has one value per unit, not per pair; use .values")
+        if self.listed is not None:
+            raise EncodingError("this encoding lists some pairs only; use .listed and .values[.index]")
+        result: NDArray[Any] = self.distinct[self.matrix()]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """An encoding of g structures. ``column[i]`` is structure i, in constant time and without a copy.
+
+    Attributes:
+        sizes: (g,) number of units of each structure.
+        values: arity 1: (N, ...) the value of each unit, one structure after the other; arity 2: (R, ...) the distinct
+            values of all structures.
+        index: arity 2: the index of each structure, row by row, one structure after the other, in the narrowest
+            unsigned dtype; None for arity 1.
+        starts: (g + 1,) where each structure begins in ``index``, or in ``values`` for arity 1, and the end.
+        rows: the values that each structure uses, one structure after the other; its index counts among them. None if
+            indices count among all values, or if each structure has values of its own.
+        row_starts: (g + 1,) where each structure begins in ``rows``; without these, where it begins in ``values``, if
+            each has its own, as those of real numbers. None if indices count among all values.
+        listed: (E, 2) the listed pairs (query, key) of a sparse encoding, as ``index``; None of others.
+    """
+
+    sizes: NDArray[np.int64]
+    values: Array
+    index: Array | None
+    starts: NDArray[np.int64]
+    rows: Array | None = None
+    row_starts: NDArray[np.int64] | None = None
+    listed: Array | None = None
+
+    @classmethod
+    def of_units(cls, sizes: Array, values: Array) -> Self:
+        """From (N, ...) values of the units of all structures."""
+        return cls(sizes, values, None, _starts(sizes))
+
+    @classmethod
+    def of_pairs(cls, sizes: Array, values: Array, index: Array) -> Self:
+        """From (R, ...) values, and the flat index of all pairs of units of all structures."""
+        return cls(sizes, values, narrow(index), _starts(np.square(sizes)))
+
+    @classmethod
+    def of(cls, encoded: Sequence[Encoded], encoding: Encoding | None = None) -> Self:
+        """From structures encoded one by one.
+
+        Args:
+            encoded: of one encoding.
+            encoding: it; among real numbers equal ones are not looked for, and ragged values are padded with -1.
+
+        Raises:
+            EncodingError: values of several structures have different shapes, and the encoding is not ragged.
+        """
+        _check_shapes(encoded, encoding)
+        real = encoding is not None and encoding.real
+        sizes = np.array([each.count for each in encoded], dtype=np.int64)
+        if not encoded:
+            return cls.of_units(sizes, sizes)
+        if encoded[0].index is None:
+            return cls.of_units(sizes, np.concatenate([each.values for each in encoded]))
+        table, places = distinct([each.distinct for each in encoded], search=not real)
+        indices = [each.index for each in encoded if each.index is not None]
+        if encoded[0].listed is not None:
+            index = np.concatenate([where[each] for where, each in zip(places, indices, strict=True)])
+            listed = np.concatenate([each.listed for each in encoded if each.listed is not None])
+            return cls(sizes, table, narrow(index), _starts([len(each) for each in indices]), listed=listed)
+        starts, row_starts = _starts([each.size for each in indices]), _starts([len(where) for where in places])
+        index = np.concatenate([each.reshape(-1) for each in indices])
+        return cls(sizes, table, index, starts, narrow(np.concatenate(places)), row_starts)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __iter__(self) -> Iterator[Encoded]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, item: int) -> Encoded:
+        if not -len(self) <= item < len(self):
+            raise IndexError(f"structure {item} of {len(self)}")
+        item %= len(self)
+        mine, units = slice(self.starts[item], self.starts[item + 1]), int(self.sizes[item])
+        if self.index is None:
+            return Encoded(self.values[mine])
+        index = self.index[mine]
+        if self.listed is not None:
+            return Encoded(self.values, index, self.listed[mine], units)
+        if len(index) == units * units:
+            index = index.reshape(units, units)
+        if self.row_starts is None:
+            return Encoded(self.values, index)
+        own = slice(self.row_starts[item], self.row_starts[item + 1])
+        if self.rows is None:
+            return Encoded(self.values[own], index)
+        return Encoded(self.values, index, rows=self.rows[own])
+
+    def __repr__(self) -> str:
+        return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"
+
+
+def _check_shapes(encoded: Sequence[Encoded], encoding: Encoding | None) -> None:
+    shapes = {each.values.shape[1:] for each in encoded}
+    if len(shapes) > 1 and not (encoding is not None and encoding.ragged):
+        name = "a column" if encoding is None else f"encoding {encoding.name!r}"
+        raise EncodingError(
+            f"{name} has values of shapes {' and '.join(map(str, sorted(shapes)))} for different structures; those "
+            f"encoded together need one shape, such as features with as many numbers"
+        )
+
+
+def narrow(index: Array) -> Array:
+    """Convert non-negative integers to the narrowest unsigned dtype."""
+    return index.astype(np.min_scalar_type(int(index.max(initial=0))), copy=False)
+
+
+def distinct(values: Sequence[Array], search: bool = True) -> tuple[Array, list[Array]]:
+    """The distinct rows of all arrays, and for each array where its rows went. Shorter rows are padded with -1.
+
+    Args:
+        values: (r, ...) each.
+        search: whether to look for equal rows; if not, all rows count as distinct.
+    """
+    together = np.concatenate(same_shape(values))
+    ends = np.cumsum([len(v) for v in values])[:-1]
+    if not search:
+        return together, np.split(np.arange(len(together)), ends)
+    _, first, where = np.unique(_as_items(together), return_index=True, return_inverse=True)
+    return together[first], np.split(where, ends)
+
+
+def same_shape(values: Sequence[Array]) -> list[Array]:
+    """Pad values, such as label paths, with -1 so that all rows have the same shape."""
+    shape = tuple(np.max([v.shape[1:] for v in values], axis=0).tolist()) if values[0].ndim > 1 else ()
+    return [v if v.shape[1:] == shape else _padded(v, shape) for v in values]
+
+
+def _padded(values: Array, shape: tuple[int, ...]) -> Array:
+    result = np.full((len(values), *shape), -1, dtype=values.dtype)
+    result[tuple(map(slice, values.shape))] = values
+    return result
+
+
+def _as_items(rows: Array) -> Array:
+    """Each row as one item: numpy compares items of bytes several times faster than rows of numbers (axis=0)."""
+    if rows.ndim == 1:
+        return rows
+    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
+    return flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1]))).reshape(-1)
+
+
+def _starts(lengths: Any) -> NDArray[np.int64]:
+    """Where each of consecutive parts of these lengths begins, and the end."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
