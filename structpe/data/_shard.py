@@ -1,92 +1,80 @@
-"""A shard: the encoded arrays of some structures in one safetensors file.
+"""A shard: columns of some structures in one safetensors file, read by mapping it into memory.
 
 ::
 
-    <i>.<part>.<dtype>    (elements,) the arrays of encoding i that have this dtype, one after the other
-    <i>.<part>.at         (structures, 2 + axes) per structure: dtype, as its place in DTYPES; first element; shape
-                          part: values; index for encodings of pairs; listed and units, their number, for sparse ones
+    <i>.<part>    the array of this name of the column of encoding i; parts that the column lacks are absent
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import safe_open
 
-from structpe.encodings.base import Encoded
+from structpe.encodings._encoded import Column
 from structpe.errors import StoreError
 
 __all__ = ["DTYPES", "Shard", "pack"]
 
-DTYPES = (
-    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
-    *("float16", "float32", "float64"),
-)
+DTYPES = {
+    **{"BOOL": "bool", "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64"},
+    **{"I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64", "F16": "float16", "F32": "float32"},
+    "F64": "float64",
+}
+"""The dtypes of a shard, by their name in safetensors files."""
 
 Array = NDArray[Any]
 
-_PARTS = ("values", "index", "listed", "units")
+_PARTS = ("sizes", "values", "index", "starts", "rows", "row_starts", "listed")
+_HEADER = 100_000_000  # bytes, the limit of safetensors itself
 
 
-def pack(encoded: Sequence[Sequence[Encoded]]) -> dict[str, Array]:
-    """The tensors of a shard, from the encoded values of its structures."""
+def pack(columns: Sequence[Column]) -> dict[str, Array]:
+    """The tensors of a shard, from a column per encoding.
+
+    Raises:
+        StoreError: values have a dtype that the format lacks.
+    """
     tensors: dict[str, Array] = {}
-    for i, each in enumerate(encoded):
+    for i, column in enumerate(columns):
         for part in _PARTS:
-            if some := [np.asarray(array) for e in each if (array := getattr(e, part)) is not None]:
-                tensors |= _pack(some, f"{i}.{part}")
+            if (array := getattr(column, part)) is not None:
+                if array.dtype.name not in DTYPES.values():
+                    raise StoreError(f"a store holds arrays of {', '.join(DTYPES.values())}; one is of {array.dtype}")
+                tensors[f"{i}.{part}"] = np.ascontiguousarray(array)
     return tensors
 
 
 class Shard:
-    """A shard on disk. Only requested arrays are read.
+    """A shard on disk. Only what is read of its arrays comes into memory, and leaves it when memory is short.
 
     Args:
         path: the file.
+
+    Raises:
+        ValueError: the file is not a shard.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = _opened(path)
-        self._names = frozenset(self._file.keys())
-        self._at = {name: self._file.get_tensor(name) for name in self._names if name.endswith(".at")}
+        # Copy on write: PyTorch warns of arrays that cannot be written to. What is written stays in this process.
+        whole = np.memmap(path, dtype=np.uint8, mode="c")
+        length = int(whole[:8].view("<u8")[0])
+        if not 0 < length <= min(_HEADER, len(whole) - 8):
+            raise ValueError(f"{path} begins with a header of {length} bytes and has {len(whole)}")
+        header = json.loads(whole[8 : 8 + length].tobytes())
+        data = whole[8 + length :].view(np.ndarray)
+        self._arrays = {name: _array(data, entry) for name, entry in header.items() if name != "__metadata__"}
 
-    def encoded(self, encoding: int, row: int) -> Encoded:
-        """The values of an encoding, by number, for one structure."""
-        parts = [part for part in _PARTS if f"{encoding}.{part}.at" in self._at]
-        of: dict[str, Any] = {part: self._array(f"{encoding}.{part}", row) for part in parts}
-        if "units" in of:
-            of["units"] = int(of["units"])
-        return Encoded(**of)
-
-    def _array(self, name: str, row: int) -> Array:
-        dtype, first, *shape = self._at[f"{name}.at"][row].tolist()
-        count = int(np.prod(shape))
-        if not count:  # no pair is listed; an array that is empty as a whole cannot be sliced
-            return np.zeros(shape, dtype=DTYPES[dtype])
-        flat: Array = self._file.get_slice(f"{name}.{DTYPES[dtype]}")[first : first + count]
-        return flat.reshape(shape)
+    def column(self, encoding: int) -> Column:
+        """The column of an encoding, by number."""
+        parts: dict[str, Any] = {part: self._arrays.get(f"{encoding}.{part}") for part in _PARTS}
+        return Column(**parts)
 
 
-def _opened(path: Path) -> Any:  # untyped upstream
-    return safe_open(path, framework="np")
-
-
-def _pack(arrays: Sequence[Array], name: str) -> dict[str, Array]:
-    parts: dict[str, list[Array]] = {}
-    ends: dict[str, int] = {}
-    at = []
-    for array in arrays:
-        dtype = array.dtype.name
-        if dtype not in DTYPES or array.ndim != arrays[0].ndim:
-            raise StoreError(
-                f"a store holds arrays of {', '.join(DTYPES)}, of one encoding all with as many axes; one has dtype "
-                f"{dtype} and {array.ndim} axes, the first has {arrays[0].ndim}"
-            )
-        at.append([DTYPES.index(dtype), ends.get(dtype, 0), *array.shape])
-        parts.setdefault(dtype, []).append(array.reshape(-1))
-        ends[dtype] = ends.get(dtype, 0) + array.size
-    return {f"{name}.at": np.array(at)} | {f"{name}.{dtype}": np.concatenate(some) for dtype, some in parts.items()}
+def _array(data: Array, entry: dict[str, Any]) -> Array:
+    first, last = entry["data_offsets"]
+    return data[first:last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -72,6 +71,7 @@ class CSRAdjacency:
     source_starts: Int[Tensor, "N1"]
     target_by_source: Int[Tensor, "E"]
     whole: Int[Tensor, "N"] | None = None
+    _kept: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
@@ -92,28 +92,42 @@ class CSRAdjacency:
         """N, the number of nodes."""
         return len(self.starts) - 1
 
-    @cached_property
+    @property
     def degrees(self) -> Int[Tensor, "N"]:
         """(N,) number of messages to each node."""
-        return self.starts.diff()
+        return self._once("degrees", self.starts.diff)
 
-    @cached_property
+    @property
     def inverse_degrees(self) -> Float[Tensor, "N"]:
         """1 / D_i, D_i = 1 + the number of messages to node i; in the full graph, for a sample."""
-        return 1.0 / (1 + (self.degrees if self.whole is None else self.whole))
+        return self._once("inverse_degrees", self._inverse_degrees)
 
-    @cached_property
+    @property
     def symmetric_weights(self) -> Float[Tensor, "E"]:
         """1 / sqrt(D_i D_j) of each message j -> i. In a sample, messages are weighted to estimate the sum over all."""
+        return self._once("symmetric_weights", self._symmetric_weights)
+
+    def _inverse_degrees(self) -> Tensor:
+        return 1.0 / (1 + (self.degrees if self.whole is None else self.whole))
+
+    def _symmetric_weights(self) -> Tensor:
         root = self.inverse_degrees.sqrt()
         scaled = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
         return root[self.source] * scaled[self.target]
+
+    def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+        """What ``make`` returns, kept for the next call, except by a compiled graph, which has no next call."""
+        if torch.compiler.is_compiling():
+            return make()
+        if name not in self._kept:
+            self._kept[name] = make()
+        return self._kept[name]
 
     def to(self, device: torch.device) -> CSRAdjacency:
         """A copy on another device; the object itself, with its cached values, if it is there already."""
         if self.source.device == device:
             return self
-        values = (getattr(self, field.name) for field in fields(self))
+        values = (getattr(self, each.name) for each in fields(self) if each.init)
         moved: list[Any] = [None if value is None else value.to(device) for value in values]
         return CSRAdjacency(*moved)
 

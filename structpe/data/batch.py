@@ -30,7 +30,8 @@ __all__ = ["Batch", "Example", "Grouping", "collate", "pad"]
 
 Grouping: TypeAlias = Literal["buckets", "separate", "together"]
 """How a model reads positions. ``buckets``: bucket by bucket. ``separate``: positions of all structures padded
-together, attention in buckets. ``together``: one bucket for positions and attention."""
+together, attention in buckets. ``together``: one bucket for positions and attention, with a mask even where nothing is
+padded: all batches have one form, so that a compiled model is compiled once. Every model can read it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +147,14 @@ class Batch:
             [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping
         )
 
-    @cached_property
+    @property
     def one_bucket(self) -> Layout:
         """The layout of all structures in one bucket, for models that need padded rows, such as a decoder."""
-        return self.layout if len(self.layout) == 1 else Layout.of(self.sizes.tolist()).to(self.sizes.device)
+        return self.layout if len(self.layout) == 1 else self._joined
+
+    @cached_property
+    def _joined(self) -> Layout:
+        return Layout.of(self.sizes.tolist()).to(self.sizes.device)
 
     def to(self, device: torch.device) -> Batch:
         """A copy on another device."""
@@ -176,10 +181,12 @@ def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding
     each = [examples[i] for i in order]
     sizes = [example.size for example in each]
     starts = np.cumsum([0, *sizes])[:-1]
-    layout = Layout.of(sizes, [len(sizes)] if grouping == "together" else cut(sizes))
+    together = grouping == "together"
+    layout = Layout.of(sizes, [len(sizes)] if together else cut(sizes), masked=together)
     asked = Layout.of(sizes) if grouping == "separate" and each[0].encoded else layout
     ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
     encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
+    positions = [join({e: v[a:b] for e, v in encoded.items()}) for a, b in pairwise([0, *ends])]
     directed = any(example.edges.reverse.any() for example in each)
     masks = [example.target_mask for example in each if example.target_mask is not None]
     return Batch(
@@ -192,7 +199,7 @@ def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding
         roots=torch.from_numpy(starts + [example.root for example in each]),
         layout=layout,
         position_layout=asked,
-        positions=tuple(join({e: v[a:b] for e, v in encoded.items()}) for a, b in pairwise([0, *ends])),
+        positions=(positions[0].of(layout.present[0]),) if together else tuple(positions),
         target=_targets(each, padding),
         target_mask=torch.from_numpy(np.flatnonzero(np.concatenate(masks))) if masks else None,
         order=torch.tensor(order),

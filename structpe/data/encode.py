@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from structpe.encodings._encoded import distinct
 from structpe.encodings._guards import check_key
-from structpe.encodings.base import Encoded, Encoding, check_matrices, same_shape
+from structpe.encodings.base import MOST_NODES, Column, Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.positions import Positions
 from structpe.structure import Structure
-from structpe.terms import Lookup, Pairs, SparsePairs
+from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
 __all__ = ["check_pairs", "encode", "join"]
+
+_WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
 
 def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Positions:
@@ -68,19 +71,20 @@ def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) 
     Raises:
         EncodingError: a structure is too large.
     """
-    largest = max(structure.unit_count for structure in structures)
     for encoding in encodings:
         if encoding.arity == 2 and not encoding.sparse:
-            check_matrices(encoding, largest)
+            large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
+            check_matrices(encoding, max((each.unit_count for each in large), default=0))
 
 
-def join(encoded: dict[Encoding, list[Encoded]]) -> Positions:
+def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
     """Join the encoded values of structures to the positions of a batch."""
-    whole = {encoding: _joined(encoding, each) for encoding, each in encoded.items()}
-    return Positions(whole, present=_present(encoded))
+    whole = {encoding: list(each) for encoding, each in encoded.items()}
+    joined = {encoding: _joined(encoding, each) for encoding, each in whole.items()}
+    return Positions(joined, present=_present(whole))
 
 
-def _present(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
+def _present(encoded: Mapping[Encoding, Sequence[Encoded]]) -> Tensor | None:
     """(b, m) which places hold a unit; None if all do, or if nothing was encoded."""
     counts = [e.count for e in next(iter(encoded.values()), [])]
     if not counts or min(counts) == max(counts):
@@ -91,7 +95,10 @@ def _present(encoded: dict[Encoding, list[Encoded]]) -> Tensor | None:
 def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup | SparsePairs:
     if encoding.arity == 1:
         return _pad(encoding, encoded)
-    return _list(encoded) if encoding.sparse else _merge(encoded)
+    if encoding.sparse:
+        return _list(encoded)
+    joined = _merge(encoded, encoding.real)
+    return Lookup(_cut(joined.table), joined.rows, joined.index) if encoding.ragged else joined
 
 
 def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
@@ -108,39 +115,73 @@ def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def _merge(encoded: Sequence[Encoded]) -> Lookup:
+def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
-    table, places = _distinct([e.values for e in encoded])
-    indices = [e.index for e in encoded if e.index is not None]
-    most, used = max(len(index) for index in indices), max(len(p) for p in places)
-    rows = np.zeros((len(encoded), used), dtype=np.int64)
-    index = np.zeros((len(encoded), most, most), dtype=np.int64)
-    for i, (mine, where) in enumerate(zip(indices, places, strict=True)):
-        rows[i, : len(where)] = where
-        index[i, : len(mine), : len(mine)] = mine
+    table, places = _table(encoded, real)
+    if (sequences := _of_sequences(encoded, places)) is not None:
+        return Lookup(torch.from_numpy(table), torch.arange(len(table))[None], sequences)
+    most, used = max(e.count for e in encoded), max(len(p) for p in places)
+    alike = all(where is places[0] for where in places)  # a vocabulary for all, such as distances
+    rows = np.zeros((1 if alike else len(encoded), used), dtype=np.int64)
+    index = np.zeros((len(encoded), most, most), dtype=_narrowest(used))
+    for i, e in enumerate(encoded):
+        index[i, : e.count, : e.count] = e.matrix()
+    for row, where in zip(rows, places, strict=False):
+        row[: len(where)] = where
+    if alike and used > _WIDE:  # of large structures that are not in this batch
+        present = np.bincount(index.reshape(-1), minlength=used) > 0
+        table, number = table[rows[0, present]], np.cumsum(present) - 1
+        rows, index = np.arange(len(table))[None], number.astype(_narrowest(len(table)))[index]
     return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
+
+
+def _cut(table: Tensor) -> Tensor:
+    """Values without the padding that all of them have, which is for longer ones of structures in other batches."""
+    kept = (table != -1).nonzero().amax(dim=0) + 1
+    return table[(slice(None), *(slice(int(size)) for size in kept[1:]))]
+
+
+def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+    """The distinct values of a batch, and per structure, which of them its index means.
+
+    Structures of one column share its values, among which nothing has to be searched; nor among real numbers.
+    """
+    tables = {id(e.values): e.values for e in encoded}
+    whole = [np.arange(len(table)) for table in tables.values()]
+    table = next(iter(tables.values()))
+    if len(tables) > 1:
+        table, whole = distinct(list(tables.values()), search=not real)
+    of = dict(zip(tables, whole, strict=True))
+    places = [of[id(e.values)] if e.rows is None else of[id(e.values)][e.rows] for e in encoded]
+    if all(e.rows is None for e in encoded):
+        return table, places
+    used, where = np.unique(np.concatenate(places), return_inverse=True)
+    return table[used], np.split(where, np.cumsum([len(p) for p in places])[:-1])
+
+
+def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]]) -> Toeplitz | None:
+    """One index for all structures, if it depends on the offset only and means the same in all; None otherwise."""
+    if any(e.index is None or e.index.ndim == 2 for e in encoded):
+        return None
+    each = [where[e.index] for e, where in zip(encoded, places, strict=True)]
+    longest = max(each, key=len)
+    most = len(longest) // 2
+    if any(not np.array_equal(mine, longest[most - len(mine) // 2 :][: len(mine)]) for mine in each):
+        return None
+    diagonals = longest.astype(_narrowest(1 + max(int(where.max(initial=0)) for where in places)))
+    return Toeplitz(torch.from_numpy(diagonals)[None], most + 1, most + 1)
+
+
+def _narrowest(rows: int) -> type[np.integer[Any]]:
+    """The narrowest integers that PyTorch has for an index into this many rows."""
+    return np.uint8 if rows <= 1 << 8 else np.int16 if rows <= 1 << 15 else np.int32
 
 
 def _list(encoded: Sequence[Encoded]) -> SparsePairs:
     """The listed pairs of all structures, one after the other."""
-    table, places = _distinct([e.values for e in encoded])
+    table, places = _table(encoded)
     rows = [where[e.index] for e, where in zip(encoded, places, strict=True)]
     pairs = np.concatenate([e.listed for e in encoded if e.listed is not None]).astype(np.int64)
     batch = np.repeat(np.arange(len(encoded)), [len(each) for each in rows])
     listed = Pairs(*map(torch.from_numpy, (batch, pairs[:, 0].copy(), pairs[:, 1].copy())))
     return SparsePairs(torch.from_numpy(table), torch.from_numpy(np.concatenate(rows)), listed)
-
-
-def _distinct(values: Sequence[NDArray[np.generic]]) -> tuple[NDArray[np.generic], list[NDArray[np.int64]]]:
-    """The distinct rows of all arrays, and for each array where its rows went. Shorter rows are padded with -1."""
-    together = np.concatenate(same_shape(values))
-    _, first, where = np.unique(_as_items(together), return_index=True, return_inverse=True)
-    return together[first], np.split(where, np.cumsum([len(v) for v in values])[:-1])
-
-
-def _as_items(rows: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Each row as one item: numpy compares items of bytes several times faster than rows of numbers (axis=0)."""
-    if rows.ndim == 1:
-        return rows
-    flat = np.ascontiguousarray(rows.reshape(len(rows), -1))
-    return flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1]))).reshape(-1)

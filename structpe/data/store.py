@@ -15,7 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,8 @@ from safetensors.numpy import save_file
 from structpe import __version__
 from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
-from structpe.encodings.base import ENCODINGS, Encoded, Encoding
+from structpe.data.workers import in_order
+from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, lock, naming, sealed, sha256_of, unsealed
 from structpe.positions import Positions
@@ -33,11 +37,12 @@ from structpe.structure import Structure
 
 __all__ = ["FORMAT", "Store", "fingerprint", "key", "load", "write"]
 
-FORMAT = 2
+FORMAT = 3
 """Version of the layout. Stores of another version are refused."""
 
 _INDEX = "index.json"
 _STRUCTURES = 1000  # of one shard,
+_OPEN = 256  # shards that are mapped at a time
 _PAIRS = 1 << 24  # or fewer, where they have this many pairs of units: what bounds the memory
 
 
@@ -58,7 +63,7 @@ class Store:
         self._numbers, self._files = encodings, [shard["file"] for shard in index["shards"]]
         self._checksums = {shard["file"]: shard["sha256"] for shard in index["shards"]}
         self._ends = np.cumsum([shard["structures"] for shard in index["shards"]])
-        self._open: dict[int, Shard] = {}
+        self._open: OrderedDict[int, dict[Encoding, Column]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -68,13 +73,21 @@ class Store:
             raise IndexError(f"structure {item} of a store of {len(self)}")
         item %= len(self)
         which = int(np.searchsorted(self._ends, item, side="right"))
+        row = item - int(self._ends[which - 1]) if which else item
+        return {encoding: column[row] for encoding, column in self._columns(which).items()}
+
+    def _columns(self, which: int) -> dict[Encoding, Column]:
+        """The columns of a shard; the shards used last stay open."""
         if which not in self._open:
             file = self.path / self._files[which]
             with undamaged(file, "encode again"):
                 self._check(file)
-                self._open[which] = Shard(file)
-        row = item - int(self._ends[which - 1]) if which else item
-        return {encoding: self._open[which].encoded(number, row) for encoding, number in self._numbers.items()}
+                shard = Shard(file)
+                self._open[which] = {encoding: shard.column(number) for encoding, number in self._numbers.items()}
+            if len(self._open) > _OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(which)
+        return self._open[which]
 
     def __iter__(self) -> Iterator[dict[Encoding, Encoded]]:
         return (self[item] for item in range(len(self)))
@@ -110,8 +123,9 @@ def write(
     encodings: Sequence[Encoding],
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
+    executor: Executor | None = None,
 ) -> Store:
-    """Encode structures and write them to a store, with one shard in memory at a time.
+    """Encode structures and write them to a store, with one shard in memory at a time, or a few per worker.
 
     If another process writes the same store, wait for it. If a store of the same structures, encodings and library
     exists, compare its checksums and open it.
@@ -122,6 +136,8 @@ def write(
         encodings: fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
+        executor: workers that encode, see :func:`structpe.data.workers.workers`; None encodes in this process. The
+            bytes of the store are the same.
 
     Raises:
         StoreError: the folder exists and is something else, or there is no structure or no encoding.
@@ -135,12 +151,12 @@ def write(
         naming(path, _growing(path)),
     ):
         if path.exists():
-            store = _same(path, structures, encodings)
+            store = _same(path, structures, encodings, tell)
             tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")
             return store
         if not encodings:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-        _encode(path, structures, encodings, progress or _ignore)
+        _encode(path, structures, encodings, progress or _ignore, executor)
         finish(_growing(path), path, work)
     return load(path)
 
@@ -211,20 +227,22 @@ def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
 
 
 def _encode(
-    path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], progress: Callable[[int], object]
+    path: Path,
+    structures: Iterable[Structure],
+    encodings: Sequence[Encoding],
+    progress: Callable[[int], object],
+    executor: Executor | None,
 ) -> None:
     """Fill the hidden folder. Its index lists the complete shards, so an interrupted run can be resumed."""
     growing, names, shards = _growing(path), [], []
     index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
     before = _left(growing, index)
-    for number, some in enumerate(_shards(structures)):
-        growing.mkdir(exist_ok=True)
-        file, content = growing / f"{number:05}.safetensors", fingerprint(some)
-        entry = before.get(file.name)
-        if entry is None or not _holds(file, content, entry):
-            entry = _write_shard(file, content, some, encodings)
+    files = (growing / f"{number:05}.safetensors" for number in count())
+    parts = zip(files, _shards(structures), strict=False)
+    tasks = ((file, some, encodings, before.get(file.name)) for file, some in parts)
+    for entry, some_names in in_order(_shard, tasks, executor):
         shards.append(entry)
-        names += [s.name for s in some]
+        names += some_names
         _write_index(growing, {**index, "shards": shards})
         progress(len(names))
     if not names:
@@ -249,12 +267,25 @@ def _holds(file: Path, content: str, entry: dict[str, Any]) -> bool:
     return bool(entry["content"] == content and file.is_file() and entry["sha256"] == sha256_of(file))
 
 
+def _shard(
+    file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding], before: dict[str, Any] | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Write a shard, unless an interrupted run has left it; its entry of the index, and names of the structures."""
+    content = fingerprint(structures)
+    if before is None or not _holds(file, content, before):
+        file.parent.mkdir(exist_ok=True)
+        before = _write_shard(file, content, structures, encodings)
+    return before, [s.name for s in structures]
+
+
 def _write_shard(
     file: Path, content: str, structures: Sequence[Structure], encodings: Sequence[Encoding]
 ) -> dict[str, Any]:
     check_pairs(structures, encodings)
     tensors = pack([encoding.many(structures) for encoding in encodings])
-    save_file(tensors, file)
+    hidden = file.with_name(f"{file.name}.{os.getpid()}")  # a cluster may give one shard to two workers
+    save_file(tensors, hidden)
+    os.replace(hidden, file)
     size = {"structures": len(structures), "bytes": file.stat().st_size}
     return {"file": file.name, **size, "sha256": sha256_of(file), "content": content}
 
@@ -264,27 +295,39 @@ def _write_index(folder: Path, index: dict[str, Any]) -> None:
     os.replace(folder / f"{_INDEX}.new", folder / _INDEX)
 
 
-def _same(path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding]) -> Store:
-    """Open the existing store, if it is undamaged and equals the one that would be written.
+def _same(
+    path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], tell: Callable[[str], object]
+) -> Store:
+    """Open the existing store, if it equals the one that would be written. Damaged shards are encoded again.
 
     Raises:
-        StoreError: it is damaged or differs.
+        StoreError: it differs, its index is damaged, or a damaged shard cannot be made again byte by byte.
     """
     exists = f"{path} exists already; remove it, or choose another folder"
     if not (path / _INDEX).is_file():
         raise StoreError(exists)
     try:
-        store, index = load(path), _read_index(path)
-        store.verify()
+        index = _read_index(path)
     except StoreError as error:
         raise StoreError(f"{exists}: {error}") from None
     if index["encodings"] != json.loads(json.dumps(_described(encodings))):
-        raise StoreError(f"{exists}: it is a store of the encodings {', '.join(map(repr, store.encodings))}")
-    whole = [(fingerprint(some), [s.name for s in some]) for some in _shards(structures)]
-    contents, names = [content for content, _ in whole], [name for _, some in whole for name in some]
-    if contents != [shard["content"] for shard in index["shards"]] or names != index["names"]:
+        stored = ", ".join(repr(_rebuilt(path, each)) for each in index["encodings"])
+        raise StoreError(f"{exists}: it is a store of the encodings {stored}")
+    names: list[str] = []
+    entries = {entry["file"]: entry for entry in index["shards"]}
+    for number, some in enumerate(_shards(structures)):
+        file = path / f"{number:05}.safetensors"
+        entry = entries.pop(file.name, None)
+        if entry is None or entry["content"] != fingerprint(some):
+            raise StoreError(f"{exists}: it is a store of other structures")
+        if not _holds(file, entry["content"], entry):
+            tell(f"{file} is missing or damaged; it is encoded again")
+            if _write_shard(file, entry["content"], some, encodings) != entry:
+                raise StoreError(f"{exists}: {file} is damaged, and this machine does not give the same bytes again")
+        names += [s.name for s in some]
+    if entries or names != index["names"]:
         raise StoreError(f"{exists}: it is a store of other structures")
-    return store
+    return load(path)
 
 
 def _read_index(path: Path) -> dict[str, Any]:

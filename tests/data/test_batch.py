@@ -129,9 +129,22 @@ def test_positions_are_where_the_grouping_says(grouping: Grouping, buckets: int,
     assert len(batch.position_layout) == len(batch.positions) == asked
     assert (batch.layout is batch.position_layout) == (grouping != "separate")
     expected = encode([Structure(("",) * 2, [[0, 1]], directed=False)], [DISTANCE])[DISTANCE]
-    index = batch.positions[0][DISTANCE].dense()[:3, :2, :2]
+    index = batch.positions[0][DISTANCE].dense().expand(3, -1, -1)[:, :2, :2]
     assert index.shape == (3, 2, 2)
     assert all(torch.equal(each, expected.dense()[0]) for each in index)
+
+
+def test_all_batches_of_one_bucket_have_the_same_form() -> None:
+    """A compiled model is compiled once then; a mask says that nothing is padded."""
+    unpadded, padded = (collate([example(size) for size in sizes], "together") for sizes in ([2, 2], [2, 3]))
+    for batch, there in ((unpadded, [[True, True], [True, True]]), (padded, [[True, True, False], [True] * 3])):
+        (present,) = batch.layout.present
+        assert present.tolist() == batch.positions[0].present.tolist() == there
+        assert batch.layout.places is not None
+        assert batch.one_bucket is batch.layout
+    x = torch.randn(4, 3)
+    assert torch.equal(unpadded.layout.flat(unpadded.layout.padded(x)), x)
+    assert collate([example(2), example(2)]).layout.present == (None,)
 
 
 def test_texts_are_padded_in_the_order_of_the_batch() -> None:

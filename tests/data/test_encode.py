@@ -49,5 +49,5 @@ def test_features_of_different_types_keep_their_values() -> None:
 
 
 def test_features_of_different_shapes_are_no_batch() -> None:
-    with pytest.raises(EncodingError, match=r"'feature' gives units \(\) and \(2,\) numbers; structures of one batch"):
+    with pytest.raises(EncodingError, match=r"'feature' has values of shapes \(\) and \(2,\) for different structures"):
         encode([featured([1, 2]), featured([[1, 2], [3, 4]])], [Feature()])

@@ -24,6 +24,7 @@ from structpe.data.store import load, write
 from structpe.encodings import (
     ENCODINGS,
     Binned,
+    Column,
     Depth,
     Distance,
     Encoded,
@@ -38,6 +39,7 @@ from structpe.errors import EncodingError, StoreError
 from structpe.files import sealed, sha256_of, unsealed
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, SparsePairs
+from tests.encodings.asking import unpadded
 from tests.killing import killed_at
 from tests.strategies import trees
 
@@ -47,12 +49,19 @@ ENCODED_BY = (Offset(), Order(), Laplacian(4), Neighbours())
 
 def assert_same(one: Encoded, other: Encoded) -> None:
     assert one.units == other.units
-    for mine, others in ((one.values, other.values), (one.index, other.index), (one.listed, other.listed)):
-        if mine is None or others is None:
-            assert mine is others
-        else:
-            assert (mine.dtype, mine.shape) == (others.dtype, others.shape)
-            assert mine.tobytes() == others.tobytes()
+    assert one.values.dtype == other.values.dtype
+    for mine, others in zip(content(one), content(other), strict=True):
+        assert mine.shape == others.shape
+        assert mine.tobytes() == others.tobytes()
+
+
+def content(encoded: Encoded) -> list[np.ndarray]:
+    """What an encoding says of each unit, each pair, or each listed pair."""
+    if encoded.index is None:
+        return [encoded.values]
+    if encoded.listed is not None:
+        return [encoded.listed, encoded.values[encoded.index]]
+    return [unpadded(encoded.pairs())]
 
 
 @pytest.fixture
@@ -98,7 +107,7 @@ def test_the_same_run_gives_the_same_bytes(tmp_path: Path, small_shards: None) -
 
 def test_an_index_keeps_its_width(written: Path) -> None:
     store = load(written)
-    assert [row[Offset()].index.dtype.name for row in store] == ["uint8", "uint8", "uint16", "uint8", "uint8"]
+    assert [row[Offset()].index.dtype.name for row in store] == ["uint8", "uint8", "uint16", "uint16", "uint8"]
     for row, sentence in zip(store, SENTENCES, strict=True):
         for encoding in ENCODED_BY:
             assert_same(row[encoding], encoding.one(sentence))
@@ -250,7 +259,7 @@ def test_a_store_that_is_there_is_opened_if_it_is_the_same(written: Path, monkey
     assert told == [f"{written} is there already, of the same structures and encodings; nothing is encoded"]
 
 
-@pytest.mark.parametrize("other", ["structures", "names", "fewer", "encodings", "damaged", "library"])
+@pytest.mark.parametrize("other", ["structures", "names", "fewer", "encodings", "library"])
 def test_a_store_that_is_there_is_not_taken_for_another(
     other: str, written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,20 +272,41 @@ def test_a_store_that_is_there_is_not_taken_for_another(
         sentences = sentences[:4]
     elif other == "encodings":
         encodings = encodings[:3]
-    elif other == "damaged":
-        shard = written / "00002.safetensors"
-        shard.write_bytes(shard.read_bytes()[:-1] + b"!")
     else:
         monkeypatch.setattr(store_module, "__version__", "0.0.0")
     before = {file.name: file.read_bytes() for file in written.iterdir()}
     why = {
         "encodings": r"it is a store of the encodings Offset\(\), Order\(\), Laplacian",
-        "damaged": "00002.safetensors has been changed",
         "library": "was encoded by structpe",
     }.get(other, "it is a store of other structures")
     with pytest.raises(StoreError, match=rf"store exists already; remove it, or choose another folder: .*{why}"):
         write(written, sentences, encodings)
     assert {file.name: file.read_bytes() for file in written.iterdir()} == before
+
+
+@pytest.mark.parametrize("damage", ["a byte", "cut off", "gone"])
+def test_a_damaged_shard_is_named_and_encoded_again(
+    damage: str, written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {file.name: file.read_bytes() for file in written.iterdir()}
+    shard = written / "00001.safetensors"
+    shard.write_bytes(before[shard.name][:-1] + (b"!" if damage == "a byte" else b""))
+    if damage == "gone":
+        shard.unlink()
+    computed, told = count_calls(monkeypatch, Order), list[str]()
+    store = write(written, SENTENCES, ENCODED_BY, say=told.append)
+    assert computed == [2]  # this shard only
+    assert told[0] == f"{shard} is missing or damaged; it is encoded again"
+    assert {file.name: file.read_bytes() for file in written.iterdir()} == before
+    assert_same(store[2][Order()], Order().one(SENTENCES[2]))
+
+
+def test_a_damaged_shard_that_comes_out_otherwise_is_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shard = written / "00001.safetensors"
+    shard.write_bytes(shard.read_bytes()[:-1] + b"!")
+    monkeypatch.setattr(Order, "many", lambda self, structures: Depth().many(structures[::-1]))
+    with pytest.raises(StoreError, match="is damaged, and this machine does not give the same bytes again"):
+        write(written, SENTENCES, ENCODED_BY)
 
 
 def test_two_writers_of_one_store_do_the_work_once(tmp_path: Path, small_shards: None) -> None:
@@ -439,7 +469,7 @@ def rewrite_index(folder: Path, **changes: Any) -> None:
 
 def test_another_format_is_refused(written: Path) -> None:
     rewrite_index(written, format=99)
-    with pytest.raises(StoreError, match="has format 99, this library reads 2; encode again"):
+    with pytest.raises(StoreError, match="has format 99, this library reads 3; encode again"):
         load(written)
 
 
@@ -481,7 +511,7 @@ def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict
         load(written)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 2}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 3}'])
 def test_a_damaged_index_is_refused(written: Path, content: bytes) -> None:
     (written / "index.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"index.json: the file is damaged \(.*\); encode again"):
@@ -563,5 +593,5 @@ def test_an_encoding_of_another_one_has_the_versions_of_both(tmp_path: Path, mon
 def test_arrays_of_no_plain_type_are_refused() -> None:
     from structpe.data._shard import pack
 
-    with pytest.raises(StoreError, match=r"a store holds arrays of bool, .*; one has dtype complex128 and 1 axes"):
-        pack([[Encoded(np.zeros(2, dtype=complex))]])
+    with pytest.raises(StoreError, match=r"a store holds arrays of bool, .*; one is of complex128"):
+        pack([Column.of([Encoded(np.zeros(2, dtype=complex))])])

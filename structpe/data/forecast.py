@@ -1,0 +1,61 @@
+"""A forecast of the time and the bytes that encoding a list of structures takes, from a sample."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from structpe.data._shard import pack
+from structpe.encodings.base import Encoding
+from structpe.structure import Structure
+
+__all__ = ["Forecast", "forecast"]
+
+_SAMPLE = 200
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What encoding will take.
+
+    Attributes:
+        seconds: of one process.
+        size: bytes on disk.
+    """
+
+    seconds: float
+    size: int
+
+    def text(self, jobs: int = 1) -> str:
+        """Such as ``about 3 min and 1.2 GiB``, for a number of processes that do not wait for each other."""
+        seconds = self.seconds / jobs
+        time_ = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        long = f"{seconds / 3600:.1f} h"
+        units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
+        scale, name = next((each for each in units if self.size >= each[0]), (1, "bytes"))
+        return f"about {long if seconds > 5400 else time_} and {self.size / scale:.3g} {name}"
+
+
+def forecast(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Forecast:
+    """Encode structures at equal distances in the list, and scale time and bytes by units or pairs of units.
+
+    Args:
+        structures: one or more.
+        encodings: fitted, if they need to be.
+
+    Raises:
+        EncodingError: a structure of the sample lacks what an encoding needs.
+    """
+    sample = structures[:: max(1, len(structures) // _SAMPLE)]
+    seconds, size = 0.0, 0.0
+    for encoding in encodings:
+        encoding.many(sample[:1])  # what is done once per process, such as compilation, does not count
+        began = time.perf_counter()
+        column = encoding.many(sample)
+        took = time.perf_counter() - began
+        power = 2 if encoding.arity == 2 and not encoding.sparse else 1
+        scale = sum(s.unit_count**power for s in structures) / sum(s.unit_count**power for s in sample)
+        seconds += took * scale
+        size += scale * sum(array.nbytes for array in pack([column]).values())
+    return Forecast(seconds, int(size))

@@ -1,0 +1,98 @@
+"""Workers that encode shards: processes of this machine, or those of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from structpe.errors import ConfigError
+from structpe.threads import waiting
+
+__all__ = ["in_order", "workers"]
+
+T = TypeVar("T")
+
+RETRIES = 3
+"""How often a cluster gives a shard to another worker when one has died over it."""
+
+
+@contextmanager
+def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Executor | None]:
+    """A context with an executor of several workers; None, for the calling process, if one job is asked for.
+
+    Args:
+        jobs: number of processes on this machine, each with one thread.
+        scheduler: address of the scheduler of a Dask cluster, such as ``tcp://host:8786``; its workers need the library
+            and the file system of the store.
+
+    Raises:
+        ConfigError: ``jobs`` is less than 1, or Dask is not installed.
+        OSError: the scheduler does not answer.
+    """
+    if jobs < 1:
+        raise ConfigError(f"jobs is {jobs}; give 1 or more processes")
+    if scheduler is not None:
+        with _client(scheduler) as client:
+            yield client.get_executor(pure=False, retries=RETRIES)
+    elif jobs == 1:
+        yield None
+    else:
+        # Threads of a forked process may hold locks for ever, so processes are started anew.
+        with waiting(threads=1), ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def in_order(
+    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], executor: Executor | None, ahead: int = 16
+) -> Iterator[T]:
+    """The results of a function, in the order of its tasks.
+
+    Args:
+        function: a function of a module, as workers import it.
+        tasks: its arguments; read as workers become free.
+        executor: None computes in this process.
+        ahead: how many tasks are given out before the first result is waited for, which bounds the memory.
+
+    Raises:
+        ConfigError: a process was killed, for example because memory was short.
+    """
+    if executor is None:
+        for task in tasks:
+            yield function(*task)
+        return
+    out: deque[Future[T]] = deque()
+    try:
+        for task in tasks:
+            out.append(executor.submit(function, *task))
+            if len(out) >= ahead:
+                yield out.popleft().result()
+        while out:
+            yield out.popleft().result()
+    except BrokenProcessPool:
+        raise ConfigError(
+            "a worker process was killed, perhaps because memory was short; complete shards are kept: run the same "
+            "again, with fewer jobs"
+        ) from None
+    finally:
+        for future in out:
+            future.cancel()
+
+
+def _client(scheduler: str) -> Any:  # untyped upstream
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ConfigError(
+            "a cluster needs Dask, which is not installed: pip install 'structpe[scale]'; or give jobs for processes "
+            "of this machine"
+        ) from None
+    return Client(scheduler)  # type: ignore[no-untyped-call]
