@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from structpe.attention._diagnosis import blamed
+from structpe.attention._folded import with_shared_factors
 from structpe.attention._layout import Layout
 from structpe.attention._shapes import check_shapes
 from structpe.attention.base import KERNELS, Call, Kernel, Ragged, choose
@@ -37,8 +38,8 @@ def attend(
 
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
-        StructPEError: there is no kernel of that name, the shapes do not match, an index is outside its table (not
-            detected on a GPU), or a map does not return queries and keys.
+        StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
+            index is outside its table (not detected on a GPU), or a map does not return queries and keys.
     """
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
@@ -46,7 +47,8 @@ def attend(
     terms = terms or Terms()
     b, h, n, d = q.shape
     shape = (b, h, n, k.shape[2], d)
-    _check(terms, kernel, shape)
+    _check(terms, kernel, shape, q.device.type)
+    terms = with_shared_factors(terms, b, n, k.shape[2])
     return _computed(choose(kernel, Call.of(terms, q, shape, dropout, False)), q, k, v, terms, dropout)
 
 
@@ -82,7 +84,8 @@ def attend_ragged(
         )
     h, d = q.shape[1:]
     for each, (b, n) in zip(terms, layout.shapes, strict=True):
-        _check(each, kernel, (b, h, n, n, d))
+        _check(each, kernel, (b, h, n, n, d), q.device.type)
+    terms = [with_shared_factors(each, b, n, n) for each, (b, n) in zip(terms, layout.shapes, strict=True)]
     each_shape = zip(terms, layout.shapes, strict=True)
     calls = [Call.of(mine, q, (b, h, n, n, d), dropout, True) for mine, (b, n) in each_shape]
     chosen = [choose(kernel, call) for call in calls]
@@ -135,16 +138,18 @@ def _by_bucket(qkv: Tensor, layout: Layout, terms: Sequence[Terms], by: Kernel, 
     return layout.flat(mixed).view(len(qkv), *qkv.shape[2:])
 
 
-def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int]) -> None:
-    """Check that terms fit the shape and that the named kernel computes them."""
+def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int], device: str) -> None:
+    """Check that terms fit the shape and that the named kernel computes them on this device."""
     check_shapes(terms, *shape)
     _check_linear(terms)
     if name == "auto":
         return
     used, chosen = terms.used(), KERNELS[name]
-    if not chosen.can(used):
-        names = ", ".join(each.name for each in KERNELS.values() if each.can(used))
-        raise UnsupportedTerm(f"kernel {name!r} {chosen.unable(used)}; these can: {names} (or 'auto')")
+    unable, absent = chosen.unable(used), chosen.absent(device)
+    if unable or absent:
+        names = ", ".join(each.name for each in KERNELS.values() if each.can(used) and not each.absent(device))
+        error = UnsupportedTerm if unable else StructPEError
+        raise error(f"kernel {name!r} {unable or absent}; these can: {names} (or 'auto')")
 
 
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:

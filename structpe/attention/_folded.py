@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from structpe.attention._gather import gather_scalars, masks, meet_keys, meet_queries, total, without_lists
+from structpe.attention._gather import added, masks, total, without_lists
 from structpe.attention._mixtures import mixed
 from structpe.terms import Terms
 
-__all__ = ["Folded", "folded"]
+__all__ = ["GATHERED", "Folded", "folded", "with_shared_factors"]
+
+GATHERED = 1 << 23
+"""The largest number of scalars that are computed at once for all structures or layers that share them."""
 
 
 class Folded(NamedTuple):
@@ -42,13 +46,27 @@ def folded(q: Tensor, k: Tensor, v: Tensor, terms: Terms) -> Folded:
     k, v, terms = mixed(k, v, terms)
     terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
     scale = terms.scale / math.sqrt(q.shape[-1])
-    parts = [gather_scalars(bias) for bias in terms.bias]
-    parts += [scale * meet_keys(q, x) for x in terms.key] + [scale * meet_queries(x, k) for x in terms.query]
+    parts = added(q, k, terms, scale)
     alone = terms.causal and not (parts or terms.mask) and q.shape[2] == k.shape[2]
     forbidding = () if alone else masks(terms, q, k)
     q, k, scale = _longer(q, k, scale, terms)
-    added = total(parts)
-    return Folded(q, k, v, None if added is None else added.to(q.dtype), forbidding, scale, alone)
+    whole = total(parts)
+    return Folded(q, k, v, None if whole is None else whole.to(q.dtype), forbidding, scale, alone)
+
+
+def with_shared_factors(terms: Terms, b: int, n: int, m: int) -> Terms:
+    """Terms in which the factors that all structures share are one bias (1, h or 1, n, m), unless it is large.
+
+    It is computed once, while a longer head would be multiplied for each structure.
+    """
+    alike = [f for f in terms.factors if len(f.left) == len(f.right) == 1] if b > 1 and not terms.pairs else []
+    # Not max(..., default=0), which torch.compile cannot trace.
+    heads = max([0, *(max(f.left.shape[1], f.right.shape[1]) for f in alike)])
+    if not alike or heads * n * m > GATHERED or torch.compiler.is_compiling():
+        return terms
+    others = tuple(f for f in terms.factors if f not in alike)
+    made = (f.left @ f.right.transpose(-1, -2) for f in alike)
+    return replace(terms, factors=others, bias=(*terms.bias, *made))
 
 
 def _longer(q: Tensor, k: Tensor, scale: float, terms: Terms) -> tuple[Tensor, Tensor, float]:

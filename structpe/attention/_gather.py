@@ -11,16 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from structpe.attention._pair_vectors import collect_vectors, is_large, key_vectors, query_vectors
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
+    "added",
     "collect_values",
     "disallow",
     "gather_scalars",
     "masks",
     "may_forbid",
-    "meet_keys",
-    "meet_queries",
     "opened",
     "total",
     "without_lists",
@@ -46,32 +46,79 @@ def gather_scalars(x: Lookup | SparsePairs | Tensor) -> Tensor:
     """(b or 1, h or 1, n, m) scalars of each pair."""
     if isinstance(x, Tensor):
         return x
-    local = _heads(x)  # (b, h, r)
-    return _pick(local[:, :, None, :], _lookup(x).index)
+    of_pairs = _lookup(x)
+    return of_pairs.kept("scalars", lambda: _pick_shared(_heads(x), of_pairs.places()))
 
 
-def meet_keys(q: Tensor, x: Lookup | SparsePairs) -> Tensor:
-    """(b, h, n, m) q_i . table[x_ij]: the query meets each row once, then the products are gathered."""
-    return _pick(q @ _heads(x).to(q.dtype).transpose(-1, -2), _lookup(x).index)
+def added(q: Tensor, k: Tensor, terms: Terms, scale: float) -> list[Tensor]:
+    """What biases, and vectors at keys and queries times ``scale``, add to scores: (b or 1, h or 1, n or 1, m or 1).
+
+    A bias of the same pairs as vectors at keys is added to the products of queries and rows, before both are gathered.
+    """
+    scaled, parts, alone = q * scale if terms.key else q, [], list(terms.bias)
+    for x in terms.key:
+        joined = [bias for bias in alone if _joins(bias, x, q)]
+        alone = [bias for bias in alone if all(bias is not other for other in joined)]
+        parts.append(meet_keys(scaled, x, joined))
+    parts += [meet_queries(x, k * scale) for x in terms.query]
+    return parts + [gather_scalars(bias) for bias in alone]
+
+
+def _joins(bias: Lookup | SparsePairs | Tensor, x: Lookup | SparsePairs, q: Tensor) -> bool:
+    """Whether a bias is of the same pairs as vectors x, and of one layer, so that nothing keeps what is gathered."""
+    of_pairs = _lookup(x)
+    if torch.compiler.is_compiling() or not isinstance(bias, Lookup) or bias.shared:
+        return False
+    same = bias.index is of_pairs.index and bias.rows is of_pairs.rows
+    return same and not is_large(of_pairs, q[..., 0].numel())
+
+
+def meet_keys(q: Tensor, x: Lookup | SparsePairs, biases: Sequence[Lookup | SparsePairs | Tensor] = ()) -> Tensor:
+    """(b, h, n, m) q_i . table[x_ij] and biases of the same pairs: the query meets each row once, then all is gathered.
+
+    With one row it is (b, h, n, 1).
+    """
+    if is_large(_lookup(x), q[..., 0].numel()):
+        return key_vectors(q, _lookup(x))
+    met = q @ _heads(x).to(q.dtype).transpose(-1, -2)
+    for bias in biases:
+        assert isinstance(bias, Lookup)  # see _joins
+        met = met + _heads(bias)[:, :, None]
+    return _pick(met, _lookup(x))
 
 
 def meet_queries(x: Lookup | SparsePairs, k: Tensor) -> Tensor:
-    """(b, h, n, m) table[x_ij] . k_j: as :func:`meet_keys`, with keys and queries exchanged."""
-    return _pick(k @ _heads(x).to(k.dtype).transpose(-1, -2), _lookup(x).index.transpose(1, 2)).transpose(-1, -2)
+    """(b, h, n, m) table[x_ij] . k_j: each key meets each row once, then all is gathered; with one row (b, h, 1, m)."""
+    if is_large(_lookup(x), k[..., 0].numel()):
+        return query_vectors(_lookup(x), k)
+    met = k @ _heads(x).to(k.dtype).transpose(-1, -2)
+    return _pick(met, _lookup(x), by_key=True)
 
 
 def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
     """(b, h, n, d) sum_j weights_ij table[x_ij]: weights are summed by row of the table, which they then meet."""
     b, h, n, _ = weights.shape
+    if is_large(_lookup(x), weights[..., 0].numel()):
+        return collect_vectors(weights, _lookup(x))
     rows = _heads(x).to(weights.dtype)
     by_row = weights.new_zeros(b, h, n, rows.shape[-2])
-    by_row = by_row.scatter_add(-1, _lookup(x).index[:, None].expand(b, h, n, -1), weights)
+    by_row = by_row.scatter_add(-1, _lookup(x).places()[:, None].expand(b, h, n, -1), weights)
     return by_row @ rows
 
 
 def total(parts: Sequence[Tensor]) -> Tensor | None:
     """The sum of the parts; None if there are none."""
-    return reduce(torch.add, parts) if parts else None
+    if torch.compiler.is_compiling() or not parts:  # the compiler joins the sums itself
+        return reduce(torch.add, parts) if parts else None
+    first, *others = sorted(parts, key=Tensor.numel, reverse=True)
+    if not others:
+        return first
+    whole = first + others[0]
+    for other in others[1:]:
+        # In place where the sum has its form and type already: no further tensor of all pairs.
+        fits = other.dtype == whole.dtype and other.shape == torch.Size(map(min, other.shape, whole.shape))
+        whole = whole.add_(other) if fits else whole + other
+    return whole
 
 
 def masks(terms: Terms, q: Tensor, k: Tensor) -> tuple[Tensor, ...]:
@@ -132,13 +179,25 @@ def _lookup(x: Lookup | SparsePairs) -> Lookup:
 def _whole(x: SparsePairs, b: int, n: int, m: int) -> Lookup:
     zero = len(x.table)
     table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
-    index = x.index.new_full((b, n, m), zero)
-    index[x.pairs.batch, x.pairs.query, x.pairs.key] = x.index
+    index = x.index.new_full((b, n, m), zero, dtype=torch.int64)
+    index[x.pairs.batch, x.pairs.query, x.pairs.key] = x.index.long()
     return Lookup(table, torch.arange(zero + 1, device=x.index.device).expand(b, -1), index)
 
 
-def _pick(rows: Tensor, index: Tensor) -> Tensor:
-    """(b, h, n, m) from (b or 1, h, n or 1, r) by index (b or 1, n, m)."""
-    b, h = max(rows.shape[0], index.shape[0]), rows.shape[1]
-    n, m = index.shape[1:]
-    return rows.expand(b, h, n, -1).gather(-1, index[:, None].expand(b, h, n, m))
+def _pick(met: Tensor, x: Lookup, by_key: bool = False) -> Tensor:
+    """(b, h, n, m) what each pair has in met (b, h, n, r), of queries, or (b, h, m, r), of keys.
+
+    With one row there is nothing to gather: it is (b, h, n, 1), or (b, h, 1, m).
+    """
+    if met.shape[-1] == 1:
+        return met.transpose(-1, -2) if by_key else met
+    index = x.places().transpose(1, 2) if by_key else x.places()
+    picked = met.gather(-1, index[:, None].expand(*met.shape[:2], *index.shape[1:]))
+    return picked.transpose(-1, -2) if by_key else picked
+
+
+def _pick_shared(rows: Tensor, index: Tensor) -> Tensor:
+    """(b or 1, h, n, m) from rows (b or 1, h, r) that all queries share: no tensor is as large as n r."""
+    b, h = max(len(rows), len(index)), rows.shape[1]
+    flat = index.flatten(1)[:, None].expand(b, h, -1)
+    return rows.expand(b, h, -1).gather(-1, flat).view(b, h, *index.shape[1:])

@@ -35,18 +35,19 @@ class Layout:
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, sizes: Sequence[int], ends: Sequence[int] | None = None) -> Layout:
+    def of(cls, sizes: Sequence[int], ends: Sequence[int] | None = None, masked: bool = False) -> Layout:
         """The layout of structures of these sizes.
 
         Args:
             sizes: number of units of each structure, at least 1.
             ends: index after the last structure of each bucket; the last one is g. None for one bucket.
+            masked: whether a bucket without padding has its mask too, so that all layouts have one form.
         """
         each = [sizes[first:end] for first, end in pairwise([0, *(ends or [len(sizes)])])]
         shapes = tuple((len(bucket), max(bucket)) for bucket in each)
         both = zip(each, shapes, strict=True)
         present = [torch.arange(n)[None] < torch.tensor(bucket)[:, None] for bucket, (_, n) in both]
-        return cls._with(shapes, tuple(None if bool(there.all()) else there for there in present))
+        return cls._with(shapes, tuple(None if not masked and bool(there.all()) else there for there in present))
 
     @classmethod
     def full(cls, b: int, n: int) -> Layout:
@@ -114,7 +115,7 @@ class Layout:
         """The rows of all units; the inverse of :meth:`padded`."""
         parts = [part.flatten(0, 1) for part in rows]
         x = parts[0] if len(parts) == 1 else torch.cat(parts)
-        return x if self.places is None or self.where is None else _moved(x, self.where, self.places)
+        return x if self.where is None else _moved(x, self.where)
 
     def to(self, device: torch.device) -> Layout:
         """A copy on another device, or the layout itself if it is there already."""
@@ -124,22 +125,25 @@ class Layout:
         return Layout(self.shapes, present, self.places.to(device), self.where.to(device))
 
 
-def _moved(x: Tensor, to: Tensor, back: Tensor) -> Tensor:
+def _moved(x: Tensor, to: Tensor, back: Tensor | None = None) -> Tensor:
     moved: Tensor = _Moved.apply(x, to, back)  # type: ignore[no-untyped-call]
     return moved
 
 
 class _Moved(torch.autograd.Function):
-    """x[to]. Its gradient is the selection grad[back]; indexing would compute a slower sum."""
+    """x[to]. Its gradient is the selection grad[back]; without back, rows may be left out, and get 0.
+
+    Indexing would compute a slower sum.
+    """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, to: Tensor, back: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, to: Tensor, back: Tensor | None) -> Tensor:
         ctx.moves = (to, back, len(x))
         return x.index_select(0, to)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         to, back, count = ctx.moves
-        if len(to) < count:  # the places left out are padding
+        if back is None:  # the places left out are padding
             return grad.new_zeros(count, *grad.shape[1:]).index_copy_(0, to, grad), None, None
         return grad.index_select(0, back), None, None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention._sparse_products import Along, collect, meet
-from structpe.terms import Lookup, Pairs, SparsePairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
 __all__ = ["Listing"]
 
@@ -112,14 +112,21 @@ class Listing:
     def _rows(self, x: Lookup | SparsePairs) -> Along:
         """(R, h or 1, ...) the table and (e,) the row of each pair."""
         if isinstance(x, Lookup):
-            rows, index = (_shared(len(part), self.pairs.batch) for part in (x.rows, x.index))
-            return x.table, x.rows[rows, x.index[index, self.pairs.query, self.pairs.key]]
+            rows = _shared(len(x.rows), self.pairs.batch)
+            return x.table, x.rows[rows, self._places(x.index)].long()
         if x.pairs is self.pairs:
-            return x.table, x.index
+            return x.table, x.index.long()
         place, found = self._find(x.pairs)
         # One more row, 0, for pairs that are not on that list.
         table = torch.cat([x.table, x.table.new_zeros(1, *x.table.shape[1:])])
         return table, torch.where(found, torch.cat([x.index, x.index.new_zeros(1)])[place], len(x.table))
+
+    def _places(self, index: Tensor | Toeplitz) -> Tensor:
+        """(e,) the index of each pair."""
+        batch, query, key = _shared(index.shape[0], self.pairs.batch), self.pairs.query, self.pairs.key
+        if isinstance(index, Toeplitz):
+            return index.diagonals[batch, key - query + index.n - 1].long()
+        return index[batch, query, key].long()
 
     def _find(self, others: Pairs) -> tuple[Tensor, Tensor]:
         """(e,) the index of each pair in another list, and whether it is there; if not, the index is past the end."""

@@ -17,7 +17,7 @@ __all__ = ["Along", "collect", "meet"]
 
 Along: TypeAlias = tuple[Tensor, Tensor]
 
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 """Number of elements of a block of an (e, h, d) tensor."""
 
 

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor
 
 from structpe.attention._layout import Layout
+from structpe.attention._pair_vectors import is_large
 from structpe.errors import StructPEError
 from structpe.registry import Registry
-from structpe.terms import Terms
+from structpe.terms import Lookup, SparsePairs, Terms, Toeplitz
 
-__all__ = ["KERNELS", "Call", "Choice", "Kernel", "Ragged", "cheapest", "choose", "kernel", "watching"]
+__all__ = ["KERNELS", "Call", "Choice", "Kernel", "Ragged", "cheapest", "choose", "kernel", "of_offsets", "watching"]
 
 Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
 Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
@@ -37,10 +38,16 @@ class Call:
         dtype: of the queries.
         shape: b, h, n, m and d; (1, 1, 64, 64, 64) while tracing, when sizes are symbols.
         pairs: number of listed pairs; 0 if no pairs are listed.
+        span: number of different offsets, key minus query, between the least and the greatest of the listed pairs; 0 if
+            it is not known, as on a GPU, which would have to be waited for.
         ragged: whether it is one of several buckets, which share the cost of starting a kernel.
         gradients: whether gradients are needed.
         traced: whether it is traced or compiled.
         dropout: probability of dropping an attention weight.
+        ready: whether the fused kernel can read all biases as they are: without gradients, and either tensors or of
+            offsets only, see :func:`of_offsets`.
+        large: whether vectors of pairs are in a table of so many rows that each pair gets a copy of its own.
+        rows: number of rows that a structure uses of vectors of pairs, of the largest table.
     """
 
     used: frozenset[str]
@@ -52,6 +59,10 @@ class Call:
     gradients: bool = False
     traced: bool = False
     dropout: float = 0.0
+    ready: bool = False
+    span: int = 0
+    large: bool = False
+    rows: int = 0
 
     @classmethod
     def of(
@@ -69,13 +80,69 @@ class Call:
             gradients=torch.is_grad_enabled() and like.requires_grad,
             traced=traced,
             dropout=dropout,
+            ready=of_offsets(terms) or _of_tensors(terms),
+            span=0 if traced else _span(terms),
+            large=not traced and _is_large(terms, shape),
+            rows=0 if traced else max((x.rows.shape[1] for x in _vectors(terms)), default=0),
         )
+
+    @property
+    def gathers(self) -> int:
+        """How many fields are gathered from tables for each pair, or may be."""
+        biased = "bias" in self.used and not self.ready
+        return biased + len(self.used & {"key", "query", "gate", "product", "value"})
+
+    def time(self, fixed: float, cell: float, width: float, gathered: tuple[float, float]) -> float:
+        """An estimate of nanoseconds, forward and backward, of a kernel that computes all cells.
+
+        Args:
+            fixed: of a call.
+            cell: of a score.
+            width: of a score, for each element of a head.
+            gathered: of a call and of a score, for each field that is gathered.
+        """
+        call, score = gathered
+        each = cell + width * self.shape[4] + score * self.gathers
+        return fixed + call * self.gathers + each * self.cells
 
     @property
     def cells(self) -> int:
         """Number of scores: b h n m."""
         b, h, n, m, _ = self.shape
         return b * h * n * m
+
+
+def of_offsets(terms: Terms) -> bool:
+    """Whether there are biases, and all depend on the offset only, in all structures alike, and need no gradient.
+
+    Then they are a view of one vector.
+    """
+
+    def alike(x: Lookup | SparsePairs | Tensor) -> bool:
+        if not isinstance(x, Lookup) or not isinstance(x.index, Toeplitz) or len(x.rows) > 1 or x.index.shape[0] > 1:
+            return False
+        return not (torch.is_grad_enabled() and x.table.requires_grad)
+
+    return bool(terms.bias) and all(alike(x) for x in terms.bias)
+
+
+def _of_tensors(terms: Terms) -> bool:
+    learned = torch.is_grad_enabled()
+    return bool(terms.bias) and all(isinstance(x, Tensor) and not (learned and x.requires_grad) for x in terms.bias)
+
+
+def _span(terms: Terms) -> int:
+    listed = [pairs for pairs in terms.pairs if len(pairs.key) and pairs.key.device.type == "cpu"]
+    return min((pairs.offsets[1] - pairs.offsets[0] + 1 for pairs in listed), default=0)
+
+
+def _is_large(terms: Terms, shape: tuple[int, int, int, int, int]) -> bool:
+    b, h, n, *_ = shape
+    return any(is_large(x, b * h * n) for x in _vectors(terms))
+
+
+def _vectors(terms: Terms) -> list[Lookup]:
+    return [x for name in ("key", "query", "value") for x in getattr(terms, name) if isinstance(x, Lookup)]
 
 
 def _any(call: Call) -> str | None:
@@ -104,6 +171,7 @@ class Kernel:
         ragged: (qkv (N, 3, h, d), layout, terms of each bucket, dropout) -> (N, h, d), for several buckets in one call;
             None if the kernel computes buckets one by one.
         at_once: whether ``ragged`` can compute a call.
+        devices: types of the devices it runs on; empty for all.
     """
 
     name: str
@@ -114,6 +182,7 @@ class Kernel:
     limits: Callable[[Call], str | None] = _any
     ragged: Ragged | None = None
     at_once: Callable[[Call], bool] = _never
+    devices: frozenset[str] = frozenset()
 
     def unable(self, used: frozenset[str]) -> str | None:
         """Why it cannot compute terms that use these fields; None if it can."""
@@ -127,9 +196,15 @@ class Kernel:
         """Whether it can compute terms that use these fields."""
         return self.unable(used) is None
 
+    def absent(self, device: str) -> str | None:
+        """Why it does not run on this type of device; None if it does."""
+        if not self.devices or device in self.devices:
+            return None
+        return f"runs on {', '.join(sorted(self.devices))} only, and this is {device}"
+
     def unsuited(self, call: Call) -> str | None:
         """Why ``auto`` does not consider it for a call; None if it does."""
-        return self.unable(call.used) or self.limits(call)
+        return self.unable(call.used) or self.absent(call.device) or self.limits(call)
 
     def suits(self, call: Call) -> bool:
         """Whether ``auto`` considers it for a call."""
@@ -148,12 +223,13 @@ def kernel(
     limits: Callable[[Call], str | None] = _any,
     ragged: Ragged | None = None,
     at_once: Callable[[Call], bool] = _never,
+    devices: str = "",
 ) -> Callable[[Compute], Compute]:
-    """Register a function as a kernel; see :class:`Kernel`. Fields of ``Terms`` are separated by spaces."""
+    """Register a function as a kernel; see :class:`Kernel`. Fields and devices are separated by spaces."""
 
     def enter(compute: Compute) -> Compute:
         fields = frozenset(supports.split()), compute, cost, frozenset(needs.split())
-        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once))
+        KERNELS.add(name, Kernel(name, *fields, limits, ragged, at_once, frozenset(devices.split())))
         return compute
 
     return enter

@@ -18,7 +18,7 @@ __all__ = ["edges"]
 @kernel(
     "edges",
     supports="maps factors bias gate mask key query product value act scale pairs causal feature_map",
-    cost=lambda call: 60.0 * call.pairs * call.shape[1],
+    cost=lambda call: 600_000 + (50.0 + call.shape[4]) * call.pairs * call.shape[1],
     needs="pairs",
 )
 def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 from structpe.attention._folded import folded
 from structpe.attention._gather import disallow
-from structpe.attention.base import kernel
-from structpe.terms import Terms
+from structpe.attention.base import Call, kernel, of_offsets
+from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = ["sdpa"]
 
+_BLOCK = 512
+"""Queries of a block of causal attention with a bias."""
 
-@kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=lambda call: 4.0 * call.cells)
+
+def _cost(call: Call) -> float:
+    return call.time(100_000, 5.0, 0.2, gathered=(200_000, 10.0))
+
+
+@kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=_cost)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """``scaled_dot_product_attention`` with one additive mask, or without one where no term needs it.
 
-    With a projection time and memory are linear in the number of keys.
+    With a projection time and memory are linear in the number of keys. Without gradients, biases that depend on the
+    offset only are a view of one vector.
     """
+    diagonals = _diagonals(terms, q, k)
+    causal = terms.causal
+    if diagonals is not None:
+        terms = replace(terms, bias=(), causal=False)
     q, k, v, added, masks, scale, alone = folded(q, k, v, terms)
-    mask = disallow(added, masks)
-    if mask is not None:
-        mask = mask.expand(q.shape[0], *mask.shape[1:])
     c, d = q.shape[-1], v.shape[-1]
     if c != d:
         # With different widths PyTorch computes all n m weights; its kernels for GPUs also need a multiple of 8.
@@ -31,7 +46,48 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
             functional.pad(x, (0, wide - c)) for x in (q, k)
         )  # different widths of q and k from a map stay an error
         v = functional.pad(v, (0, wide - d))
-    out = functional.scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=alone, scale=scale
+    fused = partial(functional.scaled_dot_product_attention, dropout_p=dropout, scale=scale)
+    if diagonals is not None:
+        return _of_offsets(fused, q, k, v, diagonals.to(q.dtype).contiguous(), causal)[..., :d]
+    mask = disallow(added, masks)
+    if mask is not None:
+        mask = mask.expand(q.shape[0], *mask.shape[1:])
+    return fused(q, k, v, attn_mask=mask, is_causal=alone)[..., :d]
+
+
+def _of_offsets(
+    fused: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, diagonals: Tensor, causal: bool
+) -> Tensor:
+    """Attention with a bias of offsets: row by row from the last query on, it is windows of one vector.
+
+    Causal attention goes block by block, over the keys that a block can see.
+    """
+    n, m = q.shape[2], k.shape[2]
+    step, parts = (_BLOCK if causal else n), []
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        keys = min(m, stop + m - n) if causal else m
+        if keys <= 0:  # these queries see nothing
+            parts.append(torch.zeros_like(q[:, :, start:stop]))
+            continue
+        bias = diagonals[:, :, n - stop : n - start + keys - 1].unfold(2, keys, 1)
+        parts.append(fused(q[:, :, start:stop].flip(2), k[:, :, :keys], v[:, :, :keys], attn_mask=bias).flip(2))
+    return torch.cat(parts, dim=2)
+
+
+def _diagonals(terms: Terms, q: Tensor, k: Tensor) -> Tensor | None:
+    """(1, h or 1, n + m - 1) the sum of biases that depend on the offset only, -inf where causal attention forbids.
+
+    None if there are other terms that need a mask, or if :func:`of_offsets` is false.
+    """
+    if not of_offsets(terms) or terms.used() & {"mask", "key", "query", "projection"}:
+        return None
+    each = (
+        x.local()[0, x.index.diagonals[0].long()].T[None]
+        for x in terms.bias
+        if isinstance(x, Lookup) and isinstance(x.index, Toeplitz)
     )
-    return out[..., :d]
+    vector = sum(each, q.new_zeros(()))
+    if terms.causal:
+        vector = torch.where(torch.arange(vector.shape[2], device=q.device) < k.shape[2], vector, -math.inf)
+    return vector

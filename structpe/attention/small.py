@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -33,6 +34,9 @@ __all__ = ["UNITS", "HeadPlaces", "small"]
 UNITS = 40
 """The largest number of units for which it is faster than ``sdpa``."""
 
+WITH_BIAS = 64
+"""The same if terms are gathered from tables, for which ``sdpa`` needs more time."""
+
 
 def _limits(call: Call) -> str | None:
     _, _, n, m, _ = call.shape
@@ -40,8 +44,9 @@ def _limits(call: Call) -> str | None:
         return "is not traced by torch.compile"
     if call.device != "cpu":
         return f"is for the CPU, and this is {call.device}"
-    if max(n, m) > UNITS or (n == 1 and not call.ragged):
-        return f"is for 2 to {UNITS} units, and these are {n} queries and {m} keys"
+    most = WITH_BIAS if call.gathers else UNITS
+    if max(n, m) > most or (n == 1 and not call.ragged):
+        return f"is for 2 to {most} units, and these are {n} queries and {m} keys"
     alone = "causal" in call.used and not call.used & {"bias", "mask", "key", "query"}
     return "leaves causal attention without any bias or mask to sdpa, which computes half of it" if alone else None
 
@@ -52,7 +57,7 @@ def _at_once(call: Call) -> bool:
 
 
 def _cost(call: Call) -> float:
-    return 2.6 * call.cells + (0 if _at_once(call) else 92_000)  # sdpa: 4 a cell; of one call they meet at 65,536 cells
+    return call.time(0 if _at_once(call) else 160_000, 4.0, 0.2, gathered=(150_000, 2.5))
 
 
 def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> Tensor:
@@ -63,7 +68,10 @@ def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> 
     """
     _, _, heads, width = qkv.shape
     if ("places", heads) not in layout.cache:
-        layout.cache["places", heads] = HeadPlaces.of(heads, layout.shapes, layout.where)
+        whole = layout.where is None
+        layout.cache["places", heads] = (
+            _unpadded(heads, layout.shapes) if whole else HeadPlaces.of(heads, layout.shapes, layout.where)
+        )
     places: HeadPlaces = layout.cache["places", heads]
     added = []
     for each, low, (b, n) in zip(terms, _padding(layout), places.shapes, strict=True):
@@ -93,7 +101,9 @@ def _padding(layout: Layout) -> list[Tensor | None]:
 )
 def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """softmax(scale q k^T + bias) v by two batched products; 0 for a query that attends to nothing."""
-    given = folded(q, k, v, terms)
+    # Among few units a bias of low rank is cheaper than longer heads, which are new tensors of queries and keys.
+    made = tuple(factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors)
+    given = folded(q, k, v, replace(terms, factors=(), bias=(*terms.bias, *made)))
     (b, h, n, _), d = given.q.shape, given.v.shape[-1]
     forbidding = masks(terms, q, k) if given.alone else given.masks
     added, nowhere = opened(given.added, disallow(None, forbidding), given.q)
@@ -133,6 +143,12 @@ class HeadPlaces:
         taken = torch.zeros(sum(3 * heads * b * n for b, n in shapes), dtype=torch.long)
         taken[given_back] = torch.arange(len(given_back))
         return cls(heads, tuple(shapes), taken, given_back, mixed)
+
+
+@lru_cache(maxsize=16)
+def _unpadded(heads: int, shapes: tuple[tuple[int, int], ...]) -> HeadPlaces:
+    """The places in buckets without padding, which layouts made anew for each step share."""
+    return HeadPlaces.of(heads, shapes, None)
 
 
 def _by_kind(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[Tensor, "P parts"]:

@@ -12,9 +12,23 @@ import torch
 from torch import Tensor
 
 from structpe.attention import KERNELS
-from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms
+from structpe.terms import Factor, Lookup, Pairs, Projection, SparsePairs, Terms, Toeplitz
 
-__all__ = ["ALONE", "FIELDS", "PADDING_ONLY", "B", "D", "H", "M", "N", "Sizes", "drawn", "everything", "settled"]
+__all__ = [
+    "ALONE",
+    "FIELDS",
+    "HERE",
+    "PADDING_ONLY",
+    "B",
+    "D",
+    "H",
+    "M",
+    "N",
+    "Sizes",
+    "drawn",
+    "everything",
+    "settled",
+]
 __all__ += ["tables_of"]
 
 B, H, N, M, D = 2, 3, 5, 5, 4
@@ -22,6 +36,9 @@ MIXTURES = 3
 FIELDS = sorted(f.name for f in fields(Terms))
 ALONE = {"act", "feature_map", "projection"}
 """Fields that only one summand may have."""
+
+HERE = sorted(name for name, kernel in KERNELS.items() if not kernel.absent("cpu"))
+"""Kernels that run on a CPU."""
 
 PADDING_ONLY = {"linear"}
 """Kernels whose masks may not depend on the query."""
@@ -119,7 +136,14 @@ class _Draw:
         """Structures share its rows, its index, both or neither."""
         rows, index = (self.one_of(1, self.batch) for _ in range(2))
         table = self.numbers(7, self.one_of(1, self.h), *width, unseen=unseen)
-        return Lookup(table, self.below(7, rows, 4), self.below(4, index, self.n, self.m))
+        return Lookup(table, self.below(7, rows, 4), self.index(index))
+
+    def index(self, structures: int) -> Tensor | Toeplitz:
+        """In any integer type; written out or by diagonals."""
+        dtype = (torch.uint8, torch.int16, torch.int32, torch.int64)[self.one_of(0, 1, 2, 3)]
+        if self.n and self.m and self.one_of(0, 1):
+            return Toeplitz(self.below(4, structures, self.n + self.m - 1).to(dtype), self.n, self.m)
+        return self.below(4, structures, self.n, self.m).to(dtype)
 
     def listing(self) -> Pairs:
         chosen = self.below(3, self.all.b, self.n, self.m) > 0

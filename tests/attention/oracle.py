@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor
 
-from structpe.terms import Lookup, Pairs, SparsePairs, Terms
+from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
 
 __all__ = ["attends", "meaning"]
 
@@ -93,7 +93,11 @@ def _one(x: Lookup | SparsePairs | Tensor, *at: int) -> Tensor:
         return x[tuple(place if size > 1 else 0 for place, size in zip(at, x.shape, strict=False))]
     b, h, i, j = at
     if isinstance(x, Lookup):
-        local = int(x.index[b if len(x.index) > 1 else 0, i, j])
+        if isinstance(x.index, Toeplitz):
+            diagonals = x.index.diagonals
+            local = int(diagonals[b if len(diagonals) > 1 else 0, j - i + x.index.n - 1])
+        else:
+            local = int(x.index[b if len(x.index) > 1 else 0, i, j])
         entry = x.table[int(x.rows[b if len(x.rows) > 1 else 0, local])]
     elif (b, i, j) in (found := _listed(x.pairs)):
         entry = x.table[x.index[found.index((b, i, j))]]

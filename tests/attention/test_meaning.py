@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, attend
-from tests.attention.drawing import FIELDS, PADDING_ONLY, Sizes, drawn, settled, tables_of
+from tests.attention.drawing import FIELDS, HERE, PADDING_ONLY, Sizes, drawn, settled, tables_of
 from tests.attention.oracle import meaning
 
 SIZES = st.builds(
@@ -17,7 +17,7 @@ SIZES = st.builds(
 )
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("kernel", HERE)
 @given(some=st.sets(st.sampled_from(FIELDS)), seed=st.integers(0, 10**6), sizes=SIZES)
 @settings(max_examples=30)
 def test_a_kernel_is_the_equation_pair_by_pair(kernel: str, some: set[str], seed: int, sizes: Sizes) -> None:
