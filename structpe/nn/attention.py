@@ -55,8 +55,10 @@ class Attention(nn.Module):
             site: the number of the layer, and whether it is trained.
             earlier: hidden vectors of earlier units, in one bucket; None if there are none.
         """
-        terms = [each + Terms(feature_map=self.feature_map) for each in context.terms(site)]
-        if "sources" in context.position.sites or context.past.caches or earlier is not None:
+        terms = context.terms(site)
+        if self.feature_map is not None:
+            terms = [each + Terms(feature_map=self.feature_map) for each in terms]
+        if "sources" in context.sites or context.past.caches or earlier is not None:
             rows = enumerate(context.layout.padded(x))
             mixed = context.layout.flat([self._bucket(part, i, terms[i], context, site, earlier) for i, part in rows])
         else:
@@ -94,7 +96,9 @@ class Attention(nn.Module):
         keys, values = self.project(sources.key, sources.value)
         if context.past.caches:
             keys, values = context.past.caches[site.layer].append(keys, values)
-        return self._mixed(sources.query, keys, values, terms + Terms(mask=context.layout.mask(number)))
+        if mask := context.layout.mask(number):
+            terms = terms + Terms(mask=mask)
+        return self._mixed(sources.query, keys, values, terms)
 
     def _mixed(self, x: Tensor, keys: Tensor, values: Tensor, terms: Terms | None) -> Tensor:
         mixed = attend(self._split(self.query(x)), keys, values, terms, self.kernel, self._dropped())

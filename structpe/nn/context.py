@@ -6,37 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from structpe.attention import Layout
 from structpe.data.batch import Batch
+from structpe.nn.cache import KVCache
 from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Terms
 
-__all__ = ["Context", "KVCache", "Past"]
-
-
-@dataclass
-class KVCache:
-    """The keys and values of earlier units for one attention, (b, h, m, d_h) each; a decoder appends to them.
-
-    They are stored before ``Terms.maps``, because a map may depend on the number of units.
-    """
-
-    keys: Tensor | None = None
-    values: Tensor | None = None
-
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Append new keys and values, and return all."""
-        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], dim=2)
-        self.values = values if self.values is None else torch.cat([self.values, values], dim=2)
-        return self.keys, self.values
-
-    def select(self, rows: Tensor) -> None:
-        """Reorder the batch to these rows, as beam search does after each step."""
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = self.keys[rows], self.values[rows]
+__all__ = ["Context", "Past"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +45,7 @@ class Context:
         extra: terms added in every attention, such as a causal mask.
         batch: the batch of the units, for message passing and virtual nodes.
         past: what a decoder reads besides its units.
+        given: the terms of each layer, if they are known already and the position model acts on nothing else.
     """
 
     def __init__(
@@ -78,11 +57,13 @@ class Context:
         extra: Terms | None = None,
         batch: Batch | None = None,
         past: Past | None = None,
+        given: Sequence[Terms] | None = None,
     ) -> None:
-        self.position, self.layout = position, layout
+        self.position, self.layout, self.sites = position, layout, position.sites
         self.position_layout = layout if position_layout is None else position_layout
-        self.prepared: list[Any] = [position.prepare(each) for each in positions]
-        self.extra = Terms() if extra is None else extra
+        self.given = given
+        self.prepared: list[Any] = [position.prepare(each) for each in positions] if given is None else [None]
+        self.extra = extra
         self.batch, self.past = batch, Past() if past is None else past
 
     @classmethod
@@ -101,11 +82,16 @@ class Context:
     def terms(self, site: Site) -> list[Terms]:
         """The terms of attention of each bucket, without the mask for padding."""
         if self.position_layout is not self.layout:  # the position model has no terms
-            return [self.extra] * len(self.layout)
-        return [self.position.terms(prepared, site) + self.extra for prepared in self.prepared]
+            return [self._with(Terms())] * len(self.layout)
+        if self.given is not None:
+            return [self._with(self.given[site.layer])]
+        return [self._with(self.position.terms(prepared, site)) for prepared in self.prepared]
+
+    def _with(self, terms: Terms) -> Terms:
+        return terms if self.extra is None else terms + self.extra
 
     def _each(self, x: Tensor, site: str, answer: Callable[[Tensor, Any], Tensor]) -> Tensor:
-        if site not in self.position.sites:
+        if site not in self.sites:
             return x
         each = zip(self.position_layout.padded(x), self.prepared, strict=True)
         return self.position_layout.flat([answer(rows, prepared) for rows, prepared in each])

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from structpe.attention import Layout
 from structpe.data.encode import encode
 from structpe.errors import PositionError
 from structpe.nn.attention import Attention
-from structpe.nn.context import Context, KVCache, Past
+from structpe.nn.cache import KVCache, changed
+from structpe.nn.context import Context, Past
 from structpe.nn.copying import Source
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
+from structpe.nn.steps import Steps
 from structpe.positions import PositionModel, Positions, Sum
 from structpe.structure import path
 from structpe.terms import Terms
@@ -26,14 +28,18 @@ __all__ = ["Decoder", "State", "check_causal"]
 
 @dataclass
 class State:
-    """The state of a decoder between steps.
+    """The state of a decoder between steps, for b texts.
+
+    Texts of one source come one after another; they share the keys and values of the source.
 
     Attributes:
         caches: per layer, keys and values of the units written so far.
         source: per layer, keys and values of the encoder's output; empty without an encoder.
-        present: (b, m) which units of the encoder are not padding; (b, 0) without an encoder.
+        present: (s, m) which units of each source are not padding; (s, 0) without an encoder.
         length: number of units written.
         copied: the source units that can be copied, for a model that copies.
+        texts: number of texts of each source, b / s.
+        steps: what all steps share, such as rearranged weights.
     """
 
     caches: list[KVCache]
@@ -41,15 +47,53 @@ class State:
     present: Tensor
     length: int = 0
     copied: Source | None = None
+    texts: int = 1
+    steps: Steps = field(init=False)
 
-    def select(self, rows: Tensor) -> None:
-        """Reorder the batch to these rows."""
-        self.source = [(keys[rows], values[rows]) for keys, values in self.source]
-        self.present = self.present[rows]
+    def __post_init__(self) -> None:
+        self.steps = Steps()  # not a default_factory, which torch.compile cannot trace
+        # Reading a value would synchronise with a GPU, and break a compiled graph.
+        readable = self.present.device.type == "cpu" and not torch.compiler.is_compiling()
+        self._whole = readable and bool(self.present.all())
+
+    def reading(self) -> Terms:
+        """The terms of attention to the encoder's output: the mask of its padding, if there is any."""
+        return Terms() if self._whole else Terms(mask=(self.present[:, None, None, :],))
+
+    def repeat(self, texts: int) -> None:
+        """Let each text go on as several, one after another."""
+        every = torch.arange(len(self.present) * self.texts, device=self.present.device).repeat_interleave(texts)
+        self.texts *= texts
+        self.source = [(keys.contiguous(), values.contiguous()) for keys, values in self.source]
         for cache in self.caches:
-            cache.select(rows)
+            cache.select(every)
+
+    def select(self, sources: Int[Tensor, " s"]) -> None:
+        """Keep the texts of these sources only, in this order."""
+        self.source = [(keys.index_select(0, sources), values.index_select(0, sources)) for keys, values in self.source]
+        self.present = self.present.index_select(0, sources)
+        every = (sources[:, None] * self.texts + torch.arange(self.texts, device=sources.device)).flatten()
+        for cache in self.caches:
+            cache.select(every)
         if self.copied is not None:
-            self.copied = self.copied.select(rows)
+            self.copied = self.copied.select(sources)
+
+    def go_on(self, rows: Int[Tensor, " b"], written: Int[Tensor, "b n"]) -> None:
+        """Let each text go on from another text of the same source.
+
+        Only what differs is copied: texts that go on from another, after the units that both begin with.
+
+        Args:
+            rows: the text from which each goes on.
+            written: the units that were read of each text.
+        """
+        here = changed(rows)
+        if len(here):
+            by = rows[here]
+            differ = (written[here] != written[by]).any(0)
+            first = int(differ.long().argmax()) if differ.any() else self.length
+            for cache in self.caches:
+                cache.replace(here, by, first)
 
 
 class Decoder(nn.Module):
@@ -84,19 +128,31 @@ class Decoder(nn.Module):
         source = [cross.project(hidden, hidden) for cross in crosses if isinstance(cross, Attention)]
         return State([KVCache() for _ in crosses], source, present)
 
-    def forward(self, y: Float[Tensor, "b n d"], state: State) -> Float[Tensor, "b n d"]:
-        """Process the next n units: a whole text in training, one unit in a decoding step. Updates ``state``."""
+    def forward(
+        self, y: Float[Tensor, "b n d"], state: State, positions: Positions | None = None
+    ) -> Float[Tensor, "b n d"]:
+        """Process the next n units: a whole text in training, one unit in a decoding step. Updates ``state``.
+
+        Args:
+            y: embedded units.
+            state: of the units before them.
+            positions: of all units so far, with the next n as queries; by default those of a path. For a structure
+                that grows node by node see :func:`structpe.data.growing.newest`.
+        """
         first, last = state.length, state.length + y.shape[1]
-        positions = self._path(last, y.device).step(first, last)
+        whole = self._path(last, y.device) if positions is None else positions
+        alone = y.shape[1] == 1 and not (torch.is_grad_enabled() or self.training or torch.compiler.is_compiling())
         context = Context(
             self.position,
             Layout.full(*y.shape[:2]),
-            [positions],
-            extra=Terms(mask=(_causal(first, last, y.device),)),
-            past=Past((), state.caches, state.source, Terms(mask=(state.present[:, None, None, :],))),
+            [whole.step(first, last) if positions is None else positions],
+            extra=None if y.shape[1] == 1 else Terms(causal=True),
+            past=Past((), state.caches, state.source, state.reading()),
+            given=state.steps.terms(self.position, whole, first) if alone and positions is None else None,
         )
         state.length = last
-        return self.stack.run(y.flatten(0, 1), context)[0].view_as(y)
+        stack = state.steps.stack(self.stack) if alone else self.stack
+        return stack.run(y.flatten(0, 1), context)[0].view_as(y)
 
     def segment(
         self, x: Float[Tensor, "b n d"], positions: Positions, memory: Sequence[Float[Tensor, "b c d"]] = ()
@@ -120,8 +176,14 @@ class Decoder(nn.Module):
         """Positions of a path of at least this length, cached for the next power of two and the device."""
         known, where, positions = self._positions
         if known < length or where != device:
+            if torch.compiler.is_compiling():
+                torch._dynamo.graph_break(
+                    "a decoder encodes the positions of a text longer than all before; first call the model without "
+                    "compiling, on its device, for the longest text"
+                )
             known = 1 << max(length - 1, 31).bit_length()
-            positions = encode([path([""] * known)], self.position.encodings).to(device)
+            with torch.inference_mode(mode=False):  # they are kept, and a later call may need gradients
+                positions = encode([path([""] * known)], self.position.encodings).to(device)
             self._positions = (known, device, positions)
         return positions
 
@@ -145,9 +207,3 @@ def _not_causal(position: PositionModel) -> str:
     models = position if isinstance(position, Sum) else [position]
     named = [repr(model.name) for model in models if not model.causal]
     return f"encoding {', '.join(encodings)}" if encodings else f"position model {', '.join(named)}"
-
-
-def _causal(first: int, last: int, device: torch.device) -> Tensor:
-    """(1, 1, n, m) bool: the queries first..last-1 see the keys up to themselves."""
-    places = torch.arange(last, device=device)
-    return (places[None, :] <= places[first:, None])[None, None]

@@ -86,9 +86,15 @@ class LanguageModel(nn.Module):
         weight = self.embedding.weight
         return self.decoder.start(weight.new_zeros(rows, 0, weight.shape[1]), weight.new_zeros(rows, 0).bool())
 
-    def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
-        """Log-probabilities of the unit after each of the next n units. Updates ``state``."""
-        return self._likelihoods(self.decoder(self._embed(written), state))
+    def step(
+        self, written: Int[Tensor, "b n"], state: State, positions: Positions | None = None
+    ) -> Float[Tensor, "b n v"]:
+        """Log-probabilities of the unit after each of the next n units. Updates ``state``.
+
+        ``positions`` are those of :meth:`Decoder.forward`, if the units are not a path.
+        """
+        logits = state.steps.logits(self.decoder(self._embed(written), state, positions), self.embedding.weight)
+        return torch.log_softmax(precise(logits), dim=-1)
 
     def _embed(self, units: Tensor) -> Tensor:
         embedded: Tensor = self.embedding(units) * math.sqrt(self.embedding.embedding_dim)

@@ -192,7 +192,9 @@ class Layer(nn.Module):
     def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
         assert self.cross is not None
         (rows,), past = context.layout.padded(y), context.past
-        return context.layout.flat([self.cross.read(rows, *past.source[site.layer], past.reading)])
+        keys, values = past.source[site.layer]
+        of_sources = rows.reshape(len(keys), -1, rows.shape[-1])  # all texts of a source read it together
+        return context.layout.flat([self.cross.read(of_sources, keys, values, past.reading).view_as(rows)])
 
     def _part(self, x: Tensor, part: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
         out: Tensor = x + self.dropout(part(norm(x))) if self.first else norm(x + self.dropout(part(x)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -45,31 +46,41 @@ def search(
 ) -> list[list[int]]:
     """The best text of each row of the batch, without its first and last unit.
 
+    All texts of all rows take each step together. A row whose text is found leaves the batch.
+
     Args:
         step: (written (b, 1), state) -> log-probabilities (b, 1, v); updates the state.
         state: initial state of the model, with b rows.
-        first, last: ids of <s> and </s>.
+        first, last: ids of <s> and </s>; an id that no unit has for ``last`` lets each text be of the longest length.
         config: beam and length.
     """
     rows, beam = len(state.present), config.beam
     device = state.present.device
-    state.select(torch.arange(rows, device=device).repeat_interleave(beam))
+    state.repeat(beam)
     written = torch.full((rows * beam, 1), first, device=device)
     # All beams of a row start equal, so only the first counts; the others would be copies.
     scores = torch.full((rows, beam), -math.inf, device=device)
     scores[:, 0] = 0.0
-    ended: list[list[tuple[float, list[int]]]] = [[] for _ in range(rows)]
+    ended: list[_Ended] = [[] for _ in range(rows)]
+    open_ = list(range(rows))
     for length in range(1, config.longest + 1):
         scores, origin, unit = _expand(step(written[:, -1:], state)[:, -1], scores)
-        state.select(origin)
-        written = torch.cat([written[origin], unit[:, None]], dim=1)
-        scores = _end(written, scores, ended, last, _penalty(length, config), length == config.longest)
-        # A finished row is closed: its result must not depend on the other rows of the batch.
-        settled = [_settled(done, row, _penalty(length, config)) for done, row in zip(ended, scores, strict=True)]
-        scores[torch.tensor(settled, device=device)] = -math.inf
-        if all(settled):
+        if beam > 1:
+            state.go_on(origin, written)
+            written = written.index_select(0, origin)
+        written = torch.cat([written, unit[:, None]], dim=1)
+        final, penalty = length == config.longest, float(((5 + length) / 6) ** config.length_penalty)
+        scores = _end(written, scores, [ended[row] for row in open_], last, penalty, final)
+        closed = [_settled(ended[row], mine, penalty) for row, mine in zip(open_, scores.tolist(), strict=True)]
+        if all(closed):
             break
+        if any(closed):
+            open_, scores, written = _leave(closed, open_, scores, written, state)
     return [max(done, key=lambda text: text[0])[1] for done in ended]
+
+
+_Ended: TypeAlias = "list[tuple[float, list[int]]]"
+"""The finished texts of a row, each with its score."""
 
 
 def _expand(log_probabilities: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,39 +89,55 @@ def _expand(log_probabilities: Tensor, scores: Tensor) -> tuple[Tensor, Tensor, 
     vocabulary = log_probabilities.shape[-1]
     total = (scores.reshape(-1, 1) + log_probabilities).view(rows, beam * vocabulary)
     best, place = total.topk(beam, dim=-1)
-    origin = place // vocabulary + torch.arange(rows, device=scores.device)[:, None] * beam
+    origin = place // vocabulary
+    if beam > 1:
+        order = torch.tensor([_in_place(each) for each in origin.tolist()], device=scores.device)
+        best, place, origin = (each.gather(1, order) for each in (best, place, origin))
+    origin = origin + torch.arange(rows, device=scores.device)[:, None] * beam
     return best, origin.flatten(), (place % vocabulary).flatten()
 
 
-def _end(
-    written: Tensor,
-    scores: Tensor,
-    ended: list[list[tuple[float, list[int]]]],
-    last: int,
-    penalty: float,
-    final: bool,
-) -> Tensor:
+def _in_place(origin: list[int]) -> list[int]:
+    """An order of continuations in which each beam that goes on keeps its place, so that its cache is not copied."""
+    order, others = [-1] * len(origin), []
+    for number, beam in enumerate(origin):
+        if order[beam] < 0:
+            order[beam] = number
+        else:
+            others.append(number)
+    return [number if number >= 0 else others.pop() for number in order]
+
+
+def _end(written: Tensor, scores: Tensor, ended: list[_Ended], last: int, penalty: float, final: bool) -> Tensor:
     """Store finished texts and close their beams."""
+    if not final and last not in written[:, -1].tolist():
+        return scores
     rows, beam = scores.shape
-    closing = (written[:, -1] == last).view(rows, beam)
-    closing = closing | torch.full_like(closing, final)
-    closing = closing & scores.isfinite()
+    closing = scores.isfinite() if final else (written[:, -1] == last).view(rows, beam) & scores.isfinite()
     for row, place in closing.nonzero().tolist():
         text = written[row * beam + place, 1:].tolist()
         ended[row].append((scores[row, place].item() / penalty, text[:-1] if text[-1] == last else text))
     return scores.masked_fill(closing, -math.inf)
 
 
-def _settled(done: list[tuple[float, list[int]]], scores: Tensor, penalty: float) -> bool:
+def _settled(done: _Ended, scores: list[float], penalty: float) -> bool:
     """Whether to stop: no beam is open, or as many texts ended as there are beams and no open one scores higher.
 
     Other toolkits use the same rule. A longer text could still win by the length penalty, but ruling that out would
     take many more steps.
     """
-    if not scores.isfinite().any():
+    best = max(scores)
+    if best == -math.inf:
         return True
-    return len(done) >= len(scores) and max(score for score, _ in done) >= scores.max().item() / penalty
+    return len(done) >= len(scores) and max(score for score, _ in done) >= best / penalty
 
 
-def _penalty(length: int, config: SearchConfig) -> float:
-    return float(((5 + length) / 6) ** config.length_penalty)
+def _leave(
+    closed: list[bool], rows: list[int], scores: Tensor, written: Tensor, state: State
+) -> tuple[list[int], Tensor, Tensor]:
+    """The rows that are not closed, with their scores and texts. Removes the others from the state."""
+    left = [place for place, gone in enumerate(closed) if not gone]
+    kept, beam = torch.tensor(left, device=scores.device), scores.shape[1]
+    state.select(kept)
+    texts = written.view(len(closed), beam, -1).index_select(0, kept).flatten(0, 1)
+    return [rows[place] for place in left], scores.index_select(0, kept), texts

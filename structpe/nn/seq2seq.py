@@ -21,7 +21,7 @@ from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.positions import Dims, PositionModel
+from structpe.positions import Dims, PositionModel, Positions
 from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
@@ -152,14 +152,20 @@ class EncoderDecoder(nn.Module):
             state.copied = self.copy.start(hidden, layout.padded(batch.x)[0])
         return state
 
-    def step(self, written: Int[Tensor, "b n"], state: State) -> Float[Tensor, "b n v"]:
-        """Log-probabilities of the unit after each of the next n units. Updates the state."""
-        hidden = self.decoder(self._embed(written), state)
-        logits = functional.linear(hidden, self.embedding.weight)
+    def step(
+        self, written: Int[Tensor, "b n"], state: State, positions: Positions | None = None
+    ) -> Float[Tensor, "b n v"]:
+        """Log-probabilities of the unit after each of the next n units. Updates the state.
+
+        ``positions`` are those of :meth:`Decoder.forward`, if the units are not a path.
+        """
+        hidden = self.decoder(self._embed(written), state, positions)
+        logits = state.steps.logits(hidden, self.embedding.weight)
         if self.copy is None:
             return torch.log_softmax(precise(logits), dim=-1)
-        mixed: Tensor = self.copy(hidden, logits, state.copied, state.present)
-        return mixed
+        of_sources = (x.reshape(len(state.present), -1, x.shape[-1]) for x in (hidden, logits))
+        mixed: Tensor = self.copy(*of_sources, state.copied, state.present)
+        return mixed.view_as(logits)
 
     def forward(self, batch: Batch) -> Float[Tensor, "b m v"]:
         """Log-probabilities of the next unit of the target texts. The batch must have targets."""
@@ -172,7 +178,7 @@ class EncoderDecoder(nn.Module):
 
         Per unit ``-(1 - e) log p(y) - e/V sum_v log p(v)`` (Szegedy et al. 2016). With copying, the second
         part uses the distribution of writing, not the mixture, in which a unit that cannot be copied would have an
-        unbounded loss. Only logits of real units are computed, not (b, m, v).
+        unbounded loss. Only logits of real units are computed, not (b, m, v), except by a compiled model.
 
         Args:
             batch: with target texts.
@@ -182,19 +188,21 @@ class EncoderDecoder(nn.Module):
         if batch.target is None:
             raise ConfigError(_NO_TARGET)
         target = batch.target[:, 1:]
-        real = target != padding
+        real = (target != padding).flatten()
         state = self.start(batch)
         hidden = self.decoder(self._embed(batch.target[:, :-1]), state)
-        logits = precise(functional.linear(hidden[real], self.embedding.weight))
+        # How many units are real is a number of the batch, which a compiled graph cannot depend on.
+        which = slice(None) if torch.compiler.is_compiling() else real.nonzero().squeeze(1)
+        logits = precise(functional.linear(hidden.flatten(0, 1)[which], self.embedding.weight))
         total = logits.logsumexp(dim=-1)
-        chosen = logits.gather(-1, target[real][:, None]).squeeze(-1) - total
+        chosen = logits.gather(-1, target.flatten()[which][:, None]).squeeze(-1) - total
         if self.copy is not None and state.copied is not None:
             gate, copied = self.copy.likelihood(hidden, state.copied, state.present, target)
-            chosen = mix(gate[real], chosen, copied[real])
+            chosen = mix(gate.flatten()[which], chosen, copied.flatten()[which])
         loss = -(1 - smoothing) * chosen
         if smoothing > 0:
             loss = loss - smoothing * (logits.mean(dim=-1) - total)
-        return loss.sum(), real.sum()
+        return loss.masked_fill(~real[which], 0.0).sum(), real.sum()
 
     def _embed(self, units: Tensor) -> Tensor:
         embedded: Tensor = self.embedding(units) * math.sqrt(self.config.width)

@@ -14,7 +14,7 @@ from structpe.data.batch import Batch
 from structpe.data.edge_types import EdgeTypes
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
-from structpe.nn.search import SearchConfig, search
+from structpe.nn.search import SearchConfig, _in_place, search
 from structpe.nn.seq2seq import EncoderDecoder, TransformerConfig
 from structpe.positions import MODELS
 from structpe.structure import path
@@ -118,9 +118,10 @@ def test_at_each_step_every_beam_remembers_its_own_text(
     """What a step says of each beam, and what it would say had the beam's text been written from its beginning."""
     sources = [[4], [2, 3], [3, 3, 2, 4]]
     written = [[source, list[int]()] for source in sources]
-    moved, select = [], State.select
+    moved, sizes, select, repeat, go_on = [], [], State.select, State.repeat, State.go_on
 
     def step(units: Tensor, state: State) -> Tensor:
+        sizes.append(len(units))
         for (_, text), unit in zip(written, units[:, 0].tolist(), strict=True):
             text.append(unit)
         found = model.step(units, state)
@@ -129,15 +130,31 @@ def test_at_each_step_every_beam_remembers_its_own_text(
             torch.testing.assert_close(row[0], expected, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
         return found
 
-    def spied(state: State, rows: Tensor) -> None:
-        moved.append(rows.tolist() != list(range(len(rows))))
-        written[:] = [[source, list(text)] for source, text in (written[row] for row in rows.tolist())]
+    def follow(rows: list[int]) -> None:
+        written[:] = [[source, list(text)] for source, text in (written[row] for row in rows)]
+
+    def repeated(state: State, texts: int) -> None:
+        follow([row for row in range(len(written)) for _ in range(texts)])
+        repeat(state, texts)
+
+    def selected(state: State, rows: Tensor) -> None:
+        follow([row * beam + number for row in rows.tolist() for number in range(beam)])
         select(state, rows)
 
-    monkeypatch.setattr(State, "select", spied)
+    def gone_on(state: State, rows: Tensor, texts: Tensor) -> None:
+        moved.append(rows.tolist() != list(range(len(rows))))
+        assert texts.tolist() == [text for _, text in written]
+        follow(rows.tolist())
+        go_on(state, rows, texts)
+
+    monkeypatch.setattr(State, "repeat", repeated)
+    monkeypatch.setattr(State, "select", selected)
+    monkeypatch.setattr(State, "go_on", gone_on)
     with torch.no_grad():
         search(step, model.start(batch(*sources)), FIRST, LAST, SearchConfig(beam=beam, longest=6))
-    assert sum(moved) > 2, "beams never changed places, so that nothing was tested"
+    assert any(moved), "no beam went on from another, so that nothing was tested"
+    assert sizes[0] == 3 * beam
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def test_one_beam_is_greedy(model: EncoderDecoder) -> None:
@@ -155,6 +172,31 @@ def test_a_step_with_a_cache_is_the_last_row_of_the_full_computation(model: Enco
         state = model.start(source)
         steps = [model.step(torch.tensor([[unit]]), state)[0, 0] for unit in [FIRST, *text]]
     torch.testing.assert_close(torch.stack(steps), whole, rtol=1e-6, atol=1e-6)  # log-probabilities are float32
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_row_whose_text_is_found_leaves_the_batch(beam: int) -> None:
+    """Greedy texts of these sources end at different steps; afterwards fewer texts are computed."""
+    model, sources, sizes = made(False, 26), [[4], [2, 3], [3, 3, 2, 4]], []
+
+    def step(units: Tensor, state: State) -> Tensor:
+        sizes.append(len(units))
+        return model.step(units, state)
+
+    config = SearchConfig(beam=beam, longest=12)
+    with torch.no_grad():
+        texts = search(step, model.start(batch(*sources)), FIRST, LAST, config)
+    assert texts == [found(model, batch(source), config)[0] for source in sources]
+    assert sizes[0] == 3 * beam
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-1] < sizes[0]
+
+
+@pytest.mark.parametrize("origin", [[0, 1, 2], [2, 2, 2], [1, 1, 0], [2, 0, 2], [0]])
+def test_a_beam_that_goes_on_keeps_its_place(origin: list[int]) -> None:
+    order = _in_place(origin)
+    assert sorted(order) == list(range(len(origin)))
+    assert all(origin[order[beam]] == beam for beam in set(origin))
 
 
 @pytest.mark.parametrize("beam", [1, 2, 4])

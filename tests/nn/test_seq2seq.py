@@ -187,5 +187,5 @@ def test_a_decoder_follows_its_model_to_another_device() -> None:
     net = model()
     net.step(torch.tensor([[2, 7]]), net.start(batch(GRAPHS[:1], net.encoder.position)))
     there = net.decoder._path(2, torch.device("meta"))
-    assert all(p.index.device.type == "meta" for p in there.values())
-    assert all(p.index.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu")).values())
+    assert all(p.rows.device.type == "meta" for p in there.values())
+    assert all(p.rows.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu")).values())

@@ -1,0 +1,29 @@
+"""Sums of rows of a table are what indexing and summing give, gradients too."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from structpe.row_sums import sum_rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "each"), [(5, 7, 3), (40_000, 11, 6), (1, 4, 2), (5, 0, 3), (5, 3, 0), (9, 1, 1)]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sums_are_those_of_the_rows(rows: int, groups: int, each: int, dtype: torch.dtype) -> None:
+    table = torch.randn(rows, 4, dtype=dtype, requires_grad=True)
+    index = torch.randint(rows, (groups, each))
+    weigh = torch.randn(groups, 4, dtype=dtype)
+    mine, plain = sum_rows(table, index), table[index].sum(1)
+    torch.testing.assert_close(mine, plain)
+    of_mine, of_plain = (torch.autograd.grad((x * weigh).sum(), table)[0] for x in (mine, plain))
+    torch.testing.assert_close(of_mine, of_plain)
+
+
+def test_a_second_derivative_is_refused() -> None:
+    table = torch.randn(3, 2, requires_grad=True)
+    (first,) = torch.autograd.grad(sum_rows(table, torch.tensor([[0, 1]])).square().sum(), table, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
