@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -63,11 +63,11 @@ class Positions(Mapping[Encoding, Any]):
     def step(self, start: int, stop: int) -> Positions:
         """Only the queries start..stop-1 over the keys 0..stop-1, as a decoder with a KV cache needs them."""
         rows = slice(start, stop)
-        return Positions(
-            {e: p[:, :stop] if isinstance(p, Tensor) else p.queries(rows) for e, p in self._encodings.items()},
-            rows,
-            None if self.present is None else self.present[:, :stop],
-        )
+        made: dict[Encoding, Any] = {}
+        # Not a comprehension, by which torch.compile would compile each number of rows anew.
+        for encoding, p in self._encodings.items():
+            made[encoding] = p[:, :stop] if isinstance(p, Tensor) else p.queries(rows)
+        return Positions(made, rows, None if self.present is None else self.present[:, :stop])
 
     def of(self, present: Tensor | None) -> Positions:
         """The same, with units in these places of the keys."""
@@ -79,7 +79,10 @@ class Positions(Mapping[Encoding, Any]):
         def moved(x: Any) -> Any:
             if isinstance(x, Tensor):
                 return x.to(device, dtype if x.is_floating_point() else None)
-            return type(x)(*(moved(getattr(x, field.name)) for field in fields(x)))
+            if not is_dataclass(x):  # a size or a flag
+                return x
+            whole: type[Any] = type(x)
+            return whole(**{field.name: moved(getattr(x, field.name)) for field in fields(x) if field.init})
 
         present = None if self.present is None else self.present.to(device)
         return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, present)

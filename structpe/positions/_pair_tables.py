@@ -54,7 +54,7 @@ class PairRows(PositionModel):
 
     def prepare(self, positions: Positions) -> Any:
         """The row of each distinct value: computed once per value, not per pair and layer."""
-        return self.of_pairs(positions).map(self.rows.of)
+        return self.of_pairs(positions).map(self.rows.of).share()
 
 
 class PairTable(PairRows):
@@ -85,8 +85,11 @@ class PairTable(PairRows):
         return Terms(bias=(self.entries(prepared, site),))
 
     def entries(self, rows: Lookup, site: Site) -> Lookup:
-        """The entry of each row in the table of the layer."""
-        return rows.map(self.table.at(site.layer).__getitem__)
+        """The entry of each row in the table of the layer; made once if the layers have one table."""
+        own = self.table.at(site.layer).__getitem__
+        if not self.table.common or not isinstance(rows, Lookup):
+            return rows.map(own)
+        return rows.kept("entries", lambda: rows.map(own).share())
 
 
 class KeyValueTables(PairRows):

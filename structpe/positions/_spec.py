@@ -51,6 +51,8 @@ class Spec:
         cells: our claims; ``params`` in d, h, l, dh = d/h and the model's own ``sizes``.
         table1: the survey's printed cells; None if the survey has no such row.
         note: why the two differ, if they do.
+        not_compiled: why ``torch.compile`` does not trace it as one graph; empty if it does.
+        not_exported: why ``torch.export`` does not trace it; empty if it does.
     """
 
     cite: str
@@ -58,6 +60,8 @@ class Spec:
     cells: Cells
     table1: Cells | None = None
     note: str = ""
+    not_compiled: str = ""
+    not_exported: str = ""
 
     def __post_init__(self) -> None:
         _one_of("the structure", self.structure, ("sequence", "grid", "tree", "graph"))

@@ -45,8 +45,13 @@ class Table(nn.Module):
         if not 0 <= layer < self.layers:
             last = self.layers - 1
             raise PositionError(f"this model was built for {self.layers} layers, 0..{last}; there is no layer {layer}")
-        own: Tensor = self.weight[layer if len(self.weight) > 1 else 0]
+        own: Tensor = self.weight[0 if self.common else layer]
         return own
+
+    @property
+    def common(self) -> bool:
+        """Whether all layers have the same numbers."""
+        return len(self.weight) == 1
 
     @staticmethod
     def copies(sharing: Sharing, dims: Dims) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from structpe.encodings.base import ENCODINGS, Encoding
-from structpe.errors import PositionError
+from structpe.errors import PositionError, reason_of
 from structpe.plain.bounds import OPTION
 from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.positions._dims import Dims
@@ -52,9 +52,8 @@ def build(config: Config, dims: Dims) -> PositionModel:
         return model(dims, **options)
     except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
         # What only the libraries below find out, such as that memory does not hold a table of so many rows.
-        reason = " ".join(str(error).split())[:200]
         raise PositionError(
-            f"position model {name!r} cannot be built with {given} for {dims}: {reason}; give other options"
+            f"position model {name!r} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
 
 DIMS = Dims(8, 2, 3)
+TWO_LAYERS = Dims(8, 2, 2)
+"""For the laws that are tested with every model: two are enough for what differs between layers."""
 
 NAMES = sorted(MODELS)
 BLOCKS = [name for name in NAMES if issubclass(MODELS[name], Block)]
@@ -63,13 +66,18 @@ def labelled_path(size: int) -> Structure:
     return replace(path([f"w{i}" for i in range(size)]), relations=("a",) * (size - 1))
 
 
+def seed(number: int) -> None:
+    """Seed what draws on the CPU. ``torch.manual_seed`` also notes a stack trace, which takes longer."""
+    torch.default_generator.manual_seed(number)
+
+
 def made(name: str, dims: Dims = DIMS, **options: Any) -> PositionModel:
     """A model whose encodings have seen the labels of the structures here, with random parameters, in float64."""
-    torch.manual_seed(0)
+    seed(0)
     model = MODELS[name](dims, **options)
     structures = [*TREES, labelled_path(4)]
     given = {name: o.fit(structures) if isinstance(o, Encoding) else o for name, o in model.options().items()}
-    torch.manual_seed(0)
+    seed(0)
     model = type(model)(dims, **given).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
@@ -82,9 +90,15 @@ def used(model: PositionModel, structures: Sequence[Structure] = TREES) -> froze
     return frozenset().union(*(model.terms(prepared, Site(layer)).used() for layer in range(model.dims.layers)))
 
 
+@cache
+def used_by(name: str) -> frozenset[str]:
+    """The fields that a model of the registry fills in."""
+    return used(made(name))
+
+
 def able(fields: frozenset[str]) -> list[str]:
-    """The kernels that compute these fields."""
-    return [kernel for kernel in sorted(KERNELS) if KERNELS[kernel].can(fields)]
+    """The kernels that compute these fields on a CPU."""
+    return [name for name, kernel in sorted(KERNELS.items()) if kernel.can(fields) and not kernel.absent("cpu")]
 
 
 def accepts(name: str, option: str) -> bool:
@@ -174,6 +188,10 @@ def present(structures: Sequence[Structure]) -> Tensor:
 
 def causal(n: int) -> Tensor:
     return torch.ones(n, n, dtype=torch.bool).tril()[None, None]
+
+
+def of_two_layers(name: str, dims: Dims = TWO_LAYERS, **options: Any) -> PositionModel:
+    return made(name, dims, **options)
 
 
 def noise(*shape: int, seed: int = 0) -> Tensor:

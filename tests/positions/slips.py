@@ -83,9 +83,9 @@ TERMS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "batch": (lambda d: Terms(bias=(torch.zeros(5, 2, 3, 3),)), r"bias has shape \(5, 2, 3, 3\)"),
     "index real": (
         lambda d: Terms(bias=(lookup(dtype=torch.float),)),
-        r"the index of a lookup is \(b or 1, n, m\) of torch.int64 or torch.int32; given is .* of torch.float32",
+        r"the index of a lookup is \(b or 1, n, m\) of torch.uint8, .* or int64; given is .* of torch.float32",
     ),
-    "index bytes": (lambda d: Terms(bias=(lookup(dtype=torch.uint8),)), "given is .* of torch.uint8"),
+    "index bits": (lambda d: Terms(bias=(lookup(dtype=torch.bool),)), "given is .* of torch.bool"),
     "index far": (
         lambda d: Terms(bias=(lookup(index=7),)),
         "the index of a bias names place 7 of a list of rows of 2; give 0 to 1",

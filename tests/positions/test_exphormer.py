@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from structpe.attention import KERNELS, attend
+from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Expander
 from structpe.encodings._regular_graphs import GENERATORS, expander, gap
@@ -17,7 +17,7 @@ from structpe.positions import MODELS, Dims, Site
 from structpe.structure import Structure, path
 from structpe.transforms import with_virtual_node
 from tests.golden import golden
-from tests.positions.cases import made, noise
+from tests.positions.cases import able, made, noise
 
 THEIRS = {"permutations": "generate_random_regular_graph1", "permutation": "generate_random_regular_graph2"}
 
@@ -105,7 +105,7 @@ def _types(encoding: Expander, structure: Structure) -> list[int]:
     return encoded.values[encoded.index].tolist()
 
 
-ABLE = sorted(name for name in KERNELS if KERNELS[name].can(frozenset({"product", "act", "pairs"})))
+ABLE = able(frozenset({"product", "act", "pairs"}))
 
 
 @pytest.mark.parametrize("kernel", ABLE)

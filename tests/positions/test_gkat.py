@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.attention import KERNELS, attend
+from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Distance, WalkKernel, WeisfeilerLehman
 from structpe.errors import PositionError
@@ -13,12 +13,12 @@ from structpe.positions import MODELS, Dims, Positions, Site
 from structpe.structure import path
 from structpe.terms import Lookup
 from tests.golden import golden
-from tests.positions.cases import noise
+from tests.positions.cases import able, noise
 
 DIMS = Dims(8, 2, 1)
 
 
-@pytest.mark.parametrize("kernel", sorted(k for k in KERNELS if KERNELS[k].can(frozenset({"bias", "mask"}))))
+@pytest.mark.parametrize("kernel", able(frozenset({"bias", "mask"})))
 def test_the_authors_attention(kernel: str) -> None:
     """exp(logits) * K, divided by its sum."""
     given = golden("gkat")

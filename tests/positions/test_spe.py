@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from structpe.attention import KERNELS, attend
+from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings import Depth
 from structpe.errors import PositionError
@@ -21,7 +21,7 @@ from structpe.positions.stochastic.spe_sine import SPESine
 from structpe.structure import path
 from structpe.terms import Terms
 from tests.golden import Golden, golden
-from tests.positions.cases import TREES, Around, causal, encoded, labelled_path, made, noise, present
+from tests.positions.cases import TREES, Around, able, causal, encoded, labelled_path, made, noise, present
 
 SPE = ["spe-conv", "spe-conv-gated", "spe-gated", "spe-sine"]
 
@@ -221,10 +221,10 @@ def test_linear_attention_has_relative_positions(name: str) -> None:
         whole = terms + Terms(feature_map=feature, causal=behind)
         weights = turned[0] @ turned[1].transpose(-1, -2) * (causal(7) if behind else 1)
         by_hand = weights / weights.sum(-1, keepdim=True) @ v
-        able = [kernel for kernel in KERNELS.values() if kernel.can(whole.used())]
-        assert {"dense", "linear"} <= {kernel.name for kernel in able}
-        for kernel in able:
-            torch.testing.assert_close(attend(q, k, v, whole, kernel.name), by_hand, rtol=0, atol=1e-9)
+        kernels = able(whole.used())
+        assert {"dense", "linear"} <= set(kernels)
+        for kernel in kernels:
+            torch.testing.assert_close(attend(q, k, v, whole, kernel), by_hand, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", SPE)

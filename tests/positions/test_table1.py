@@ -110,13 +110,12 @@ def test_the_row_is_quoted_as_printed(name: str) -> None:
     assert as_printed(table1) == (marks, pytest.approx(counted(formula)))
 
 
-@pytest.mark.parametrize("name", sorted(set(MODELS) - set(ROWS)))
-def test_what_the_table_does_not_have_is_not_quoted(name: str) -> None:
-    assert MODELS[name].spec.table1 is None
+def test_what_the_table_does_not_have_is_not_quoted() -> None:
+    assert not [name for name in set(MODELS) - set(ROWS) if MODELS[name].spec.table1 is not None]
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
-def test_every_quotation_is_some_row_of_the_table(name: str) -> None:
+def test_every_quotation_is_some_row_of_the_table() -> None:
     """Also of a model that nobody has entered above; its formula may have its own letters."""
-    if (table1 := MODELS[name].spec.table1) is not None:
-        assert as_printed(replace(table1, params="0"))[0] in {marks for marks, _ in PRINTED.values()}
+    quoted = {name: model.spec.table1 for name, model in MODELS.items() if model.spec.table1 is not None}
+    printed = {marks for marks, _ in PRINTED.values()}
+    assert not {name for name, row in quoted.items() if as_printed(replace(row, params="0"))[0] not in printed}

@@ -19,6 +19,7 @@ from structpe.encodings.distance import Distance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
+from structpe.positions.paths._path_bags import _distinct
 from structpe.structure import Structure
 from structpe.terms import Lookup, Terms
 from tests.golden import Golden, golden, shared
@@ -313,3 +314,11 @@ def test_paths_longer_than_any_in_the_batch_leave_slots_blank() -> None:
     assert positions[model.encodings[0]].table.shape[1] == 1
     together = key_vectors(model, TREES[0])[0, 0]
     torch.testing.assert_close(key_vectors(model, short)[0, 0], together, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [10, 10_000])
+def test_marking_finds_what_sorting_finds(count: int) -> None:
+    codes = torch.randint(10, (2, 5, 6), generator=torch.Generator().manual_seed(0))
+    distinct, which = _distinct(codes, count)
+    assert torch.equal(distinct, codes.unique())
+    assert torch.equal(distinct[which], codes)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from structpe.errors import MissingExtra, PositionError
+from structpe.errors import PositionError, needing
 
 __all__ = ["ConvolutionField", "Field", "LinearField", "Trail", "places_on", "solve"]
 
@@ -135,10 +135,8 @@ def _advance(field: Field, p: Tensor, t: float, h: float, parts: int) -> Tensor:
 
 
 def _odeint() -> Callable[..., Tensor]:
-    try:
+    with needing("torchdiffeq", "ode"):
         from torchdiffeq import odeint
-    except ImportError as error:
-        raise MissingExtra("torchdiffeq", "ode") from error
     integrate: Callable[..., Tensor] = odeint
     return integrate
 

@@ -39,6 +39,8 @@ class FLOATER(FloaterModel, name="floater"):
         Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1, '0 or more', has the paper's form at the input; the code adds to queries, keys and values",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
     )
 
     def new_field(self) -> nn.Module:

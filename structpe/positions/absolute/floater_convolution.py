@@ -32,6 +32,8 @@ class FLOATERConvolution(FloaterModel, name="floater-convolution"):
         "sequence",
         Cells("A", "MAM", learnable=True, recurring=True, unbound=True, params="3*l*d + 5*l*(4*l + 3) + 3*l"),
         note="not in Table 1, which has the paper's form at the input",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
     )
 
     def new_field(self) -> nn.Module:

@@ -39,6 +39,8 @@ class FLOATERInput(PositionModel, name="floater-input"):
         Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="n*d + 2*d*(d + 2)"),
         table1=Cells("A", "APE", learnable=True, recurring=True, unbound=True, params="0"),
         note="Table 1 has '0 or more' parameters, as any function may be taken for h",
+        not_compiled="how far its path through the places is followed depends on the batch",
+        not_exported="how far its path through the places is followed depends on the batch",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), layers: int | None = None) -> None:

@@ -72,7 +72,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
 
     def prepare(self, positions: Positions) -> tuple[Factor, Lookup]:
         """Both terms of a batch, the same for all layers."""
-        return self.places(positions, self.encodings[0]), self._of_pairs(positions).map(self.bias.__getitem__)
+        return self.places(positions, self.encodings[0]), self._of_pairs(positions).map(self.bias.__getitem__).share()
 
     def terms(self, prepared: tuple[Factor, Lookup], site: Site) -> Terms:
         factor, bias = prepared
@@ -86,7 +86,7 @@ class TUPERelative(PositionModel, name="tupe-r"):
         own = torch.arange(len(table), len(table) + 2, device=rows.device).expand(len(rows), -1)
         keys, queries = positions[self.encodings[0]] == 0, positions.queries(self.encodings[0]) == 0
         width = rows.shape[1]
-        index = torch.where(keys[:, None, :], width, of_pairs.index)
+        index = torch.where(keys[:, None, :], width, of_pairs.places())
         index = torch.where(queries[:, :, None], width + 1, index)
         return Lookup(torch.cat([table, as_key, as_query]), torch.cat([rows, own], dim=1), index)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -63,9 +65,13 @@ def joined(x: Tensor) -> Tensor:
     return x.transpose(-2, -3).flatten(-2)
 
 
-def of_layers(dims: Dims, out: int, bias: bool = True) -> nn.ModuleList:
-    """A linear map from the width of the model for each layer, Glorot-uniform at first, its bias zero."""
+def of_layers(dims: Dims, out: int, bias: bool = True, std: float | None = None) -> nn.ModuleList:
+    """A linear map from the width of the model for each layer, its bias zero at first.
+
+    Its matrix is Glorot-uniform at first, or from N(0, std^2).
+    """
     made = nn.ModuleList(nn.Linear(dims.width, out, bias=bias) for _ in range(dims.layers))
+    start = nn.init.xavier_uniform_ if std is None else partial(nn.init.normal_, std=std)
     for parameter in made.parameters():
-        nn.init.xavier_uniform_(parameter) if parameter.ndim > 1 else nn.init.zeros_(parameter)
+        start(parameter) if parameter.ndim > 1 else nn.init.zeros_(parameter)
     return made

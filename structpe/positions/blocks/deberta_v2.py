@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
 from structpe.positions._rows import Rows
-from structpe.positions.blocks._attention import allowed, joined, softmax, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, softmax, split
 from structpe.positions.buckets._offset_buckets import log_bucket
 from structpe.terms import Lookup, Terms
 
@@ -77,7 +77,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         self.which = interactions
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalised else nn.Identity()
-        self.query, self.key, self.value, self.out = (_matrices(dims) for _ in range(4))
+        self.query, self.key, self.value, self.out = (of_layers(dims, dims.width, std=0.02) for _ in range(4))
 
     def prepare(self, positions: Positions) -> Lookup:
         """n(A)[r] (r, d) of each distinct value, once for all layers."""
@@ -93,7 +93,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
     def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:
         """The s_ij (b, h, n, n) of the units x (b, n, d), before any mask."""
         q, k = (self._of_heads(through, site, x) for through in (self.query, self.key))
-        index = prepared.index[:, None].expand(-1, self.dims.heads, -1, -1)
+        index = prepared.places()[:, None].expand(-1, self.dims.heads, -1, -1)
         score = q @ k.transpose(-1, -2)
         if "c2p" in self.which:
             of_offsets = self._of_offsets(self.key, site, prepared)
@@ -128,10 +128,3 @@ def _check(model: str, buckets: int, farthest: int | None, interactions: tuple[s
         raise PositionError(
             f"position model {model!r} needs as interactions 'c2p', 'p2c' or both; given are {list(interactions)}"
         )
-
-
-def _matrices(dims: Dims) -> nn.ModuleList:
-    made = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers))
-    for parameter in made.parameters():
-        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.zeros_(parameter)
-    return made

@@ -29,6 +29,9 @@ __all__ = ["GRIT"]
 Norm: TypeAlias = Literal["layer", "batch"]
 """How the states of pairs are normalised: each for itself, or each channel over all pairs of a batch."""
 
+_PARAMS = "2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)"
+"""Formula of the number of parameters."""
+
 
 @dataclass(frozen=True, eq=False)
 class _State:
@@ -89,14 +92,7 @@ class GRIT(Block, name="grit"):
     spec = Spec(
         "ma2023",
         "graph",
-        Cells(
-            "B",
-            "both",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params="2*K*d + V*d + l*(6*d*d + 6*d + d + dh*d) + (l - 1)*(d*d + 3*d)",
-        ),
+        Cells("B", "both", learnable=True, recurring=True, unbound=False, params=_PARAMS),
         note="walks are relative, degrees absolute; a block counts its projections",
     )
 
@@ -221,7 +217,7 @@ def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:
 
 def _diagonal(pairs: Lookup) -> Tensor:
     """(b, n, ...) what each unit has with itself."""
-    index = pairs.index.diagonal(dim1=1, dim2=2)
+    index = pairs.places().diagonal(dim1=1, dim2=2)
     return pairs.table[pairs.rows.gather(1, index)]
 
 

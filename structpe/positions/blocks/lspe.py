@@ -26,6 +26,9 @@ __all__ = ["LSPE"]
 _EPS = 1e-6
 _SMALL = 1e-12
 
+_PARAMS = f"{count_perceptron('k', 'd')} + r*d + (9*d*d + 9*d)*l + 2*d*(l - 1) + {count_perceptron('d', 'k', 'd')}"
+"""Formula of the number of parameters."""
+
 
 @dataclass(frozen=True)
 class _State:
@@ -67,20 +70,11 @@ class LSPE(Block, name="lspe"):
         UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
     """
 
+    # It is not unbound, as in the middle of a long path all walks of k steps return alike.
     spec = Spec(
         "dwivedi2022",
         "graph",
-        Cells(
-            "B",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=False,  # in the middle of a long path all walks of k steps return alike
-            params=(
-                f"{count_perceptron('k', 'd')} + r*d + (9*d*d + 9*d)*l + 2*d*(l - 1) + "
-                f"{count_perceptron('d', 'k', 'd')}"
-            ),
-        ),
+        Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params=_PARAMS),
         note="a block counts its projections",
     )
 

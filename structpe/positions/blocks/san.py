@@ -25,6 +25,9 @@ _CLAMP = 5.0
 _EPS = 1e-6
 _FAKE = (NONE, WITHIN_NODE)
 
+_PARAMS = f"{SpectralTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l"
+"""Formula of the number of parameters."""
+
 
 @dataclass(frozen=True)
 class _Prepared:
@@ -68,14 +71,7 @@ class SAN(Block, name="san"):
     spec = Spec(
         "kreuzer2021",
         "graph",
-        Cells(
-            "B",
-            "both",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params=f"{SpectralTransformer.count('p', 'm', 'f')} + (r - 1)*d + (8*d*d + d)*l",
-        ),
+        Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS),
         note="a block counts its projections",
     )
 

@@ -45,7 +45,7 @@ class ALiBi(PositionModel, name="alibi"):
     def prepare(self, positions: Positions) -> Lookup:
         """The bias of each distinct value and head, the same for all layers."""
         of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self._bias)
+        return of_pairs.map(self._bias).share()
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(bias=(prepared,))

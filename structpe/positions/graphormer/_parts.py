@@ -95,7 +95,7 @@ class Spatial(nn.Module):
         everywhere = self.with_virtual(Lookup(whole, far.rows, far.index), positions)
         table = torch.cat([self.table, self.token[None]])
         mask = () if holds(attends.all()) else (everywhere.map(lambda _: attends).dense()[:, None],)
-        return Terms(bias=(everywhere.map(table.__getitem__),), mask=mask)
+        return Terms(bias=(everywhere.map(table.__getitem__).share(),), mask=mask)
 
     def _distance(self, values: Tensor) -> Tensor:
         none = torch.where(values == UNREACHABLE, self.distances, 0)  # units of one node are no distance apart
@@ -109,7 +109,9 @@ class Spatial(nn.Module):
             for marks in (positions.queries(self.virtual), positions[self.virtual])
         )
         its = of_queries[:, :, None] | of_keys[:, None, :]
-        return Lookup(pairs.table, torch.cat([pairs.rows, last], 1), torch.where(its, pairs.rows.shape[1], pairs.index))
+        return Lookup(
+            pairs.table, torch.cat([pairs.rows, last], 1), torch.where(its, pairs.rows.shape[1], pairs.places())
+        )
 
 
 class Edges(nn.Module):
@@ -126,9 +128,13 @@ class Edges(nn.Module):
 
     def forward(self, paths: Tensor) -> tuple[Tensor, Tensor]:
         """(R, L, h) vectors, and (R, L) which are steps, from the symbols (R, L) of paths."""
-        steps = (paths == UNKNOWN) | (paths >= FIRST_STEP)
-        rows = torch.where(paths >= FIRST_STEP, paths - FIRST_STEP + 1, 0)
+        rows, steps = self.rows(paths)
         return self.table[rows] * steps[..., None], steps
+
+    @staticmethod
+    def rows(paths: Tensor) -> tuple[Tensor, Tensor]:
+        """(R, L) row of E of each symbol, 0 where it is no step, and (R, L) which are steps."""
+        return (paths - (FIRST_STEP - 1)).clamp(min=0), (paths == UNKNOWN) | (paths >= FIRST_STEP)
 
 
 class GraphormerModel(PositionModel):
@@ -163,7 +169,7 @@ class GraphormerModel(PositionModel):
     def prepare(self, positions: Positions) -> Prepared:
         """Everything, once for all layers."""
         paths: Lookup = positions[self.encodings[1]]
-        terms = self.spatial(positions) + Terms(bias=(paths.map(self.path_bias),))
+        terms = self.spatial(positions) + Terms(bias=(paths.map(self.path_bias).share(),))
         return Prepared(terms, self.centrality(positions))
 
     @abstractmethod

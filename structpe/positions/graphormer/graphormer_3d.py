@@ -11,9 +11,13 @@ from torch.nn import functional
 
 from structpe.encodings.euclidean import Euclidean
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Graphormer3D"]
+
+_PARAMS = "2*K + 2*V*V + K*K + K + K*h + h + K*d + d"
+"""Formula of the number of parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +54,7 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
     spec = Spec(
         "shi2022",
         "graph",
-        Cells(
-            "B",
-            "both",
-            learnable=True,
-            recurring=True,
-            unbound=True,
-            params="2*K + 2*V*V + K*K + K + K*h + h + K*d + d",
-        ),
+        Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS),
         note="distances are relative; their sum over all units is absolute",
     )
 
@@ -79,11 +76,8 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         """The bias of each distinct value, and what is added to the units."""
         pairs: Lookup = positions[self.encodings[0]]
         basis = pairs.map(self.basis)
-        local = basis.local()
-        counts = local.new_zeros(*pairs.index.shape[:2], local.shape[1])
-        counts = counts.scatter_add(-1, pairs.index, _together(positions, pairs).to(local.dtype))
-        bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g))))
-        return _Prepared(bias, self.embed(counts @ local))
+        bias = basis.map(lambda g: self.out(functional.gelu(self.hidden(g)))).share()
+        return _Prepared(bias, self.embed(_total(basis, positions)))
 
     def basis(self, values: Tensor) -> Tensor:
         """(R, K) g of distances and labels (R, 3)."""
@@ -102,9 +96,11 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         return Terms(bias=(prepared.bias,))
 
 
-def _together(positions: Positions, pairs: Lookup) -> Tensor:
-    """(b, n, n) which units are of one structure."""
-    present = positions.present
-    if present is None:
-        return torch.ones_like(pairs.index)
-    return present[:, :, None] & present[:, None]
+def _total(basis: Lookup, positions: Positions) -> Tensor:
+    """(b, n, K) the sum of g over all units of a unit's structure; 0 for padding."""
+    batch = torch.arange(len(basis.rows), device=basis.rows.device)[:, None, None]
+    rows, table, present = basis.rows[batch, basis.places()].long(), basis.table, positions.present
+    if present is not None:
+        rows = torch.where(present[:, :, None] & present[:, None], rows, len(table))
+        table = torch.cat([table, table.new_zeros(1, table.shape[1])])
+    return sum_rows(table, rows.flatten(0, 1)).view(*rows.shape[:2], -1)

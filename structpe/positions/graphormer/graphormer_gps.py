@@ -15,6 +15,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, Positions, Spec
 from structpe.positions.graphormer._parts import GraphormerModel, Prepared
 from structpe.positions.paths._path_attention import slots_of
+from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
 __all__ = ["GraphormerGPS"]
@@ -81,11 +82,12 @@ class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
         return Prepared(self.spatial(positions) + Terms(bias=(bias,)), self.centrality(positions))
 
     def path_bias(self, paths: Tensor) -> Tensor:
-        vectors, there = self.edges(paths)
-        empty = len(self.steps) - there.shape[1]
-        there = functional.pad(there, (0, empty))
-        filled = torch.where(there[..., None], functional.pad(vectors, (0, 0, 0, empty)), self.edges.table[0])
-        total = torch.einsum("rlh,lhk->rk", filled, self.steps)
-        length = torch.where(paths[:, 0] == UNREACHED, len(self.steps), there.sum(1))
+        rows, there = self.edges.rows(paths)
+        steps, labels = len(self.steps), len(self.edges.table)
+        # E[label] W_k is made once for each label and step k, not for each path.
+        each = torch.einsum("vh,lhk->lvk", self.edges.table, self.steps)
+        places = rows + labels * torch.arange(rows.shape[1], device=rows.device)
+        total = sum_rows(each.flatten(0, 1), places) + each[places.shape[1] :, 0].sum(0)
+        length = torch.where(paths[:, 0] == UNREACHED, steps, there.sum(1))
         mean: Tensor = total / length.clamp(min=1)[:, None]
         return mean

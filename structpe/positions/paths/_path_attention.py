@@ -15,7 +15,7 @@ from structpe.errors import PositionError
 from structpe.positions import Dims
 from structpe.terms import Lookup, Terms
 
-__all__ = ["PathAttention", "Slots", "glorot", "of_pairs", "slots_of", "waves"]
+__all__ = ["PathAttention", "Slots", "each_pair", "glorot", "of_pairs", "slots_of", "waves"]
 
 
 class PathAttention(nn.Module):
@@ -89,6 +89,15 @@ def glorot(module: nn.Module) -> None:
     for parameter in module.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter)
+
+
+def each_pair(table: Tensor, which: Tensor) -> Lookup:
+    """The lookup x_ij = table[which_ij] for ``which`` (b, n, m), each pair with a row of its own.
+
+    For values of which a structure has nearly as many as pairs: equal ones are not searched for.
+    """
+    pairs = torch.arange(which[0].numel(), device=which.device)
+    return Lookup(table, which.flatten(1), pairs.view(1, *which.shape[1:]))
 
 
 def of_pairs(table: Tensor, which: Tensor) -> Lookup:

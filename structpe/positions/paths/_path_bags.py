@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Dims, PositionModel, Positions, Site
-from structpe.positions.paths._path_attention import PathAttention, Slots, glorot, of_pairs, slots_of, waves
+from structpe.positions.paths._path_attention import PathAttention, Slots, each_pair, glorot, slots_of, waves
 from structpe.terms import Lookup, Terms
 
 __all__ = ["PathBag"]
@@ -41,10 +41,24 @@ class Bag(nn.Module):
         n = bags.index.shape[1]
         batch = torch.arange(len(bags.rows), device=bags.rows.device)[:, None, None]
         place = torch.arange(n, device=bags.rows.device)[None, :, None]
-        both, which = torch.unique(bags.rows[batch, bags.index] * n + place, return_inverse=True)
+        both, which = _distinct(bags.rows[batch, bags.places()] * n + place, len(bags.table) * n)
         sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
-        table: Tensor = bags.table[both // n] + sinusoid[both % n]
-        return of_pairs(table, which)
+        table = bags.table.index_select(0, both // n) + sinusoid.index_select(0, both % n)
+        return each_pair(table, which)
+
+
+def _distinct(codes: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The distinct ones of codes 0..count-1 in order, and for each code which of them it is."""
+    if count > _MARKED * codes.numel() or torch.compiler.is_compiling():
+        distinct, which = torch.unique(codes, return_inverse=True)
+        return distinct, which
+    marks = torch.zeros(count, dtype=torch.int64, device=codes.device)  # quicker than sorting
+    marks[codes.flatten()] = 1
+    return marks.nonzero()[:, 0], (marks.cumsum(0) - 1)[codes]
+
+
+_MARKED = 4
+"""Codes that are at most so many times as many as pairs are marked rather than sorted."""
 
 
 class PathBag(PositionModel):

@@ -6,7 +6,6 @@ import math
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
@@ -15,6 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import holds, indices, of_whole
 from structpe.positions.paths._path_attention import of_pairs
+from structpe.positions.paths._path_trie import PathGRU
 from structpe.terms import Lookup, Terms
 
 __all__ = ["Cai"]
@@ -27,7 +27,8 @@ class Cai(PositionModel, name="cai"):
     layers of w units per direction, and gives the last states of its upper layer (2w); U (d, 2w). E, GRU and U are
     shared by all layers, W (2d, d) without bias is of each layer. With several shortest paths, r is that of one drawn
     at random for each pair and step in training, and the mean of all in evaluation. At the input x_t + D[depth of t], D
-    zero at first. (Cai and Lam 2020, sections 3.2 and 3.3; survey, eq. 30.) The network runs once per distinct path.
+    zero at first. (Cai and Lam 2020, sections 3.2 and 3.3; survey, eq. 30.) Its lower layer runs once per distinct
+    beginning of a path and, backwards, once per distinct end; its upper layer once per distinct path.
 
     As in the authors' code, where the survey differs: directions of edges are kept; r is added after the projections of
     query and key, through its own W; the absolute position is a learned table of depths. Paths of more than 8 labels
@@ -40,7 +41,8 @@ class Cai(PositionModel, name="cai"):
         depth: integers 0, 1, ... per unit.
         embedding: e.
         hidden: w.
-        dropout: of the embedded labels and between the layers of the network; 0.2 in the code.
+        dropout: of the embedded labels and between the layers of the network, once per distinct beginning or end of a
+            path; 0.2 in the code, per path.
         depths: length of D.
 
     Raises:
@@ -60,6 +62,8 @@ class Cai(PositionModel, name="cai"):
         ),
         table1=Cells("R", "MAM", learnable=True, recurring=True, unbound=True, params="7*d*d + 3*d"),
         note="the code has a table of 32 depths, one symbol for paths beyond 8 labels, and a network narrower than d",
+        not_compiled="its network is a GRU, which torch.compile does not trace",
+        not_exported="how many beginnings its paths have depends on the batch",
     )
 
     def __init__(
@@ -115,18 +119,14 @@ class _PathEncoder(nn.Module):
     def __init__(self, labels: int, embedding: int, hidden: int, width: int, dropout: float) -> None:
         super().__init__()
         self.embedding = nn.Embedding(labels, embedding)
-        self.dropout = nn.Dropout(dropout)
-        self.network = nn.GRU(embedding, hidden, num_layers=2, bidirectional=True, dropout=dropout, batch_first=True)
+        self.network = PathGRU(embedding, hidden, dropout)
         self.out = nn.Linear(2 * hidden, width)
         nn.init.normal_(self.out.weight, std=0.02)
         nn.init.zeros_(self.out.bias)
 
     def forward(self, paths: Tensor) -> Tensor:
         """(p, width) from p paths (p, L) of labels, -1 after the end of a path, which is not read."""
-        embedded = self.dropout(self.embedding(paths.clamp(min=0)))
-        lengths = (paths >= 0).sum(1).cpu()  # where pack_padded_sequence wants them
-        _, states = self.network(pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False))
-        r: Tensor = self.out(torch.cat([states[-2], states[-1]], dim=-1))
+        r: Tensor = self.out(self.network.of_paths(paths, self.embedding.weight))
         return r
 
 
@@ -140,7 +140,7 @@ def _means(r: Tensor, there: Tensor) -> Tensor:
 def _drawn(r: Tensor, paths: Lookup, number: Tensor, counts: Tensor) -> Lookup:
     """One path of its set for each pair, at random; ``number`` are the rows of r of all members, set by set."""
     batch = torch.arange(len(paths.rows), device=counts.device)[:, None, None]
-    chosen = paths.rows[batch, paths.index]
+    chosen = paths.rows[batch, paths.places()]
     draw = torch.randint(1 << 62, chosen.shape, device=chosen.device) % counts[chosen]
     first = counts.cumsum(0) - counts
     return of_pairs(r, number[first[chosen] + draw])

@@ -43,6 +43,8 @@ class RNN(PositionModel, name="rnn"):
         Cells("A", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 6*d"),
         table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
         note="text in front of a text moves it, for the network has read it; PyTorch's has 3d more biases",
+        not_compiled="its network runs over texts packed by their lengths, which are numbers of the batch",
+        not_exported="its network runs over texts packed by their lengths, which are numbers of the batch",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size()) -> None:

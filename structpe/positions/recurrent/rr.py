@@ -46,6 +46,8 @@ class RR(PositionModel, name="rr"):
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="6*d*d + 6*d + 2*R*dh*copies"),
         table1=Cells("R", "-", learnable=True, recurring=False, unbound=True, params="6*d*d + 3*d"),
         note="the row is of the network only; vectors of offsets enter attention at each layer",
+        not_compiled="its network runs over texts packed by their lengths, which are numbers of the batch",
+        not_exported="its network runs over texts packed by their lengths, which are numbers of the batch",
     )
 
     def __init__(

@@ -14,6 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_arity, offsets
 from structpe.positions._rows import Rows
+from structpe.positions.blocks._attention import of_layers
 from structpe.terms import Lookup, Terms
 
 __all__ = ["DeBERTa"]
@@ -68,8 +69,10 @@ class DeBERTa(PositionModel, name="deberta"):
         super().__init__(dims, [encoding], R=rows.size, p=len(interactions))
         self.rows, self.reach, self.which, self.dropout = rows, reach, interactions, nn.Dropout(dropout)
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
-        self.keys = _matrices(dims if "c2p" in interactions else None)
-        self.queries = _matrices(dims if "p2c" in interactions else None)
+        self.keys, self.queries = (
+            of_layers(dims, dims.width, std=0.02) if each in interactions else nn.ModuleList()
+            for each in ("c2p", "p2c")
+        )
 
     def prepare(self, positions: Positions) -> Lookup:
         """The vector (r, d) of each distinct value, once for all layers."""
@@ -90,13 +93,3 @@ class DeBERTa(PositionModel, name="deberta"):
 
     def _row(self, after: Tensor) -> Tensor:
         return (self.reach - after).clamp(0, 2 * self.reach - 1)
-
-
-def _matrices(dims: Dims | None) -> nn.ModuleList:
-    """One per layer; an empty list for a term that is not used."""
-    if dims is None:
-        return nn.ModuleList()
-    made = nn.ModuleList(nn.Linear(dims.width, dims.width) for _ in range(dims.layers))
-    for parameter in made.parameters():
-        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.zeros_(parameter)
-    return made

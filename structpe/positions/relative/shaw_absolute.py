@@ -11,7 +11,7 @@ from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions._tables import Sharing, Table
 from structpe.positions.absolute._places import Places, PlacesModel
-from structpe.positions.paths._path_attention import of_pairs
+from structpe.positions.paths._path_attention import each_pair
 from structpe.terms import Lookup, Terms
 
 __all__ = ["ShawAbsolute"]
@@ -25,8 +25,8 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
     where vectors are of pairs of inputs; relative positions are then a choice of these, ``shaw``. No code of this
     variant is published.) Entries start with the deviation of a Glorot initialisation, as those of ``shaw``.
 
-    Every pair has its own vector, so that tables are large and have a row for each pair: the kernel ``dense`` takes
-    less memory here than the others. Table 1 counts vectors as wide as the model.
+    Every pair has its own vector, so that tables are large and a structure has a row for each pair. Structures whose
+    places are 0, 1, ... share them. Table 1 counts vectors as wide as the model.
 
     Args:
         dims: sizes of the Transformer.
@@ -55,11 +55,12 @@ class ShawAbsolute(PlacesModel, name="shaw-absolute"):
         self.values = Table(dims, length * length, sharing, width=dims.head, std=std)
 
     def prepare(self, positions: Positions) -> Lookup:
-        """The row of each pair; most pairs have different ones."""
+        """The row of each pair; most pairs have different ones, so that they are not searched for equal ones."""
         places: Places = super().prepare(positions)
         all_places = torch.arange(self.length, device=self.keys.weight.device)[None]
         queries, keys = (all_places[:, p] if isinstance(p, slice) else p for p in (places.queries, places.keys))
-        return of_pairs(torch.arange(self.length**2), queries[:, :, None] * self.length + keys[:, None, :])
+        rows = queries[:, :, None] * self.length + keys[:, None, :]
+        return each_pair(torch.arange(self.length**2), rows)
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:
         return Terms(

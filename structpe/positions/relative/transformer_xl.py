@@ -11,6 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import of_all_pairs, offsets
+from structpe.positions.blocks._attention import of_layers
 from structpe.positions.relative._offset_sinusoids import everywhere, sinusoids
 from structpe.positions.sinusoidal._sinusoids import halves
 from structpe.terms import Lookup, Terms
@@ -56,9 +57,7 @@ class TransformerXL(PositionModel, name="transformer-xl"):
         self.reach, self.dropout = reach, nn.Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
-        self.project = nn.ModuleList(nn.Linear(dims.width, dims.width, bias=False) for _ in range(dims.layers))
-        for weight in self.project.parameters():
-            nn.init.normal_(weight, std=0.02)
+        self.project = of_layers(dims, dims.width, bias=False, std=0.02)
 
     def prepare(self, positions: Positions) -> Lookup:
         """R (r, d) of each distinct value, once for all layers."""

@@ -14,12 +14,13 @@ from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
 from structpe.errors import PositionError
-from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions import Cells, Dims, PositionModel, Positions, Site
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 from structpe.terms import Terms
 
 __all__ = [
+    "CELLS",
     "DynamicRotaryModel",
     "RotaryModel",
     "Turns",
@@ -29,6 +30,9 @@ __all__ = [
     "length_of",
     "newer_base",
 ]
+
+CELLS = Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0")
+"""What turns queries and keys at every layer, at any place and without parameters."""
 
 
 @dataclass(frozen=True, eq=False)

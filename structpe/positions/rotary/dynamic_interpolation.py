@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.positions import Cells, Spec
-from structpe.positions.rotary._turns import DynamicRotaryModel
+from structpe.positions import Spec
+from structpe.positions.rotary._turns import CELLS, DynamicRotaryModel
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["DynamicInterpolation"]
@@ -32,7 +32,7 @@ class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
     spec = Spec(
         "peng2024",
         "sequence",
-        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        CELLS,
         note="a text longer than those of training changes all its angles with its length, not with places",
     )
 

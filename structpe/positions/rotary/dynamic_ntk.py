@@ -7,8 +7,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.rotary._turns import DynamicRotaryModel, check_longer, newer_base
+from structpe.positions import Dims, Spec
+from structpe.positions.rotary._turns import CELLS, DynamicRotaryModel, check_longer, newer_base
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["DynamicNTK"]
@@ -37,7 +37,7 @@ class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
     spec = Spec(
         "peng2024",
         "sequence",
-        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        CELLS,
         note="a text longer than those of training changes all its angles with its length, not with places",
     )
 

@@ -6,10 +6,10 @@ import torch
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions import Dims, Positions, Spec
 from structpe.positions._checks import numbers
 from structpe.positions.rotary._long_factors import factors_of, sharper
-from structpe.positions.rotary._turns import RotaryModel, Turns, check_longer, length_of
+from structpe.positions.rotary._turns import CELLS, RotaryModel, Turns, check_longer, length_of
 
 __all__ = ["LongRoPE"]
 
@@ -42,7 +42,7 @@ class LongRoPE(RotaryModel, name="longrope"):
     spec = Spec(
         "ding2024",
         "sequence",
-        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
+        CELLS,
         note="with places that are kept, scores between these and others depend on where they are",
     )
 

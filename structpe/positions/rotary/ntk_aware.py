@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
+from structpe.positions import Dims, Spec
+from structpe.positions.rotary._turns import CELLS, RotaryModel, check_longer, newer_base
 
 __all__ = ["NTKAware"]
 
@@ -26,7 +26,7 @@ class NTKAware(RotaryModel, name="ntk-aware"):
         PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
     """
 
-    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+    spec = Spec("peng2024", "sequence", CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_longer(self.name, scale=scale)

@@ -6,9 +6,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
+from structpe.positions import Dims, Spec
 from structpe.positions.rotary._ramps import ramp
-from structpe.positions.rotary._turns import RotaryModel, check_longer, newer_base
+from structpe.positions.rotary._turns import CELLS, RotaryModel, check_longer, newer_base
 from structpe.positions.sinusoidal._sinusoids import inverse_frequencies
 
 __all__ = ["NTKByParts"]
@@ -40,7 +40,7 @@ class NTKByParts(RotaryModel, name="ntk-by-parts"):
         PositionError: the width of a head is odd, a scale or length below 1, or the encoding gives a vector per unit.
     """
 
-    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+    spec = Spec("peng2024", "sequence", CELLS)
 
     def __init__(
         self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0, trained: int = 2048

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.rotary._turns import RotaryModel, check_longer
+from structpe.positions import Dims, Spec
+from structpe.positions.rotary._turns import CELLS, RotaryModel, check_longer
 
 __all__ = ["PositionInterpolation"]
 
@@ -28,7 +28,7 @@ class PositionInterpolation(RotaryModel, name="position-interpolation"):
         PositionError: the width of a head is odd, a scale is below 1, or the encoding gives a vector per unit.
     """
 
-    spec = Spec("chen2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+    spec = Spec("chen2023", "sequence", CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, scale: float = 4.0) -> None:
         check_longer(self.name, scale=scale)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from structpe.positions import Cells, Spec
-from structpe.positions.rotary._turns import RotaryModel
+from structpe.positions import Spec
+from structpe.positions.rotary._turns import CELLS, RotaryModel
 
 __all__ = ["Rotary"]
 
@@ -25,11 +25,6 @@ class Rotary(RotaryModel, name="rotary"):
         PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "su2021",
-        "sequence",
-        Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-        table1=Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"),
-    )
+    spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
 
     interleaved = True

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Positions, Spec
+from structpe.positions import Dims, Positions, Spec
 from structpe.positions._checks import numbers
-from structpe.positions.rotary._turns import RotaryModel, Turns, check_above_zero
+from structpe.positions.rotary._turns import CELLS, RotaryModel, Turns, check_above_zero
 
 __all__ = ["XPos"]
 
@@ -103,7 +103,7 @@ class XPos(RotaryModel, name="xpos"):
         PositionError: the width of a head is odd, or the encoding gives a vector per unit.
     """
 
-    spec = Spec("sun2023", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+    spec = Spec("sun2023", "sequence", CELLS)
 
     interleaved = True
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
+from structpe.positions import Dims, Spec
 from structpe.positions.rotary._ramps import ramp
-from structpe.positions.rotary._turns import RotaryModel, check_above_zero, check_longer, length_of
+from structpe.positions.rotary._turns import CELLS, RotaryModel, check_above_zero, check_longer, length_of
 
 __all__ = ["YaRN"]
 
@@ -43,7 +43,7 @@ class YaRN(RotaryModel, name="yarn"):
         PositionError: the width of a head is odd, a scale or length below 1, a c of 0 or less, or a vector per unit.
     """
 
-    spec = Spec("peng2024", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
+    spec = Spec("peng2024", "sequence", CELLS)
 
     def __init__(
         self,

@@ -9,11 +9,14 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions import Cells, Dims, PositionModel, Positions
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions.sinusoidal._sinusoids import interleaved, timing
 
-__all__ = ["AddedSinusoids", "LengthAware", "difference"]
+__all__ = ["CELLS", "AddedSinusoids", "LengthAware", "difference"]
+
+CELLS = Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0")
+"""What is added to the input once and without parameters, at any length."""
 
 
 class AddedSinusoids(PositionModel):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from structpe.positions import Cells, Spec
-from structpe.positions.sinusoidal._added import LengthAware, difference
+from structpe.positions import Spec
+from structpe.positions.sinusoidal._added import CELLS, LengthAware, difference
 
 __all__ = ["LengthDifference"]
 
@@ -28,12 +28,7 @@ class LengthDifference(LengthAware, name="length-difference"):
         PositionError: an encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "takase2019",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("takase2019", "sequence", CELLS, table1=CELLS)
 
     def waves(self, places: Tensor, lengths: Tensor) -> Tensor:
         return difference(places, lengths, self.dims.width)

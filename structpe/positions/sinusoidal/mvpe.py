@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.sinusoidal._added import AddedSinusoids
+from structpe.positions import Dims, Spec
+from structpe.positions.sinusoidal._added import CELLS, AddedSinusoids
 
 __all__ = ["MVPE"]
 
@@ -27,12 +27,7 @@ class MVPE(AddedSinusoids, name="mvpe"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "li2019",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("li2019", "sequence", CELLS, table1=CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), factor: float = 1001.0) -> None:
         super().__init__(dims, encoding)

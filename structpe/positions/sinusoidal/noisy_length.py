@@ -8,8 +8,8 @@ from torch import Tensor
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
 from structpe.encodings.size import Size
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.sinusoidal._added import LengthAware, difference
+from structpe.positions import Dims, Spec
+from structpe.positions.sinusoidal._added import CELLS, LengthAware, difference
 
 __all__ = ["NoisyLength"]
 
@@ -33,12 +33,7 @@ class NoisyLength(LengthAware, name="noisy-length"):
         PositionError: an encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "oka2020",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("oka2020", "sequence", CELLS, table1=CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), length: Encoding = Size(), window: int = 4) -> None:
         super().__init__(dims, encoding, length)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.reordered import Reordered
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.sinusoidal._added import AddedSinusoids
+from structpe.positions import Dims, Spec
+from structpe.positions.sinusoidal._added import CELLS, AddedSinusoids
 
 __all__ = ["PNAT"]
 
@@ -27,7 +27,7 @@ class PNAT(AddedSinusoids, name="pnat"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec("bao2019", "sequence", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
+    spec = Spec("bao2019", "sequence", CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Reordered("predicted")) -> None:
         super().__init__(dims, encoding)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from structpe.positions import Cells, Spec
-from structpe.positions.sinusoidal._added import AddedSinusoids
+from structpe.positions import Spec
+from structpe.positions.sinusoidal._added import CELLS, AddedSinusoids
 
 __all__ = ["Sinusoidal"]
 
@@ -23,9 +23,4 @@ class Sinusoidal(AddedSinusoids, name="sinusoidal"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "vaswani2017",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("vaswani2017", "sequence", CELLS, table1=CELLS)

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Order
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.sinusoidal._added import AddedSinusoids
+from structpe.positions import Dims, Spec
+from structpe.positions.sinusoidal._added import CELLS, AddedSinusoids
 from structpe.positions.sinusoidal._sinusoids import timing
 
 __all__ = ["SinusoidalConcatenated"]
@@ -30,12 +30,7 @@ class SinusoidalConcatenated(AddedSinusoids, name="sinusoidal-concatenated"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "vaswani2017",
-        "sequence",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        note="Table 1 has the interleaved form",
-    )
+    spec = Spec("vaswani2017", "sequence", CELLS, note="Table 1 has the interleaved form")
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), start: int = 0) -> None:
         super().__init__(dims, encoding)

@@ -34,7 +34,12 @@ class Fourier(PositionModel, name="fourier"):
         PositionError: the width is odd, or sigma not above 0.
     """
 
-    spec = Spec("tancik2020", "grid", Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"))
+    spec = Spec(
+        "tancik2020",
+        "grid",
+        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
+        not_compiled="its frequencies are drawn by a generator, which cannot be created within a graph",
+    )
 
     def __init__(self, dims: Dims, encoding: Encoding = Points(), sigma: float = 1.0, seed: int = 0) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])

@@ -23,30 +23,41 @@ class Nodes:
 
     Attributes:
         present: (b, n) which units are real.
-        weights: (b, n, n) the weights of units in a sum over nodes: the share of its node if both belong to one
-            structure, else 0.
+        shares: (b, n) the weight of a unit in a sum over nodes: its share of its node; 0 for padding.
     """
 
     present: Tensor
-    weights: Tensor
+    shares: Tensor
 
     @classmethod
     def of(cls, positions: Positions, unit_count: UnitCount, dtype: torch.dtype) -> Nodes:
         """Those of a batch that was encoded by ``unit_count``."""
         counts: Tensor = positions[unit_count]
-        shares = 1 / counts.clamp(min=1).to(dtype)
         present = torch.ones_like(counts, dtype=torch.bool) if positions.present is None else positions.present
-        together = present[:, :, None] & present[:, None]
-        return cls(present, torch.where(together, shares[:, None], 0))
+        return cls(present, torch.where(present, 1 / counts.clamp(min=1).to(dtype), 0))
+
+    @property
+    def weights(self) -> Tensor:
+        """(b, n, n) the weights of units in a sum over nodes, for each unit; 0 for padding."""
+        return self.present[:, :, None] * self.shares[:, None]
+
+    def total(self, x: Tensor) -> Tensor:
+        """(b, 1, ...) the sum of x (b, n, ...) over the nodes of each structure."""
+        summed: Tensor = (self.shares[:, None] @ x.flatten(2)).view(len(x), 1, *x.shape[2:])
+        return summed
 
     def sums(self, x: Tensor) -> Tensor:
-        """(b, n, ...) for each unit the sum of x (b, n, ...) over the nodes of its structure."""
-        return _product(self.weights, x)
+        """(b, n, ...) for each unit the sum of x (b, n, ...) over the nodes of its structure; 0 for padding."""
+        return self.total(x) * _like(self.present, x)
 
     def means(self, x: Tensor) -> Tensor:
-        """(b, n, ...) the mean over nodes."""
-        counts = self.weights.sum(-1).clamp(min=1)
-        return self.sums(x) / counts.view(*counts.shape, *[1] * (x.ndim - 2))
+        """(b, n, ...) the mean over nodes; 0 for padding."""
+        return self.sums(x) / _like(self.count, x)
+
+    @property
+    def count(self) -> Tensor:
+        """(b, 1) number of nodes, at least 1."""
+        return self.shares.sum(-1, keepdim=True).clamp(min=1)
 
     def neighbours(self, positions: Positions, adjacency: Adjacency) -> Tensor:
         """(b, n, n) weights of a sum over those nodes that an edge joins with a unit's node, either way."""
@@ -55,6 +66,6 @@ class Nodes:
         return torch.where(joined, self.weights, 0)
 
 
-def _product(weights: Tensor, x: Tensor) -> Tensor:
-    result: Tensor = (weights @ x.flatten(2)).view(x.shape)
-    return result
+def _like(of_units: Tensor, x: Tensor) -> Tensor:
+    """(b, n, 1, ...) with as many dimensions as x (b, n, ...)."""
+    return of_units.view(*of_units.shape, *[1] * (x.ndim - 2))

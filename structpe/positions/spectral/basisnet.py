@@ -79,23 +79,34 @@ class BasisNet(PositionModel, name="basisnet"):
         """(b, n, k) the output of rho."""
         dtype = self.embed.weight.dtype
         spectrum, nodes = Spectrum.of(positions, self.eigenpairs, dtype), Nodes.of(positions, self.unit_count, dtype)
-        members = (spectrum.spaces[..., None] == spectrum.spaces[..., None, :]) & spectrum.there[..., None]
-        dimension = members.sum(-1)  # (b, n, k) of the eigenspace of each vector
-        real = spectrum.there & nodes.present[..., None]
-        self._check(torch.where(real, dimension, 0))
+        _, spaces = spectrum.of_structures(nodes.present)
+        members = (spaces[:, :, None] == spaces[:, None]) & (spaces >= 0)[:, :, None]
+        dimension = members.sum(-1)  # (b, k) of the eigenspace of each vector
+        self._check(dimension)
         place = members.tril(-1).sum(-1)  # the how-manieth vector of its eigenspace it is
-        first = real & (place == 0)
-        projections = _operations(spectrum.vectors, members.to(dtype), nodes)
-        of_spaces = torch.zeros_like(spectrum.vectors)
         begin = torch.arange(place.shape[-1], device=place.device) - place  # its first vector
+        projections = _operations(spectrum.vectors, members.to(dtype), nodes)
+        of_spaces = torch.zeros_like(spectrum.vectors).transpose(1, 2)
         for m, network in enumerate(self.phi, start=1):
-            numbers = network(projections, first & (dimension == m), nodes)  # (b, n, k, m)
-            own = numbers.gather(2, begin[..., None].expand(-1, -1, -1, m))
-            own = own.gather(3, place.clamp(max=m - 1)[..., None])[..., 0]
-            of_spaces = torch.where(real & (dimension == m), own, of_spaces)
+            numbers = self._numbers(network, projections, (place == 0) & (dimension == m), nodes)  # (b, k, n, m)
+            own = numbers.gather(1, begin[..., None, None].expand(numbers.shape))
+            which = place.clamp(max=m - 1)[..., None, None].expand(*numbers.shape[:3], 1)
+            of_spaces = torch.where((dimension == m)[..., None], own.gather(3, which)[..., 0], of_spaces)
+        of_spaces = torch.where(nodes.present[..., None], of_spaces.transpose(1, 2), 0)
         values = torch.where(spectrum.there, spectrum.values, 0)
         encoded: Tensor = self.rho(torch.cat([of_spaces, values], dim=-1))
         return encoded
+
+    @staticmethod
+    def _numbers(network: nn.Module, projections: Tensor, where: Tensor, nodes: Nodes) -> Tensor:
+        """(b, k, n, m) phi_m of the eigenspaces ``where`` (b, k); what the others get has no meaning."""
+        if torch.compiler.is_compiling():  # the number of eigenspaces must not matter to a traced graph
+            present = where[..., None] & nodes.present[:, None]
+            all_of_them: Tensor = network(projections, present, nodes.shares[:, None])
+            return all_of_them
+        chosen = where.nonzero(as_tuple=True)
+        made: Tensor = network(projections[chosen], nodes.present[chosen[0]], nodes.shares[chosen[0]])
+        return made.new_zeros(*where.shape, *made.shape[1:]).index_put(chosen, made)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         added: Tensor = self.embed(prepared)
@@ -120,22 +131,20 @@ class _Invariant(nn.Module):
         self.norms = nn.ModuleList(BatchNorm(hidden) for _ in range(3))
         self.out = perceptron([hidden, hidden, numbers])
 
-    def forward(self, projections: Tensor, where: Tensor, nodes: Nodes) -> Tensor:
-        """``where`` (b, n, k) marks those of dimension m, each eigenspace once, for the statistics."""
+    def forward(self, projections: Tensor, where: Tensor, shares: Tensor) -> Tensor:
+        """(..., n, m) from (..., n, 5); ``where`` (..., n) marks what counts in statistics, ``shares`` is of nodes."""
         enter, *inner = self.norms
+        of_mean = (shares / shares.sum(-1, keepdim=True).clamp(min=1))[..., None]
         y = enter(functional.relu(self.enter(projections)), where)
         for own, mean, norm in zip(self.own, self.mean, inner, strict=True):
-            y = norm(functional.relu(own(y) + mean(nodes.means(y))), where)
+            y = norm(functional.relu(own(y) + mean((of_mean * y).sum(-2, keepdim=True))), where)
         out: Tensor = self.out(y)
         return out
 
 
 def _operations(vectors: Tensor, members: Tensor, nodes: Nodes) -> Tensor:
-    """(b, n, k, 5) the linear maps from a matrix P to nodes, of the projection on the eigenspace of each vector."""
-
-    def within(of_vectors: Tensor) -> Tensor:
-        return torch.einsum("bnj,bnkj->bnk", of_vectors, members)
-
-    diagonal = within(vectors * vectors)
-    row = within(vectors * nodes.means(vectors))
-    return torch.stack([diagonal, nodes.means(diagonal), row, row, nodes.means(row)], dim=-1)
+    """(b, k, n, 5) the linear maps from a matrix P to nodes, of the projection on the eigenspace of each vector."""
+    diagonal = (vectors * vectors) @ members  # members (b, k, k) are symmetric
+    row = (vectors * nodes.means(vectors)) @ members
+    every = torch.stack([diagonal, nodes.means(diagonal), row, row, nodes.means(row)], dim=-1)
+    return every.transpose(1, 2)

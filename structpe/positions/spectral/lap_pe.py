@@ -7,9 +7,9 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions._concatenated import concatenated, position_width
-from structpe.positions.spectral._spectrum import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum, learned_cells
 
 __all__ = ["LapPE"]
 
@@ -35,16 +35,7 @@ class LapPE(PositionModel, name="lap-pe"):
     """
 
     spec = Spec(
-        "rampasek2022",
-        "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params="3*p if m == 1 else 3*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p",
-        ),
+        "rampasek2022", "graph", learned_cells("3*p if m == 1 else 3*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p")
     )
 
     def __init__(

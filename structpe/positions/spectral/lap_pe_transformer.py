@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from structpe.encodings.eigenpairs import Eigenpairs
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions._concatenated import concatenated, position_width
 from structpe.positions.spectral._spectral_transformer import SpectralTransformer, transformer_width
-from structpe.positions.spectral._spectrum import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum, learned_cells
 
 __all__ = ["LapPETransformer"]
 
@@ -32,13 +32,7 @@ class LapPETransformer(PositionModel, name="lap-pe-transformer"):
         PositionError: p leaves no channels for content, or the heads do not divide it.
     """
 
-    spec = Spec(
-        "rampasek2022",
-        "graph",
-        Cells(
-            "A", "APE", learnable=True, recurring=False, unbound=True, params=SpectralTransformer.count("p", "m", "f")
-        ),
-    )
+    spec = Spec("rampasek2022", "graph", learned_cells(SpectralTransformer.count("p", "m", "f")))
 
     def __init__(
         self,

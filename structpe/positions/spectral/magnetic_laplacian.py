@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from structpe.encodings.magnetic_laplacian import MagneticLaplacian as Encoding
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import count_perceptron
+from structpe.positions.spectral._spectrum import learned_cells
 
 __all__ = ["MagneticLaplacian"]
 
@@ -36,16 +37,9 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
     spec = Spec(
         "geisler2023",
         "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=(
-                f"{count_perceptron('2', '2*e')} + 2*(2*e + 1) + 3*(2*e + 1)*w + (w + 1)*(2*e + 1) + "
-                f"{count_perceptron('k*(2*e + 1)', 'd')}"
-            ),
+        learned_cells(
+            f"{count_perceptron('2', '2*e')} + 2*(2*e + 1) + 3*(2*e + 1)*w + (w + 1)*(2*e + 1) + "
+            f"{count_perceptron('k*(2*e + 1)', 'd')}"
         ),
     )
 

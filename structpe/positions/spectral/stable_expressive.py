@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.encodings.unit_count import UnitCount
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import count_perceptron, perceptron
 from structpe.positions.spectral._nodes import Nodes
 from structpe.positions.spectral._spectral_functions import SpectralFunctions
-from structpe.positions.spectral._spectrum import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum, learned_cells
 
 __all__ = ["StableExpressive"]
 
@@ -40,14 +43,7 @@ class StableExpressive(PositionModel, name="stable-expressive"):
     spec = Spec(
         "huang2024",
         "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=f"{SpectralFunctions.count('m', 'w')} + {count_perceptron('m', 'w', 'p', 'd')}",
-        ),
+        learned_cells(f"{SpectralFunctions.count('m', 'w')} + {count_perceptron('m', 'w', 'p', 'd')}"),
     )
 
     def __init__(
@@ -69,8 +65,13 @@ class StableExpressive(PositionModel, name="stable-expressive"):
         """(b, n, p) the sum over w."""
         dtype = self.embed.weight.dtype
         nodes = Nodes.of(positions, self.unit_count, dtype)
-        of_pairs = self.phi(self.functions(Spectrum.of(positions, self.eigenpairs, dtype)))
-        return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
+        spectrum = Spectrum.of(positions, self.eigenpairs, dtype)
+        enter, leave = cast(nn.Linear, self.phi[0]), cast(nn.Linear, self.phi[2])
+        entered = self.functions(spectrum.vectors, spectrum, nodes.present, enter)
+        # The last layer of phi is linear and follows the sum over w, which is the first unit here: W is symmetric.
+        summed = nodes.total(entered)[:, 0]
+        of_units = functional.linear(summed, leave.weight) + nodes.shares.sum(-1)[:, None, None] * leave.bias
+        return torch.where(nodes.present[..., None], of_units, 0)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         added: Tensor = self.embed(prepared)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.encodings.unit_count import UnitCount
-from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
-from structpe.positions._perceptron import GraphIsomorphism, count_perceptron
+from structpe.positions import Dims, PositionModel, Positions, Spec
+from structpe.positions._perceptron import GraphIsomorphism, around, count_perceptron
 from structpe.positions.spectral._nodes import Nodes
 from structpe.positions.spectral._spectral_functions import SpectralFunctions
-from structpe.positions.spectral._spectrum import Spectrum
+from structpe.positions.spectral._spectrum import Spectrum, learned_cells
 
 __all__ = ["StableExpressiveGIN"]
 
@@ -36,16 +37,9 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
     spec = Spec(
         "huang2024",
         "graph",
-        Cells(
-            "A",
-            "APE",
-            learnable=True,
-            recurring=False,
-            unbound=True,
-            params=(
-                f"{SpectralFunctions.count('m', 'w')} + {GraphIsomorphism.count('m', 'w', 'p', 't')} + "
-                f"{count_perceptron('p', 'd')}"
-            ),
+        learned_cells(
+            f"{SpectralFunctions.count('m', 'w')} + {GraphIsomorphism.count('m', 'w', 'p', 't')} + "
+            f"{count_perceptron('p', 'd')}"
         ),
     )
 
@@ -69,9 +63,19 @@ class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
         """(b, n, p) the sum over w."""
         dtype = self.embed.weight.dtype
         nodes = Nodes.of(positions, self.unit_count, dtype)
-        of_pairs = self.functions(Spectrum.of(positions, self.eigenpairs, dtype))
-        of_pairs = self.phi(of_pairs, nodes.neighbours(positions, self.adjacency))
-        return torch.einsum("buw,buwp->bup", nodes.weights, of_pairs)
+        spectrum, neighbours = (
+            Spectrum.of(positions, self.eigenpairs, dtype),
+            nodes.neighbours(positions, self.adjacency),
+        )
+        (enter, _), *_ = self.phi.ends
+        # The first sum over neighbours is of eigenvectors, not of pairs; the last layer of phi follows the sum over w.
+        left = around(neighbours, spectrum.vectors, self.phi.eps[0])
+        entered = self.functions(left, spectrum, nodes.present, enter)
+        hidden = self.phi.after_first(entered, neighbours)
+        summed = (hidden * nodes.shares[:, None, :, None]).sum(2)
+        leave = self.phi.last
+        of_units = functional.linear(summed, leave.weight) + nodes.shares.sum(-1)[:, None, None] * leave.bias
+        return torch.where(nodes.present[..., None], of_units, 0)
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
         added: Tensor = self.embed(prepared)

@@ -35,7 +35,11 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     """
 
     spec = Spec(
-        "kim2022", "graph", Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d")
+        "kim2022",
+        "graph",
+        Cells("A", "APE", learnable=True, recurring=False, unbound=True, params="2*k*d + 2*d"),
+        not_compiled="how much noise it draws depends on the batch",
+        not_exported="how much noise it draws depends on the batch",
     )
 
     def __init__(self, dims: Dims, width: int = 64, seed: int = 0) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -17,32 +18,49 @@ from structpe.positions._checks import numbers, of_arity
 from structpe.positions.absolute._places import Places
 from structpe.positions.stochastic._noise import Normals
 
-__all__ = ["Filtered", "FilteredModel"]
+__all__ = ["Filtered", "FilteredModel", "correlated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of a batch, place by place.
+
+    Attributes:
+        order: (b n,) the units, those at place 0 first.
+        back: (b n,) where each unit is in that order.
+        counts: number of units at each place.
+    """
+
+    order: Int[Tensor, " units"]
+    back: Int[Tensor, " units"]
+    counts: list[int]
+
+    @classmethod
+    def of(cls, places: Int[Tensor, "b n"], count: int) -> Units:
+        """Those at these places, which are below ``count``."""
+        order = places.flatten().argsort(stable=True)
+        return cls(order, order.argsort(), places.flatten().bincount(minlength=count).tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class Filtered:
-    """Codes of each place.
+    """Codes of the P places of a batch; all units at a place are coded by one product.
 
     Attributes:
-        queries: (b or 1, n, h, d_h, R).
-        keys: (b or 1, m, h, d_h, R).
+        of_queries: (P, h, d_h, R).
+        of_keys: (P, h, d_h, R).
+        queries: the units that are queries, or which places they have if that is the same for all structures.
+        keys: likewise.
     """
 
-    queries: Tensor
-    keys: Tensor
+    of_queries: Tensor
+    of_keys: Tensor
+    queries: Units | slice
+    keys: Units | slice
 
     def map(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """From width d_h to width R."""
-
-        def coded(x: Tensor, codes: Tensor) -> Tensor:
-            # One batch of vectors times a matrix per head and place: (h, n, b, d_h) @ (h, n, d_h, R).
-            if len(codes) == 1:
-                made = x.permute(1, 2, 0, 3) @ codes[0].transpose(0, 1).to(x.dtype)
-                return made.permute(2, 0, 1, 3)
-            return torch.einsum("bhnd,bnhdr->bhnr", x, codes.to(x.dtype))
-
-        return coded(q, self.queries), coded(k, self.keys)
+        return _coded(q, self.of_queries, self.queries), _coded(k, self.of_keys, self.keys)
 
     def gated(self, gate: Tensor, dry: Tensor) -> Filtered:
         """sqrt(1 - g) of these codes and sqrt(g) / (R d_h)^(1/4) of a noise that is the same at all places.
@@ -54,7 +72,7 @@ class Filtered:
         _, width, realisations = dry.shape
         constant = gate.sqrt()[..., None] * dry / (realisations * width) ** 0.25
         wet = (1 - gate).sqrt()[..., None]
-        return Filtered(self.queries * wet + constant, self.keys * wet + constant)
+        return replace(self, of_queries=self.of_queries * wet + constant, of_keys=self.of_keys * wet + constant)
 
 
 class FilteredModel(PositionModel):
@@ -91,15 +109,43 @@ class FilteredModel(PositionModel):
         count = noise.shape[2] - self.of_keys.shape[1] + 1
         places = Places.of(self.name, self.encodings[0], positions, count)
 
-        def codes(filters: Tensor, where: Tensor | slice) -> Tensor:
-            made = functional.conv1d(noise, filters[:, None], groups=dims.width) / scale  # (R, d, P)
-            chosen: Tensor = made.permute(2, 1, 0).reshape(count, dims.heads, dims.head, -1)[where]
-            return chosen[None] if isinstance(where, slice) else chosen
-
-        return Filtered(codes(self.of_queries, places.queries), codes(self.of_keys, places.keys))
+        codes = [correlated(noise, filters / scale) for filters in (self.of_queries, self.of_keys)]
+        each = [made.transpose(0, 1).view(count, dims.heads, dims.head, -1) for made in codes]
+        who = [p if isinstance(p, slice) else Units.of(p, count) for p in (places.queries, places.keys)]
+        return Filtered(each[0], each[1], who[0], who[1])
 
     def _draw(self, count: int) -> Tensor:
         like = self.of_keys
         if self.training:
             return torch.randn(self.realisations, self.dims.width, count, dtype=like.dtype, device=like.device)
         return self.fixed.first(count).to(like).permute(1, 2, 0)
+
+
+def _coded(x: Tensor, codes: Tensor, units: Units | slice) -> Tensor:
+    """(b, h, n, R) from (b, h, n, d_h)."""
+    codes = codes.to(x.dtype)
+    if isinstance(units, slice):
+        # One batch of vectors times a matrix per head and place: (h, n, b, d_h) @ (h, n, d_h, R).
+        made = x.permute(1, 2, 0, 3) @ codes[units].transpose(0, 1)
+        return made.permute(2, 0, 1, 3)
+    b, h, n, _ = x.shape
+    by_place = torch.split(x.permute(1, 0, 2, 3).flatten(1, 2).index_select(1, units.order), units.counts, dim=1)
+    coded = [mine @ code for mine, code in zip(by_place, codes.unbind(), strict=True) if mine.shape[1]]
+    return torch.cat(coded, dim=1).index_select(1, units.back).view(h, b, n, -1).transpose(0, 1)
+
+
+def correlated(noise: Float[Tensor, "R d L"], filters: Float[Tensor, "d K"]) -> Float[Tensor, "d P R"]:
+    """sum_u a_du z_r,d,t+u for the P = L - K + 1 places t.
+
+    A filter is written out as a matrix of K + B - 1 by B, for blocks of B = min(P, K) places: products of matrices,
+    with at most twice the multiplications of a ``conv1d`` that has a group, and so only one channel, per filter.
+    """
+    width, count = filters.shape[1], noise.shape[2] - filters.shape[1] + 1
+    block = min(count, width)
+    shifted = functional.pad(filters, (block - 1, block - 1)).unfold(1, block, 1).flip(-1).transpose(1, 2)
+    made = []
+    for first in range(0, count, block):
+        places = min(block, count - first)
+        window = noise[:, :, first : first + places + width - 1].permute(1, 2, 0)
+        made.append(shifted[:, :places, : places + width - 1] @ window)
+    return torch.cat(made, dim=1)

@@ -41,6 +41,8 @@ class SPEConv(FilteredModel, name="spe-conv"):
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d"),
         note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
+        not_compiled="how much noise it draws depends on the batch",
+        not_exported="how much noise it draws depends on the batch",
     )
 
     def terms(self, prepared: Filtered, site: Site) -> Terms:

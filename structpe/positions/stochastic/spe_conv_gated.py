@@ -41,6 +41,8 @@ class SPEConvGated(FilteredModel, name="spe-conv-gated"):
         "sequence",
         Cells("B", "MAM", learnable=True, recurring=True, unbound=True, params="2*K*d + l*d"),
         note="relative on average over draws; one draw, which is what is measured, has other noise at each place",
+        not_compiled="how much noise it draws depends on the batch",
+        not_exported="how much noise it draws depends on the batch",
     )
 
     def __init__(self, dims: Dims, encoding: Encoding = Order(), realisations: int = 256, width: int = 200) -> None:

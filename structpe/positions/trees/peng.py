@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
-import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from structpe.encodings.child_path import ChildPath, ParentChild
 from structpe.errors import PositionError
@@ -14,6 +15,9 @@ from structpe.positions._checks import offsets
 from structpe.terms import Factor, Lookup, Terms
 
 __all__ = ["Peng"]
+
+_PARAMS = "V*e + (D*e + 1)*d + (e + 1)*d + 4*d + 4*(d*d + d)"
+"""Formula of the number of parameters."""
 
 
 class Peng(PositionModel, name="peng"):
@@ -38,18 +42,7 @@ class Peng(PositionModel, name="peng"):
         PositionError: ways and relations of another width, or an embedding below 1.
     """
 
-    spec = Spec(
-        "peng2022",
-        "tree",
-        Cells(
-            "B",
-            "MAM",
-            learnable=True,
-            recurring=True,
-            unbound=False,
-            params="V*e + (D*e + 1)*d + (e + 1)*d + 4*d + 4*(d*d + d)",
-        ),
-    )
+    spec = Spec("peng2022", "tree", Cells("B", "MAM", learnable=True, recurring=True, unbound=False, params=_PARAMS))
 
     def __init__(
         self, dims: Dims, encoding: ChildPath = ChildPath(), relation: ParentChild = ParentChild(), embedding: int = 8
@@ -70,35 +63,36 @@ class Peng(PositionModel, name="peng"):
 
     def prepare(self, positions: Positions) -> Terms:
         """The terms, which are the same for every layer."""
-        return Terms(
-            factors=(self._global(positions),),
-            key=(self._local(positions, self.of_relations[1]),),
-            query=(self._local(positions, self.of_relations[0]),),
-            scale=0.5,
-        )
+        query, key = self._local(positions)
+        return Terms(factors=(self._global(positions),), key=(key,), query=(query,), scale=0.5)
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared
 
     def _global(self, positions: Positions) -> Factor:
-        encoding = self.encodings[0]
+        ways, of_queries = positions[self.encodings[0]], positions.queries(self.encodings[0])
+        left, right = (cast(nn.Linear, each) for each in self.of_ways)
+        keys = self._ways(ways)
+        queries = keys if of_queries is ways else self._ways(of_queries)
         scale = math.sqrt(4 * self.dims.head)
-        left, right = (
-            linear(self.ways(self._embedded(ways).flatten(-2)))
-            for linear, ways in zip(self.of_ways, (positions.queries(encoding), positions[encoding]), strict=True)
-        )
-        return Factor(self._heads(left).transpose(1, 2) / scale, self._heads(right).transpose(1, 2))
+        a = functional.linear(queries, left.weight / scale, left.bias / scale)
+        return Factor(self._heads(a).transpose(1, 2), self._heads(right(keys)).transpose(1, 2))
 
-    def _local(self, positions: Positions, linear: nn.Module) -> Lookup:
-        def vectors(values: Tensor) -> Tensor:
-            signed = values.sign()[:, None] * self._embedded(values.abs())
-            return self._heads(linear(self.relations(signed)))
+    def _ways(self, ids: Tensor) -> Tensor:
+        """(b, n, d) z of ways (b, n, D)."""
+        encoded: Tensor = self.ways(functional.embedding(ids, self._table()).flatten(-2))
+        return encoded
 
-        return offsets(self.name, self.encodings[1], positions[self.encodings[1]]).map(vectors)
+    def _local(self, positions: Positions) -> list[Lookup]:
+        """Q and K of each relation."""
+        related = offsets(self.name, self.encodings[1], positions[self.encodings[1]])
+        values = related.table
+        y = self.relations(values.sign()[:, None] * functional.embedding(values.abs(), self._table()))
+        return [Lookup(self._heads(of(y)), related.rows, related.index) for of in self.of_relations]
 
-    def _embedded(self, ids: Tensor) -> Tensor:
-        embedded: Tensor = self.embedding(ids)
-        return torch.where(ids[..., None] == 0, 0, embedded)
+    def _table(self) -> Tensor:
+        """E, whose row 0 is zero."""
+        return functional.pad(self.embedding.weight[1:], (0, 0, 1, 0))
 
     def _heads(self, vectors: Tensor) -> Tensor:
         return vectors.reshape(*vectors.shape[:-1], self.dims.heads, self.dims.head)

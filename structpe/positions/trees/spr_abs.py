@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.depth import Depth
-from structpe.positions import Cells, Dims, Spec
-from structpe.positions.sinusoidal._added import AddedSinusoids
+from structpe.positions import Dims, Spec
+from structpe.positions.sinusoidal._added import CELLS, AddedSinusoids
 
 __all__ = ["SPRAbsolute"]
 
@@ -24,12 +24,7 @@ class SPRAbsolute(AddedSinusoids, name="spr-abs"):
         PositionError: the encoding gives a vector per unit.
     """
 
-    spec = Spec(
-        "wang2019",
-        "tree",
-        Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-        table1=Cells("A", "APE", learnable=False, recurring=False, unbound=True, params="0"),
-    )
+    spec = Spec("wang2019", "tree", CELLS, table1=CELLS)
 
     def __init__(self, dims: Dims, encoding: Encoding = Depth()) -> None:
         super().__init__(dims, encoding)

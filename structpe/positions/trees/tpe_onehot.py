@@ -35,7 +35,7 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
     )
 
     def __init__(self, dims: Dims, encoding: BranchPath | None = None) -> None:
-        encoding = encoding or _fitting(dims)
+        encoding = encoding or BranchPath(depth=max(1, dims.width // 2))
         super().__init__(dims, [encoding])
         self.space = dims.width - encoding.depth * encoding.width
         if self.space < 0:
@@ -48,7 +48,3 @@ class TPEOneHot(PositionModel, name="tpe-onehot"):
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
         paths: Tensor = prepared.queries(self.encodings[0])
         return x + functional.pad(paths.to(x.dtype), (0, self.space))
-
-
-def _fitting(dims: Dims) -> BranchPath:
-    return BranchPath(depth=max(1, dims.width // 2))

@@ -15,14 +15,9 @@ from structpe.positions._concatenated import concatenated, position_width
 
 __all__ = ["CELLS", "StructuralEncoding"]
 
-CELLS = Cells(
-    "A",
-    "APE",
-    learnable=True,
-    recurring=False,
-    unbound=True,
-    params="2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)",
-)
+_PARAMS = "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m - 2)*(2*p + 1)*2*p + (2*p + 1)*p)"
+"""Formula of the number of parameters."""
+CELLS = Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=_PARAMS)
 
 
 class StructuralEncoding(PositionModel):

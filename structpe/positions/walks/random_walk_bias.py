@@ -52,7 +52,7 @@ class RandomWalkBias(PositionModel, name="random-walk-bias"):
         """The same for all layers."""
         walks: Lookup = positions[self.encodings[0]]
         dtype = next(self.of_walks.parameters()).dtype
-        return Terms(bias=(walks.map(lambda p: self.of_walks(p.to(dtype))),))
+        return Terms(bias=(walks.map(lambda p: self.of_walks(p.to(dtype))).share(),))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared
