@@ -50,7 +50,7 @@ def compare(sentences: list[structpe.Structure], on_offset: torch.nn.Module, on_
     return sum(
         int(((structpe.attend(q, k, v, one, kernel) != structpe.attend(q, k, v, two, kernel)) & real).sum())
         for kernel in KERNELS
-        if KERNELS[kernel].can(one.used() | two.used())
+        if KERNELS[kernel].can(one.used() | two.used()) and not KERNELS[kernel].absent("cpu")
     )
 
 

@@ -13,6 +13,7 @@ import alone
 import attention
 import beside
 import numpy as np
+import structured
 import torch
 from peers import LIBRARIES, installed
 from tables import MISSING, Table, line
@@ -25,7 +26,7 @@ from structpe.registry import unknown
 
 __all__ = ["listed", "report"]
 
-TABLES = (beside.TABLE, alone.TABLE, attention.TABLE)
+TABLES = (beside.TABLE, alone.TABLE, attention.TABLE, structured.TABLE)
 
 
 def report(only: Sequence[str] | None, rounds: int | None) -> bool:

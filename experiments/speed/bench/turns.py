@@ -18,6 +18,10 @@ __all__ = ["Disagreement", "Way", "check", "medians"]
 TURN = 0.02
 """Seconds of CPU time that a turn takes at the least."""
 
+LARGE = 30 << 20
+"""Bytes. Once a block of this size is freed, glibc keeps freed memory, as in any training. Before, it returns blocks of
+0.1 MB or more to the system, so that a ratio shows who needs a new page and not who computes more."""
+
 LONGEST = 10.0
 """Seconds of CPU time that the rounds of one row may take; what takes seconds is known well enough after two."""
 
@@ -80,6 +84,7 @@ def medians(runs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
     turn, as the first time finds memory and caches as another has left them. After :data:`LONGEST` no round begins.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
+    np.empty(LARGE, dtype=np.uint8)
     begun = time.process_time()
     gc.disable()
     try:

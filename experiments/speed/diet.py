@@ -1,0 +1,120 @@
+"""What relative positions cost a BERT: Table 1 of Chen et al. (2021), on the machine at hand.
+
+    python experiments/speed/diet.py                   # BERT-small, 8 texts of 128 units, one thread; a minute
+    python experiments/speed/diet.py --units 512 --batch 2
+    python experiments/speed/diet.py --layers 12 --width 768 --heads 12 --rounds 3        # BERT-base
+
+Training is a step of masked language modelling with AdamW: embedding, encoder, logits of 15 % of the units, both passes
+and the update. Inference is the encoder alone. The models take turns; times are medians of CPU time, printed as
+percentages more than `absolute`, the learned positions of BERT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from structpe.data.encode import encode
+from structpe.nn.layer import StackConfig
+from structpe.nn.stack import Stack
+from structpe.positions import MODELS, Dims, Positions
+from structpe.structure import path
+
+MODELS_OF_TABLE = {
+    "absolute": "learned",
+    "Shaw": "shaw",
+    "TUPE": "tupe-a",
+    "DIET-ABS": "diet-abs",
+    "DIET-REL": "diet-rel",
+    "T5, shared by the layers": "t5",
+}
+VOCABULARY = 30_522
+MASKED = 0.15
+
+
+class Bert(nn.Module):
+    """An encoder with an embedding; its output layer shares the weights.
+
+    Args:
+        dims: sizes.
+        position: name of the position model.
+    """
+
+    def __init__(self, dims: Dims, position: str) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(VOCABULARY, dims.width)
+        nn.init.normal_(self.embedding.weight, std=0.02)
+        self.encoder = Stack(StackConfig.transformer(dims, 4 * dims.width), MODELS[position](dims))
+
+    def hidden(self, units: Tensor, positions: Positions) -> Tensor:
+        """(b, n, d)."""
+        return self.encoder.padded(self.embedding(units), positions)
+
+    def loss(self, units: Tensor, positions: Positions, masked: Tensor) -> Tensor:
+        """Cross-entropy of the masked units."""
+        hidden = self.hidden(units, positions)
+        return functional.cross_entropy(hidden[masked] @ self.embedding.weight.T, units[masked])
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sizes = {"layers": 4, "width": 512, "heads": 8, "units": 128, "batch": 8, "rounds": 7}
+    for name, default in sizes.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"by default {default}")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    dims = Dims(given.width, given.heads, given.layers)
+    units = torch.randint(VOCABULARY, (given.batch, given.units))
+    masked = torch.rand(units.shape) < MASKED
+    steps: dict[str, dict[str, Callable[[], None]]] = {"training": {}, "inference": {}}
+    for name, position in MODELS_OF_TABLE.items():
+        steps["training"][name], steps["inference"][name] = _steps(Bert(dims, position), units, masked)
+    print(f"torch {torch.__version__}, one thread, {given}")
+    for mode, each in steps.items():
+        took = _medians(each, given.rounds)
+        floor = took["absolute"]
+        more = ", ".join(f"{name} {took[name] / floor - 1:+.0%}" for name in each if name != "absolute")
+        print(f"{mode}: absolute {floor * 1e3:.0f} ms; {more}", flush=True)
+
+
+def _steps(net: Bert, units: Tensor, masked: Tensor) -> tuple[Callable[[], None], Callable[[], None]]:
+    positions = encode([path(("",) * units.shape[1])] * len(units), net.encoder.position.encodings)
+    optimizer = torch.optim.AdamW(net.parameters(), fused=True)
+
+    def train() -> None:
+        net.train()
+        net.loss(units, positions, masked).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def infer() -> None:
+        net.eval()
+        with torch.no_grad():
+            net.hidden(units, positions)
+
+    return train, infer
+
+
+def _medians(runs: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+    """Seconds of CPU time, in turns, after one run of each."""
+    for run in runs.values():
+        run()
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            times[name].append(time.process_time() - start)
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,291 @@
+"""What structured attention takes on a GPU: every kernel is compared with ``dense``, then measured. JSON lines.
+
+    python experiments/speed/gpu.py CORPORA                # a folder with zinc12k/; needs CUDA and PyTorch Geometric
+    python experiments/speed/gpu.py                        # without the step of ZINC
+    python experiments/speed/gpu.py --device cpu --quick   # tries the script itself, without the kernel flex
+
+1. ``equal``: output and gradients of each kernel in float32, of ``dense`` in float64; the largest difference.
+2. ``time``: forward, and forward and backward, in bfloat16 on a GPU: a trainable scalar bias, and vectors of Shaw
+   et al. at keys, or at keys and values. The ways take turns; a ratio is to PyTorch's attention without position
+   (FlashAttention).
+3. ``zinc``: a training step of GPS beside PyTorch Geometric's, by ``gps.py``, as theirs / ours.
+
+Parts that would start after ``--minutes`` are skipped, and say so. The exit status is 1 if a kernel differs or fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention import KERNELS, attend, flex
+from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
+
+HEADS, WIDTH, ROWS = 8, 64, 32
+SIZES = [(8, 512), (2, 2048), (1, 8192)]
+CLOSE = 2e-3
+CASES = ["bias", "gate", "key", "query", "product", "value", "factors", "mask", "causal", "pairs", "feature_map"]
+WAYS: dict[str, dict[str, str]] = {
+    "scalar bias": dict.fromkeys(("flex", "sdpa", "tiled"), "bias"),
+    "Shaw keys": dict.fromkeys(("flex", "sdpa", "tiled"), "key"),
+    "Shaw keys and values": {"tiled": "key value", "tables": "key value"},
+}
+"""Of each case: the kernels, and the fields of the terms."""
+
+
+def said(**what: Any) -> None:
+    """Print a line."""
+    print(json.dumps(what), flush=True)
+
+
+class Drawn:
+    """Random queries, keys, values and terms, the same for each kernel.
+
+    Args:
+        b, n: structures, and units of each.
+        width: of a head.
+        device: where.
+        dtype: of numbers.
+    """
+
+    def __init__(self, b: int, n: int, width: int, device: torch.device, dtype: torch.dtype) -> None:
+        self.b, self.n, self.width, self.device, self.dtype = b, n, width, device, dtype
+        self.generator = torch.Generator().manual_seed(n)
+        self.leaves: list[Tensor] = []
+        self.q, self.k, self.v = (self.numbers(b, HEADS, n, width) for _ in range(3))
+        self.out = self.numbers(b, HEADS, n, width).detach()
+
+    def numbers(self, *shape: int) -> Tensor:
+        """Rounded, so that all precisions have the same."""
+        made = torch.randn(*shape, generator=self.generator).bfloat16().to(self.device, self.dtype).requires_grad_()
+        self.leaves.append(made)
+        return made
+
+    def below(self, most: int, *shape: int) -> Tensor:
+        """Whole numbers."""
+        return torch.randint(most, shape, generator=self.generator).to(self.device)
+
+    def lookup(self, *width: int) -> Lookup:
+        """A quantity of pairs, of ROWS values."""
+        index = self.below(ROWS, self.b, self.n, self.n).to(torch.uint8)
+        return Lookup(self.numbers(ROWS, HEADS, *width), torch.arange(ROWS, device=self.device)[None], index)
+
+    def terms(self, some: str) -> Terms:
+        """With these fields."""
+        return Terms(**{name: getattr(self, f"of_{name}")() for name in some.split()})
+
+    def of_bias(self) -> tuple[Lookup, ...]:
+        """Of any pair."""
+        return (self.lookup(),)
+
+    of_gate = of_bias
+
+    def of_key(self) -> tuple[Lookup, ...]:
+        """Vectors."""
+        return (self.lookup(self.width),)
+
+    of_query = of_product = of_value = of_key
+
+    def of_factors(self) -> tuple[Factor, ...]:
+        """Of rank 2."""
+        return (Factor(*(self.numbers(self.b, HEADS, self.n, 2) for _ in range(2))),)
+
+    def of_mask(self) -> tuple[Tensor, ...]:
+        """Padding; and a head that lacks some keys."""
+        present = torch.arange(self.n, device=self.device)[None] < self.below(self.n, self.b, 1) + 1
+        return (present[:, None, None], self.below(4, 1, HEADS, 1, self.n) > 0)
+
+    def of_causal(self) -> bool:
+        """Yes."""
+        return True
+
+    def of_pairs(self) -> tuple[Pairs, ...]:
+        """A tenth of all."""
+        return (Pairs(*(self.below(10, self.b, self.n, self.n) == 0).nonzero().T),)
+
+    def of_feature_map(self) -> Callable[[Tensor], Tensor]:
+        """Positive."""
+        return lambda x: functional.elu(x) + 1
+
+
+def case_of(name: str, kernel: str, drawn: Drawn) -> Terms:
+    """Terms with a field, and with those that the kernel needs; biases by offset and of listed pairs too."""
+    needs = KERNELS[kernel].needs
+    terms = drawn.terms(" ".join([name, *(needs - {name})]))
+    if name == "bias":
+        n = drawn.n
+        every = torch.arange(2 * n - 1, device=drawn.device)[None]
+        terms = terms + Terms(bias=(Lookup(drawn.numbers(2 * n - 1, HEADS), every, Toeplitz(every, n, n)),))
+    if name == "pairs" and "bias" in KERNELS[kernel].supports:
+        (pairs,) = terms.pairs
+        terms = terms + Terms(bias=(SparsePairs(drawn.numbers(4, HEADS), drawn.below(4, *pairs.key.shape), pairs),))
+    return terms
+
+
+def computed(by: str, name: str, of: str, n: int, device: torch.device, dtype: torch.dtype) -> list[Tensor]:
+    """The output, and the gradients of all numbers: by one kernel, in the case for another."""
+    drawn = Drawn(2, n, 32, device, dtype)
+    terms = case_of(name, of, drawn)
+    out = attend(drawn.q, drawn.k, drawn.v, terms, by)
+    grads = torch.autograd.grad((out * drawn.out).sum(), drawn.leaves, allow_unused=True)
+    return [x.double() for x in (out.detach(), *(g for g in grads if g is not None))]
+
+
+def equal(device: torch.device, n: int) -> bool:
+    """Compare each kernel that runs here with ``dense``; whether all are the same."""
+    whole = True
+    for kernel, name in itertools.product(sorted(set(KERNELS) - {"dense"}), CASES):
+        chosen = KERNELS[kernel]
+        if chosen.absent(device.type) or not chosen.can(frozenset({name}) | chosen.needs):
+            continue
+        if name != "feature_map" and "feature_map" in chosen.needs and name not in ("mask", "causal"):
+            continue
+        try:
+            mine = computed(kernel, name, kernel, n, device, torch.float32)
+        except Exception as error:
+            said(part="equal", kernel=kernel, case=name, units=n, same=False, error=f"{type(error).__name__}: {error}")
+            whole = False
+            continue
+        theirs = computed("dense", name, kernel, n, device, torch.float64)
+        parts = zip(mine, theirs, strict=True)
+        by = [(a - b).abs().max().item() / max(1.0, b.abs().max().item()) for a, b in parts]
+        same = all(each <= CLOSE for each in by)
+        said(part="equal", kernel=kernel, case=name, units=n, output=by[0], gradients=max(by[1:]), same=same)
+        whole = whole and same
+    return whole
+
+
+def turns(ways: dict[str, Callable[[], object]], device: torch.device, rounds: int) -> dict[str, float]:
+    """Milliseconds of each, medians of rounds in which they take turns."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(rounds + 2):
+        for name, way in ways.items():
+            start = clock(device)
+            way()
+            if number > 1:  # the first two compile and warm up
+                times[name].append(clock(device) - start)
+    return {name: statistics.median(took) * 1e3 for name, took in times.items()}
+
+
+def clock(device: torch.device) -> float:
+    """Seconds; a GPU has done all that it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def measure(case: str, b: int, n: int, device: torch.device, rounds: int) -> bool:
+    """Print the times of a case, and their ratios to attention without position; whether all ways ran."""
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    drawn = Drawn(b, n, WIDTH, device, dtype)
+    plain = functional.scaled_dot_product_attention
+    ways: dict[str, Callable[[], Tensor]] = {"none": lambda: plain(drawn.q, drawn.k, drawn.v)}
+    terms: dict[str, Terms] = {}
+    for kernel, some in WAYS[case].items():
+        if not KERNELS[kernel].absent(device.type):
+            made = terms.setdefault(some, drawn.terms(some))
+            ways[kernel] = partial(attend, drawn.q, drawn.k, drawn.v, made, kernel)
+    if case == "scalar bias":
+        (bias,) = terms["bias"].bias
+        assert isinstance(bias, Lookup)
+        places = bias.places()
+        ways["embedding"] = lambda: plain(
+            drawn.q, drawn.k, drawn.v, functional.embedding(places, bias.table).permute(0, 3, 1, 2)
+        )
+
+    def trained(way: Callable[[], Tensor]) -> None:
+        torch.autograd.grad((way() * drawn.out).sum(), drawn.leaves, allow_unused=True)
+
+    whole = True
+    for name, way in list(ways.items()):
+        try:
+            trained(way)
+        except Exception as error:
+            said(part="failed", case=case, units=n, way=name, error=f"{type(error).__name__}: {error}")
+            whole = False
+            del ways[name]
+    with torch.no_grad():
+        forward = turns(ways, device, rounds)
+    training = turns({name: partial(trained, way) for name, way in ways.items()}, device, rounds)
+    for name in ways:
+        took = {"forward_ms": forward[name], "training_ms": training[name]}
+        ratios = {
+            "forward_ratio": forward[name] / forward["none"],
+            "training_ratio": training[name] / training["none"],
+        }
+        rounded = {key: round(value, 3) for key, value in (took | ratios).items()}
+        said(part="time", case=case, structures=b, units=n, dtype=str(dtype), way=name, **rounded)
+    return whole
+
+
+def zinc(corpora: Path, device: torch.device, rounds: int, sizes: list[int]) -> bool:
+    """Print how much faster a training step is than PyTorch Geometric's, by ``gps.py``; it is an error if it fails."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    import gps
+
+    for case in itertools.islice(gps.cases(corpora, sizes), len(sizes)):
+        took = gps.measured(case, rounds, gps.Way(1, device, False))
+        ratios = {f"PyG / {name}": round(took["peer"] / ms, 3) for name, ms in took.items() if name.startswith("own")}
+        said(part="zinc", batch=case.size, ms={name: round(ms, 3) for name, ms in took.items()}, **ratios)
+    return True
+
+
+def parts(given: argparse.Namespace) -> Iterator[tuple[str, Callable[[], bool]]]:
+    """What is measured, by name."""
+    rounds, sizes = (2, [(1, 64)]) if given.quick else (20, SIZES)
+    for (b, n), case in itertools.product(sizes, WAYS):
+        yield f"{case}, {n} units", partial(measure, case, b, n, given.device, rounds)
+    if given.corpora is not None:
+        batches = [32] if given.quick else [32, 128, 256]
+        yield "zinc", partial(zinc, given.corpora, given.device, rounds, batches)
+
+
+def main() -> int:
+    """Compare, then measure; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpora", type=Path, nargs="?")
+    parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
+    parser.add_argument("--quick", action="store_true", help="small sizes and two rounds, to try the script")
+    parser.add_argument("--minutes", type=float, default=13.0, help="after these no other part is started")
+    given = parser.parse_args()
+    if given.device.type == "cuda" and not torch.cuda.is_available():
+        sys.exit(
+            "this measures on a GPU, and PyTorch finds none; run it on a machine with CUDA, or try the script itself "
+            "with --device cpu --quick"
+        )
+    start, whole = time.monotonic(), True
+    where = torch.cuda.get_device_name(given.device) if given.device.type == "cuda" else "CPU"
+    said(part="machine", device=where, torch=torch.__version__, python=sys.version.split()[0])
+    for dtype in (torch.float32, torch.bfloat16) if given.device.type == "cuda" else ():
+        found = flex.probe(given.device, dtype, WIDTH)
+        said(part="probe", dtype=str(dtype), reason=found.reason, deterministic=found.deterministic)
+        whole = whole and found.reason is None
+    for n in (20,) if given.quick else (20, 150):
+        whole = equal(given.device, n) and whole
+    for name, part in parts(given):
+        if time.monotonic() - start > 60 * given.minutes:
+            said(part="skipped", name=name, reason=f"{given.minutes:g} minutes are over")
+            continue
+        try:
+            whole = part() and whole
+        except Exception as error:
+            said(part="failed", name=name, error=f"{type(error).__name__}: {error}")
+            whole = False
+    said(part="end", minutes=round((time.monotonic() - start) / 60, 2), same=whole)
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The script that compares and measures kernels on a GPU, tried without one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from structpe.attention import KERNELS
+from tests.attention.drawing import HERE
+from tests.experiments.script import script
+
+GPU = script("speed/gpu.py")
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["gpu.py"])
+    with pytest.raises(SystemExit, match=r"PyTorch finds none; run it on a machine with CUDA, or try .* --device cpu"):
+        GPU.main()
+
+
+def test_it_compares_every_kernel_then_measures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--quick"])
+    assert GPU.main() == 0
+    found = lines(capsys.readouterr().out)
+    compared = [each for each in found if each["part"] == "equal"]
+    assert {each["kernel"] for each in compared} == set(HERE) - {"dense"}
+    assert all(each["same"] and 0 < each["gradients"] < 1e-5 for each in compared)
+    timed = {(each["case"], each["way"]) for each in found if each["part"] == "time"}
+    assert {(case, way) for case, ways in GPU.WAYS.items() for way in ways if way in HERE} < timed
+    assert found[-1]["same"]
+
+
+def test_a_kernel_that_differs_or_fails_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*given: Any) -> Any:
+        raise ValueError("no")
+
+    tiled, sdpa = KERNELS["tiled"], KERNELS["sdpa"]
+    monkeypatch.setitem(KERNELS._classes, "tiled", replace(tiled, compute=lambda *given: 1.01 * tiled.compute(*given)))
+    monkeypatch.setitem(KERNELS._classes, "sdpa", replace(sdpa, compute=broken))
+    assert not GPU.equal(torch.device("cpu"), 8)
+    found = lines(capsys.readouterr().out)
+    differing = {each["kernel"] for each in found if not each["same"]}
+    assert differing >= {"tiled", "sdpa"}
+    assert not differing & {"edges", "linear", "small", "tables"}  # others may let these two compute a part
+    assert all(each["error"] == "ValueError: no" for each in found if each["kernel"] == "sdpa")
+    assert not GPU.measure("scalar bias", 1, 8, torch.device("cpu"), 1)
+    ways = lines(capsys.readouterr().out)
+    assert [each["way"] for each in ways if each["part"] == "failed"] == ["sdpa"]
+    assert {each["way"] for each in ways if each["part"] == "time"} == {"none", "tiled", "embedding"}
+
+
+def test_after_the_minutes_nothing_is_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--device", "cpu", "--quick", "--minutes", "0"])
+    assert GPU.main() == 0
+    skipped = [each["name"] for each in lines(capsys.readouterr().out) if each["part"] == "skipped"]
+    assert skipped == [f"{case}, 64 units" for case in GPU.WAYS]
