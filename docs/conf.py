@@ -105,8 +105,20 @@ PACKAGES = {
     "errors": "Errors.",
 }
 """The parts of the library in the order in which the API names them."""
-INNER = {"cli", "feature_maps", "files", "plain", "printing", "registry", "signals", "checksums", "threads"}
-"""Parts that users do not call, and that have no page."""
+INNER = {
+    "cli",
+    "feature_maps",
+    "files",
+    "plain",
+    "printing",
+    "quantities",
+    "registry",
+    "row_sums",
+    "signals",
+    "checksums",
+    "threads",
+}
+"""Parts that have no page: users do not call them, or, as quantities of pairs, find them in another part (terms)."""
 
 
 def modules(name: str) -> Iterator[str]:
