@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.errors import StoreError
-from structpe.files import atomic_write, sealed, sha256_of, unsealed
+from structpe.files import atomic_text, sealed, sha256_of, unsealed
 
 __all__ = ["SUMS", "check", "read_sealed", "seal", "sealed_lines", "sums_of", "wrong"]
 
@@ -23,8 +23,7 @@ def sums_of(folder: Path, names: Iterable[str]) -> str:
 
 def seal(folder: Path, names: Iterable[str]) -> None:
     """Write the checksums of files, which must not change afterwards."""
-    text = sums_of(folder, names)
-    atomic_write(folder / SUMS, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_text(folder / SUMS, sums_of(folder, names))
 
 
 def wrong(folder: Path, names: Iterable[str]) -> str:
@@ -57,7 +56,7 @@ def check(folder: Path, names: Iterable[str], remedy: str) -> None:
         StoreError: a file is missing or has changed.
     """
     if found := wrong(folder, tuple(names)):
-        raise StoreError(f"the folder is damaged: {found}; {remedy}").at(str(folder))
+        raise StoreError(f"the folder is damaged: {found}; {remedy}").at(folder)
 
 
 def sealed_lines(content: Mapping[str, Any]) -> str:

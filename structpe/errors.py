@@ -27,9 +27,9 @@ class StructPEError(Exception):
         self.message = message
         self.places: tuple[str, ...] = ()
 
-    def at(self, *places: str) -> Self:
+    def at(self, *places: str | Path) -> Self:
         """Add ``places`` in front of the others, and return the error."""
-        self.places = (*places, *self.places)
+        self.places = (*map(str, places), *self.places)
         return self
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def undamaged(path: Path, remedy: str) -> Iterator[None]:
             raise
         reason = " ".join(str(error).split())
         reason = reason if len(reason) <= 200 else f"{reason[:200]}..."
-        raise StoreError(f"the file is damaged ({type(error).__name__}: {reason}); {remedy}").at(str(path)) from error
+        raise StoreError(f"the file is damaged ({type(error).__name__}: {reason}); {remedy}").at(path) from error
 
 
 class MissingExtra(StructPEError):
@@ -114,6 +114,29 @@ class MissingExtra(StructPEError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is needed for this and is not installed: pip install 'structpe[{extra}]'")
+
+
+@contextmanager
+def needing(package: str, extra: str) -> Iterator[None]:
+    """Raise a :class:`MissingExtra` error if what a ``with`` block imports is not installed."""
+    try:
+        yield
+    except ImportError:
+        raise MissingExtra(package, extra) from None
+
+
+@contextmanager
+def located(*places: str | Path) -> Iterator[None]:
+    """Put places, such as the file, in front of those of an error of structpe that a ``with`` block raises."""
+    try:
+        yield
+    except StructPEError as error:
+        raise error.at(*places) from None
+
+
+def reason_of(error: BaseException) -> str:
+    """What another library says in an error: in one line, of 200 characters at most."""
+    return " ".join(str(error).split())[:200]
 
 
 REMEDIES = {

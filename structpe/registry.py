@@ -9,11 +9,11 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from structpe.errors import StructPEError
 
-__all__ = ["Registry", "unknown"]
+__all__ = ["Registered", "Registry", "unknown"]
 
 
 T = TypeVar("T")
@@ -83,6 +83,19 @@ class Registry(Mapping[str, T], Generic[T]):
         if not self._complete:
             _import_all(self.package)
             self._complete = True
+
+
+class Registered:
+    """A class whose subclasses enter a registry by their names: ``class Own(Base, name="own")``."""
+
+    registry: ClassVar[Registry[Any]]
+    name: ClassVar[str]
+
+    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if name:
+            cls.name = name
+            cls.registry.add(name, cls)
 
 
 def _import_all(package: str) -> None:

@@ -22,163 +22,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from structpe.errors import PositionError
+from structpe.quantities import Lookup, Pairs, SparsePairs, Toeplitz
 
-__all__ = ["Factor", "Lookup", "Map", "Pairs", "Projection", "SparsePairs", "Terms"]
+__all__ = ["Factor", "Lookup", "Map", "Pairs", "Projection", "SparsePairs", "Terms", "Toeplitz"]
 
 Map: TypeAlias = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """(q (b, h, n, d), k (b, h, m, d)) -> (q', k'), of any one width. Maps of one ``Terms`` must commute."""
-
-
-@dataclass(frozen=True, eq=False)
-class Lookup:
-    """A quantity of pairs: x_ij = table[rows[index_ij]], one row per distinct value.
-
-    The table holds the distinct values of the whole batch; ``rows`` says which of them a structure uses, so that the
-    index stays narrow and what is computed per query is as wide as one structure's values, not the batch's.
-
-    Attributes:
-        table: (R, ...) a row for each distinct value. As a term: (R, h or 1) scalars or (R, h or 1, d) vectors.
-        rows: (b or 1, r) integers into the table.
-        index: (b or 1, n, m) integers into the rows; structures may share either, both or neither.
-
-    Raises:
-        PositionError: rows or index have a wrong dtype or shape.
-    """
-
-    table: Tensor
-    rows: Int[Tensor, "#b r"]
-    index: Int[Tensor, "#b n m"]
-
-    def __post_init__(self) -> None:
-        _check_index("rows", self.rows, "(b or 1, r)", 2)
-        _check_index("index", self.index, "(b or 1, n, m)", 3)
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> Lookup:
-        """The same pairs with another table: ``function`` sees each distinct value once, not each pair.
-
-        Args:
-            function: (R, ...) to (R, ...), with a row for each row; more rows may follow.
-
-        Raises:
-            PositionError: the result has fewer rows, or is not a tensor.
-        """
-        return Lookup(_mapped(function, self.table), self.rows, self.index)
-
-    def local(self) -> Tensor:
-        """(b or 1, r, ...) the rows of each structure."""
-        return self.table[self.rows]
-
-    def dense(self) -> Tensor:
-        """(b or 1, n, m, ...) the quantity of each pair, for inspection and for the reference kernel."""
-        batch = torch.arange(len(self.rows), device=self.rows.device)
-        chosen = self.rows[batch[:, None, None], self.index]
-        return self.table[chosen]
-
-    def transpose(self) -> Lookup:
-        """x_ji instead of x_ij; for self-attention, with the same units as queries and keys.
-
-        Raises:
-            PositionError: they are not the same, as in a decoding step with a cache.
-        """
-        if self.index.shape[1] != self.index.shape[2]:
-            raise PositionError(
-                f"{self.index.shape[1]} queries and {self.index.shape[2]} keys cannot change places; a position model "
-                f"that looks from the key at the query cannot decode step by step"
-            )
-        return Lookup(self.table, self.rows, self.index.transpose(1, 2))
-
-    def queries(self, rows: slice) -> Lookup:
-        """Only these queries, over the keys up to the last of them: a decoding step with a cache."""
-        return Lookup(self.table, self.rows, self.index[:, rows, : rows.stop])
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Some pairs of units of a batch, each listed once, in any order: the only ones that attend.
-
-    Attributes:
-        batch: (e,) number of the structure.
-        query: (e,) place of the query.
-        key: (e,) place of the key.
-
-    Raises:
-        PositionError: a pair is listed twice. This is not checked on a GPU, as it would need a synchronisation.
-    """
-
-    batch: Int[Tensor, " e"]
-    query: Int[Tensor, " e"]
-    key: Int[Tensor, " e"]
-
-    def __post_init__(self) -> None:
-        parts = (self.batch, self.query, self.key)
-        alike = all(part.shape == self.key.shape and part.device.type == "cpu" for part in parts)
-        if torch.compiler.is_compiling() or not alike or not self.key.numel():
-            return
-        codes = (self.batch * (self.query.max() + 1) + self.query) * (self.key.max() + 1) + self.key
-        if (codes[1:] > codes[:-1]).all():  # sorted, the usual case
-            return
-        codes, order = codes.sort()
-        twice = order[1:][codes[1:] == codes[:-1]].tolist()
-        if twice:
-            first = tuple(int(part[twice[0]]) for part in parts)
-            raise PositionError(
-                f"{len(twice)} pairs are listed more than once, such as batch, query and key {first}; list each once"
-            )
-
-    def dense(self, b: int, n: int, m: int) -> Bool[Tensor, "b 1 n m"]:
-        """The pairs as a mask, for inspection and for the reference kernel."""
-        allowed = torch.zeros(b, 1, n, m, dtype=torch.bool, device=self.batch.device)
-        allowed[self.batch, 0, self.query, self.key] = True
-        return allowed
-
-    def within(self, rows: slice) -> Tensor:
-        """(e,) which pairs have their query in these rows, and their key not after the last of these rows."""
-        start, stop, _ = rows.indices(1 << 62)
-        return (self.query >= start) & (self.query < stop) & (self.key < stop)
-
-    def queries(self, rows: slice) -> Pairs:
-        """Only these queries, renumbered, over the keys up to the last of them."""
-        kept = self.within(rows)
-        return Pairs(self.batch[kept], self.query[kept] - (rows.start or 0), self.key[kept])
-
-
-@dataclass(frozen=True, eq=False)
-class SparsePairs:
-    """A quantity of listed pairs: x_e = table[index_e], and zero for every other pair.
-
-    Attributes:
-        table: (R, ...) as in :class:`Lookup`.
-        index: (e,) integers into the table.
-        pairs: which pairs these are.
-
-    Raises:
-        PositionError: the index is of another kind or form.
-    """
-
-    table: Tensor
-    index: Int[Tensor, " e"]
-    pairs: Pairs
-
-    def __post_init__(self) -> None:
-        _check_index("index", self.index, "(e,)", 1)
-
-    def map(self, function: Callable[[Tensor], Tensor]) -> SparsePairs:
-        """The same pairs with another table, as :meth:`Lookup.map`."""
-        return SparsePairs(_mapped(function, self.table), self.index, self.pairs)
-
-    def dense(self, b: int, n: int, m: int) -> Tensor:
-        """(b, n, m, ...) the quantity of each pair, for inspection and for the reference kernel."""
-        whole = self.table.new_zeros(b, n, m, *self.table.shape[1:])
-        return whole.index_put((self.pairs.batch, self.pairs.query, self.pairs.key), self.table[self.index])
-
-    def queries(self, rows: slice) -> SparsePairs:
-        """Only these queries, over the keys up to the last of them."""
-        return SparsePairs(self.table, self.index[self.pairs.within(rows)], self.pairs.queries(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,9 +119,9 @@ class Terms:
         if not isinstance(other, Terms):
             return NotImplemented
         joined: dict[str, Any] = {
-            field.name: getattr(self, field.name) + getattr(other, field.name)
-            for field in fields(self)
-            if field.name not in ("scale", "causal", *_ALONE)
+            each.name: getattr(self, each.name) + getattr(other, each.name)
+            for each in fields(self)
+            if each.name not in ("scale", "causal", *_ALONE)
         }
         alone = {name: self._only(other, name, what) for name, what in _ALONE.items()}
         return Terms(**joined, **alone, scale=self.scale * other.scale, causal=self.causal or other.causal)
@@ -308,26 +161,6 @@ def _other_term(name: str, given: Any, kinds: tuple[Any, ...]) -> str:
     wrong = [each for each in given if not isinstance(each, kinds)] if isinstance(given, (tuple, list)) else [given]
     kind = type(wrong[0] if wrong else given).__name__
     return f"Terms({name}=...) takes a tuple of {needed}, and was given {kind}; write {name}=(it,), or leave it out"
-
-
-def _check_index(name: str, given: Any, form: str, axes: int) -> None:
-    """Check the dtype and the number of axes of an index."""
-    if not isinstance(given, Tensor) or given.ndim != axes or given.dtype not in (torch.int64, torch.int32):
-        kind = f"{tuple(given.shape)} of {given.dtype}" if isinstance(given, Tensor) else type(given).__name__
-        raise PositionError(f"the {name} of a lookup is {form} of torch.int64 or torch.int32; given is {kind}")
-
-
-def _mapped(function: Callable[[Tensor], Tensor], table: Tensor) -> Tensor:
-    """Apply a function to a table, and check that the result has a row for each row."""
-    made: Any = function(table)
-    if not isinstance(made, Tensor) or made.ndim == 0 or made.shape[0] < table.shape[0]:
-        kind = f"shape {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
-        raise PositionError(
-            f"a function given to map must make a table with a row for each of the {table.shape[0]} distinct values, "
-            f"({table.shape[0]}, h) scalars or ({table.shape[0]}, h, d) vectors; it made {kind}"
-        )
-    mapped: Tensor = made
-    return mapped
 
 
 _ALONE = {

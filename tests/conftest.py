@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from tests.shapes import check_shapes
+from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
 
 check_shapes()
@@ -36,6 +36,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     """No test depends on those that ran before it."""
+    check_anew()
     random.seed(0)
     np.random.seed(0)
-    torch.manual_seed(0)
+    # torch.manual_seed also notes a stack trace for each GPU library, which takes longer than many a test.
+    torch.default_generator.manual_seed(0)

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -13,11 +14,19 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Module:
-    """A module: its dotted name, its file, its syntax tree."""
+    """A module: its dotted name and its file."""
 
     name: str
     path: Path
-    tree: ast.Module
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree, which is made when it is asked for: not while tests are collected."""
+        return ast.parse(self.text)
 
     @property
     def package(self) -> str:
@@ -34,10 +43,10 @@ class Import:
     at_once: bool
 
 
-def modules() -> list[Module]:
+@cache
+def modules() -> tuple[Module, ...]:
     """Every module of structpe."""
-    files = sorted((ROOT / "structpe").rglob("*.py"))
-    return [Module(_name(file), file, ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+    return tuple(Module(_name(file), file) for file in sorted((ROOT / "structpe").rglob("*.py")))
 
 
 def imports(module: Module) -> list[Import]:

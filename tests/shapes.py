@@ -1,4 +1,4 @@
-"""The shapes in annotations, checked at each call while tests run.
+"""The shapes in annotations, checked while tests run: at the first calls in each test, and at some that follow.
 
 jaxtyping's own import hook wraps every function, with shapes or without, and doubles the time of the tests. This one
 wraps only functions and dataclasses whose annotations hold a shape. Other types are mypy's business; here many tests
@@ -8,6 +8,7 @@ give wrong ones on purpose, to see the error that a user would see.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from typing import Any
 from beartype import beartype
 from jaxtyping import jaxtyped
 
-__all__ = ["check_shapes", "checked"]
+__all__ = ["check_anew", "check_shapes", "checked"]
 
 SHAPE = re.compile(r"\b(Float|Int|Bool|Shaped|Complex)\[")
 
@@ -32,8 +33,39 @@ def check_shapes() -> None:
 
 
 def checked(thing: Any) -> Any:
-    """A function, or a dataclass, whose shapes are checked at each call."""
-    return jaxtyped(thing, typechecker=beartype)
+    """A function, or a dataclass, whose shapes are checked at some calls: at all, tests take a tenth longer."""
+    if not isinstance(thing, type):
+        return _sampled(thing, jaxtyped(thing, typechecker=beartype))
+    plain = thing.__init__
+    whole = jaxtyped(thing, typechecker=beartype)
+    whole.__init__ = _sampled(plain, whole.__init__)
+    return whole
+
+
+def check_anew() -> None:
+    """Check the next calls of every function, as at the beginning of each test."""
+    _Calls.test += 1
+
+
+class _Calls:
+    """How many calls of each function are checked: the first of each test, and some of those that follow."""
+
+    test = 0
+    first, then = 3, 16
+
+
+def _sampled(plain: Any, whole: Any) -> Any:
+    test, count = -1, 0
+
+    @functools.wraps(plain)
+    def called(*given: Any, **named: Any) -> Any:
+        nonlocal test, count
+        if test != _Calls.test:
+            test, count = _Calls.test, 0
+        count += 1
+        return (whole if count <= _Calls.first or count % _Calls.then == 0 else plain)(*given, **named)
+
+    return called
 
 
 class _Finder(MetaPathFinder):
@@ -50,9 +82,12 @@ class _Finder(MetaPathFinder):
 
 class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
-        """From the source: what Python caches is without checks."""
+        """From the source where that names shapes, because what Python caches is without checks."""
         path = self.get_filename(fullname)
-        tree = _Marker().visit(ast.parse(self.get_data(path), path))
+        source = self.get_data(path)
+        if not SHAPE.search(source.decode()):
+            return super().get_code(fullname)
+        tree = _Marker().visit(ast.parse(source, path))
         return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 

@@ -28,12 +28,11 @@ MOST_ARGUMENTS = 8
 NOT_COUNTED = ("self", "dims")
 """Every position model is given the sizes of the Transformer; they are not arguments of its own."""
 
-MODULES = modules()
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def test_files_are_short() -> None:
-    lengths = {module.name: len(module.path.read_text(encoding="utf-8").splitlines()) for module in MODULES}
+    lengths = {module.name: len(module.text.splitlines()) for module in modules()}
     assert not {name: length for name, length in lengths.items() if length > LONGEST_FILE}
 
 
@@ -50,7 +49,7 @@ def test_constructors_take_few_arguments() -> None:
 def test_nothing_is_asked_whether_it_has_an_attribute() -> None:
     asked = [
         f"{module.name}, line {node.lineno}"
-        for module in MODULES
+        for module in modules()
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr"
     ]
@@ -59,7 +58,7 @@ def test_nothing_is_asked_whether_it_has_an_attribute() -> None:
 
 def test_public_names_are_documented() -> None:
     """A method may be documented where a base of its class declares it."""
-    loaded = [importlib.import_module(module.name) for module in MODULES if module.name != "structpe.__main__"]
+    loaded = [importlib.import_module(module.name) for module in modules() if module.name != "structpe.__main__"]
     named = [(f"{module.__name__}.{name}", value) for module in loaded for name, value in public(module)]
     without = [module.__name__ for module in loaded if not inspect.getdoc(module)]
     without += [name for name, value in named if not value.__doc__]
@@ -89,7 +88,7 @@ def test_every_member_of_a_registry_is_documented(registry: Any) -> None:
 
 def functions() -> Iterator[tuple[Module, Function]]:
     """Every function and method of structpe."""
-    for module in MODULES:
+    for module in modules():
         yield from ((module, node) for node in ast.walk(module.tree) if isinstance(node, Function))
 
 
@@ -98,7 +97,7 @@ def lines_of_code(function: Function, module: Module) -> int:
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     if not body:
         return 0
-    lines = module.path.read_text(encoding="utf-8").splitlines()[body[0].lineno - 1 : function.end_lineno]
+    lines = module.text.splitlines()[body[0].lineno - 1 : function.end_lineno]
     return sum(1 for line in lines if line.strip() and not line.strip().startswith("#"))
 
 

@@ -1,13 +1,30 @@
-"""Parsing of encodings on the command line."""
+"""Encodings on the command line."""
 
 from __future__ import annotations
 
-from typing import Any
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING, Any
 
+from structpe.cli._reading import parse_yaml
 from structpe.cli.base import UsageError
-from structpe.errors import ConfigError
 
-__all__ = ["parse_encoding"]
+if TYPE_CHECKING:
+    from structpe.encodings import Encoding
+
+__all__ = ["add_encodings", "encodings_of", "parse_encoding"]
+
+
+def add_encodings(parser: ArgumentParser, required: bool = False) -> None:
+    """Declare ``--encoding``."""
+    parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", required=required, default=[],
+                        help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
+
+
+def encodings_of(given: Namespace) -> list[Encoding]:
+    """The encodings that are given, as :func:`parse_encoding` describes them."""
+    from structpe.positions.build import build_encoding
+
+    return [build_encoding(parse_encoding(each)) for each in given.encodings]
 
 
 def parse_encoding(text: str) -> dict[str, Any]:
@@ -21,17 +38,8 @@ def parse_encoding(text: str) -> dict[str, Any]:
         pairs = [option.partition("=") for option in options.split(",") if option]
         if not name or not all(key and equals and value for key, equals, value in pairs):
             raise UsageError(f"--encoding {text!r} is not of the form NAME or NAME:key=value,key=value")
-        return {"name": name, **{key: _value(text, value) for key, _, value in pairs}}
-    described = _value(text, text)  # YAML includes JSON
+        return {"name": name, **{key: parse_yaml(value, f"--encoding {text!r}") for key, _, value in pairs}}
+    described = parse_yaml(text, f"--encoding {text!r}")  # YAML includes JSON
     if not isinstance(described, dict) or not isinstance(described.get("name"), str):
         raise UsageError(f'--encoding {text!r} has no name; write it as {{"name": "distance", "limit": 8}}')
     return described
-
-
-def _value(whole: str, text: str) -> Any:
-    from structpe.plain import from_yaml
-
-    try:
-        return from_yaml(text, "it")
-    except ConfigError as error:
-        raise UsageError(f"--encoding {whole!r} cannot be read: {error}") from None

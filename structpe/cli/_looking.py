@@ -7,9 +7,8 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._reading import Report, Wanted
+from structpe.cli._reading import Report, Wanted, parse_yaml
 from structpe.cli.base import UsageError
-from structpe.errors import ConfigError
 
 if TYPE_CHECKING:
     from structpe.readers import Item
@@ -48,9 +47,4 @@ def parse_position(text: str) -> Any:
     Raises:
         UsageError: it is not YAML.
     """
-    from structpe.plain import from_yaml
-
-    try:
-        return from_yaml(text, "it")
-    except ConfigError as error:
-        raise UsageError(f"--position {text!r} cannot be read: {error}") from None
+    return parse_yaml(text, f"--position {text!r}")

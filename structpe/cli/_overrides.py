@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from structpe.cli.base import UsageError
 
-__all__ = ["as_overrides"]
+__all__ = ["add_only", "as_overrides"]
+
+
+def add_only(parser: ArgumentParser) -> None:
+    """Declare ``--only``."""
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN",
+                        help="runs of a study, such as 'zinc/*/rwse/seed-0'; repeatable")  # fmt: skip
 
 
 def as_overrides(words: Sequence[str]) -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-__all__ = ["path_of", "seed_of"]
+from structpe.cli.base import UsageError
+
+__all__ = ["check_picture", "path_of", "seed_of"]
 
 
 def path_of(text: str) -> Path:
@@ -34,3 +37,15 @@ def seed_of(text: str) -> int:
     if not 0 <= seed < 1 << 63:
         raise ArgumentTypeError(f"a seed is 0 or more and has at most 63 bits; given is {seed}")
     return seed
+
+
+def check_picture(out: Path, suffixes: str) -> None:
+    """Check the name of a picture to be written.
+
+    Raises:
+        UsageError: it ends in none of the suffixes, or is a folder.
+    """
+    if out.suffix.lower() not in re.findall(r"\.\w+", suffixes):
+        raise UsageError(f"--out {out} has no known suffix; give a name that ends in {suffixes}")
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder; give a file")

@@ -15,7 +15,7 @@ from structpe.errors import ConfigError
 if TYPE_CHECKING:
     from structpe.readers import Reading, Skipped
 
-__all__ = ["Report", "Wanted", "add_reading", "check_file", "parse_options", "wanted"]
+__all__ = ["Report", "Wanted", "add_reading", "check_file", "parse_options", "parse_yaml", "wanted"]
 
 
 def add_reading(
@@ -89,14 +89,26 @@ def check_file(given: Namespace) -> None:
         raise UsageError(f"{name} is an option of reading, and no file is given; give one, or leave {name} out")
 
 
+def parse_yaml(text: str, option: str, what: str = "it") -> Any:
+    """The plain data of a text in YAML.
+
+    Raises:
+        UsageError: it is not YAML.
+    """
+    from structpe.plain import from_yaml
+
+    try:
+        return from_yaml(text, what)
+    except ConfigError as error:
+        raise UsageError(f"{option} cannot be read: {error}") from None
+
+
 def parse_options(given: Sequence[str]) -> dict[str, Any]:
     """Options by name, from KEY=VALUE on the command line, with values in YAML.
 
     Raises:
         UsageError: an option is not of this form, is given twice, or is not YAML.
     """
-    from structpe.plain import from_yaml
-
     options: dict[str, Any] = {}
     for option in given:
         name, equals, value = option.partition("=")
@@ -104,10 +116,7 @@ def parse_options(given: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--option {option!r} is not of the form KEY=VALUE")
         if (key := name.replace("-", "_")) in options:
             raise UsageError(f"--option {name} is given twice; give it once")
-        try:
-            options[key] = from_yaml(value, "the value")
-        except ConfigError as error:
-            raise UsageError(f"--option {option!r} cannot be read: {error}") from None
+        options[key] = parse_yaml(value, f"--option {option!r}", "the value")
     return options
 
 

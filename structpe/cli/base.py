@@ -7,36 +7,45 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from structpe.errors import StructPEError
-from structpe.registry import Registry
+from structpe.registry import Registered, Registry
 
-__all__ = ["COMMANDS", "Command", "UsageError"]
+__all__ = ["COMMANDS", "Command", "UsageError", "check_counts"]
 
 
 class UsageError(StructPEError):
     """A command line that cannot be understood."""
 
 
+def check_counts(**counts: int | None) -> None:
+    """Check numbers of processes or threads, by the name of their argument; None is not given.
+
+    Raises:
+        UsageError: a number is less than 1, or there are too many.
+    """
+    from structpe.plain.bounds import PROCESSES
+
+    for name, number in counts.items():
+        if number is not None and number < 1:
+            raise UsageError(f"--{name} is {number}; give 1 or more")
+        if number is not None and number > PROCESSES:
+            raise UsageError(f"--{name} is {number}; at most {PROCESSES} is allowed, give a smaller number")
+
+
 COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageError)
 """Every command by its name."""
 
 
-class Command(ABC):
+class Command(Registered, ABC):
     """One command; its docstring is its help, the first line also the help in the list of commands."""
 
-    name: ClassVar[str]
+    registry = COMMANDS
     example: ClassVar[str]
     """Examples of command lines."""
     overrides: ClassVar[bool] = False
     """Whether it accepts undeclared options, as ``given.overrides``."""
-
-    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if name:
-            cls.name = name
-            COMMANDS.add(name, cls)
 
     @abstractmethod
     def arguments(self, parser: ArgumentParser) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from structpe.cli._paths import path_of
@@ -72,13 +74,10 @@ def _check(given: Namespace) -> None:
     if given.do != "list" and given.name is None:
         raise UsageError(f"data {given.do} needs the NAME of a set; 'structpe data list' names them")
     belongs: dict[str, tuple[str, ...]] = {
-        "folder": ("verify",),
-        "kind": ("list",),
-        "source": ("get",),
-        "read": ("verify",),
+        **{"folder": ("verify",), "kind": ("list",), "source": ("get",), "read": ("verify",)},
+        **{"parts": ("get", "verify"), "json": ("list", "show"), "to": ("list", "get", "verify")},
+        "all": ("show", "get", "verify"),
     }
-    belongs |= {"parts": ("get", "verify"), "json": ("list", "show"), "to": ("list", "get", "verify")}
-    belongs |= {"all": ("show", "get", "verify")}
     for key, actions in belongs.items():
         if given.do not in actions and vars(given)[key]:
             name = {"folder": "FOLDER", "source": "--from", "parts": "--file"}.get(key, f"--{key}")
@@ -94,7 +93,7 @@ def _list(given: Namespace) -> None:
         raise UsageError(f"there are no data sets of kind {given.kind!r}; kinds: {', '.join(kinds)}")
     rows = [card for card in known.values() if given.kind in (None, card.kind)]
     if given.json:
-        _print_json([_plain(card) for card in rows])
+        _print_json([asdict(card) for card in rows])
         return
     here = {card.name: "yes" if card.pattern is None and find(card.name, given.to).is_there else "" for card in rows}
     print_table(
@@ -110,7 +109,7 @@ def _show(given: Namespace) -> None:
 
     card = card_named(given.name)
     if given.json:
-        _print_json(_plain(card))
+        _print_json(asdict(card))
         return
     for key in ("name", "kind", "description", "licence", "citation", "homepage", "reader", "notes"):
         if value := getattr(card, key):
@@ -172,11 +171,11 @@ def _verify(given: Namespace) -> None:
     _print_states(states, given.all)
     fetch = f"structpe data get {given.name}"
     if not any(state.there for _, state in states):
-        raise StructPEError(f"the folder has no file of the set; fetch it: {fetch}").at(str(corpus.folder))
+        raise StructPEError(f"the folder has no file of the set; fetch it: {fetch}").at(corpus.folder)
     if not report.good:
         bad = sum(not state.good for _, state in states)
         raise StructPEError(f"{bad} of {len(states)} are not as they should be; fetch them again: {fetch}").at(
-            str(corpus.folder)
+            corpus.folder
         )
 
 
@@ -208,15 +207,7 @@ def _course(what: str) -> Iterator[Callable[[str], Callable[[int, int | None], o
         yield lambda name: lambda done, total: advance(done, total or 0)
 
 
-def _plain(card: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(card)
-
-
 def _print_json(data: Any) -> None:
-    import json
-
     print(json.dumps(data, indent=1, ensure_ascii=False))
 
 

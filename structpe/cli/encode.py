@@ -7,14 +7,18 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any
 
-from structpe.cli._encodings import parse_encoding
+from structpe.cli._encodings import add_encodings, encodings_of
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import add_reading, wanted
-from structpe.cli.base import Command
+from structpe.cli.base import Command, check_counts
 from structpe.printing import printable
 
-__all__ = ["Encode", "parse_encoding"]
+__all__ = ["Encode"]
+
+
+SHORT = 5.0
+"""Seconds of work that is not announced."""
 
 
 class Encode(Command, name="encode"):
@@ -22,26 +26,20 @@ class Encode(Command, name="encode"):
 
     An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options. An
     encoding that needs a vocabulary, such as labels, learns it from this file. After an interruption, the same command
-    resumes; if another process encodes into the same folder, it waits.
+    resumes; if another process encodes into the same folder, it waits. Before long work, it says how long it will take
+    and how much it will write, by a sample. The result does not depend on the number of processes.
     """
 
     example = (
         "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
         "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
         'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded\n'
-        "structpe encode train.conllu --option graph=enhanced --encoding distance --out encoded"
+        "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out encoded"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
-        parser.add_argument(
-            "--encoding",
-            metavar="NAME",
-            dest="encodings",
-            action="append",
-            required=True,
-            help="may be given several times; 'structpe positions --encodings' lists them",
-        )
+        add_encodings(parser, required=True)
         parser.add_argument("--out", metavar="FOLDER", type=path_of, required=True, help="folder of the new store")
         parser.add_argument(
             "--graph",
@@ -49,19 +47,29 @@ class Encode(Command, name="encode"):
             default="plain",
             help="as read, with relations as nodes, or as the token sequence of a depth-first walk",
         )
+        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that encode (default: 1)")
+        parser.add_argument(
+            "--scheduler", metavar="ADDRESS", help="encode on the workers of this Dask cluster, such as tcp://host:8786"
+        )
         add_reading(parser)
 
     def run(self, given: Namespace) -> None:
+        from structpe.data.forecast import forecast
         from structpe.data.store import write
-        from structpe.positions.build import build_encoding
+        from structpe.data.workers import workers
 
-        encodings = [build_encoding(parse_encoding(each)) for each in given.encodings]
+        check_counts(jobs=given.jobs)
+        encodings = encodings_of(given)
         reading = wanted(given.file, given).read()
         form = _form(given.graph)
         structures = [form(structure) for structure in reading.structures]
         fitted = [encoding.fit(structures) for encoding in encodings]
-        with progress_bar("encoding") as report:
-            store = write(given.out, structures, fitted, lambda done: report(done, len(structures)), _say)
+        if not given.out.exists():
+            expected = forecast(structures, fitted)
+            if expected.seconds > SHORT:
+                _say(f"{len(structures):,} structures: {expected.text(given.jobs)}")
+        with workers(given.jobs, given.scheduler) as executor, progress_bar("encoding") as report:
+            store = write(given.out, structures, fitted, lambda done: report(done, len(structures)), _say, executor)
         names = ", ".join(each.name for each in store.encodings)
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
 

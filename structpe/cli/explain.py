@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._overrides import as_overrides
+from structpe.cli._overrides import add_only, as_overrides
 from structpe.cli.base import Command
 from structpe.printing import printable
 
@@ -28,9 +28,7 @@ class Explain(Command, name="explain"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.usage = "structpe explain CONFIG [--only PATTERN ...] [--KEY VALUE ...]"
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
-        parser.add_argument(
-            "--only", action="append", default=[], metavar="PATTERN", help="runs of a study; repeatable"
-        )
+        add_only(parser)
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.explaining import described, explain

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._looking import item_of, parse_position
-from structpe.cli._paths import path_of, seed_of
+from structpe.cli._paths import check_picture, path_of, seed_of
 from structpe.cli._reading import add_reading, check_file, wanted
 from structpe.cli.base import Command, UsageError
 from structpe.printing import printable
@@ -65,10 +65,7 @@ class Figure(Command, name="figure"):
 
 
 def _check(given: Namespace) -> None:
-    if given.out.suffix.lower() not in (".png", ".svg"):
-        raise UsageError(f"--out {given.out} has no known suffix; give a name that ends in .png or .svg")
-    if given.out.is_dir():
-        raise UsageError(f"--out {given.out} is a folder; give a file")
+    check_picture(given.out, ".png or .svg")
     if bool(given.positions) == (given.checkpoint is not None):
         raise UsageError("give a model: either --position, once or more, or --checkpoint")
     if given.checkpoint is not None and (given.file is None or given.figure == "segments"):

@@ -14,6 +14,7 @@ from structpe.cli._paths import path_of, seed_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
 from structpe.cli.base import Command, UsageError
+from structpe.errors import ReadError, located
 from structpe.printing import printable
 
 if TYPE_CHECKING:
@@ -84,7 +85,6 @@ class Parse(Command, name="parse"):
 
 
 def _parse(given: Namespace) -> None:
-    from structpe.errors import ReadError
     from structpe.parsing import Options, load_parser, parse_texts
     from structpe.parsing.models import DEFAULT
     from structpe.transforms._tokenizers import as_tokenizer
@@ -96,7 +96,7 @@ def _parse(given: Namespace) -> None:
     if given.format == "conllu" and given.tokenizer:
         raise UsageError("CoNLL-U has words and no subwords; leave --tokenizer out, or choose json or tsv").at("parse")
     if given.file is not None and not given.file.is_file():
-        raise ReadError("there is no such file; check the path").at(str(given.file))
+        raise ReadError("there is no such file; check the path").at(given.file)
     nlp = load_parser(given.model or DEFAULT)
     tokenizer = as_tokenizer(given.tokenizer) if given.tokenizer else None
     options = Options(tokenizer, given.expand or "all", bool(given.binary))
@@ -110,20 +110,16 @@ def _parse(given: Namespace) -> None:
 
 
 def _paragraphs(file: Path) -> Iterator[str]:
-    from structpe.errors import ReadError
+
     from structpe.readers._text import blocks
 
-    try:
+    with located(file):
         for _, block, _ in blocks(file):
             yield "\n".join(block)
-    except ReadError as error:
-        raise error.at(str(file)) from None
 
 
 def _nonempty(sentences: Iterator[Parsed]) -> Iterator[Parsed]:
     """Yield the sentences, and report losses of the tokenizer at the end. An input without a sentence is an error."""
-    from structpe.errors import ReadError
-
     count, lossy = 0, 0
     for parsed in sentences:
         count += 1

@@ -6,8 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+from structpe.cli._encodings import add_encodings, encodings_of
 from structpe.cli._looking import item_of, parse_position
-from structpe.cli._paths import path_of, seed_of
+from structpe.cli._paths import check_picture, path_of, seed_of
 from structpe.cli._reading import add_reading, wanted
 from structpe.cli.base import Command, UsageError
 from structpe.printing import printable
@@ -42,8 +43,7 @@ class Show(Command, name="show"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
         parser.add_argument("--index", metavar="I", type=int, default=0, help="which structure, from 0 (default 0)")
-        parser.add_argument("--encoding", metavar="NAME", dest="encodings", action="append", default=[],
-                            help="may be given several times; 'structpe positions --encodings' lists them")  # fmt: skip
+        add_encodings(parser)
         parser.add_argument("--position", metavar="NAME", help="a position model; 'structpe positions' lists them")
         parser.add_argument("--checkpoint", metavar="RUN", type=path_of, help="folder of a trained model, in its place")
         parser.add_argument("--out", metavar="PICTURE", type=path_of, default=Path("picture.png"),
@@ -74,10 +74,7 @@ class Show(Command, name="show"):
 
 def _check(given: Namespace) -> None:
     """Check the command line, before anything is read."""
-    if given.out.suffix.lower() not in (".png", ".svg", ".html"):
-        raise UsageError(f"--out {given.out} has no known suffix; give a name that ends in .png, .svg or .html")
-    if given.out.is_dir():
-        raise UsageError(f"--out {given.out} is a folder; give a file")
+    check_picture(given.out, ".png, .svg or .html")
     if given.position is not None and given.checkpoint is not None:
         raise UsageError("--position and --checkpoint both name a position model; give one of them")
     if given.content == "own" and given.checkpoint is None:
@@ -88,22 +85,16 @@ def _check(given: Namespace) -> None:
 
 def _what(given: Namespace, item: Any, structures: Any) -> list[Any]:
     """The encodings and the model to show."""
-    from structpe.cli._encodings import parse_encoding
+    from structpe.encodings import Encoding
     from structpe.pictures import begin, load
     from structpe.positions import Dims
-    from structpe.positions.build import build_encoding
 
-    encodings = [build_encoding(parse_encoding(each)) for each in given.encodings]
-    what: list[Any] = [each.fit(structures()) if type(each).fit is not _fit() else each for each in encodings]
+    what: list[Any] = [
+        each.fit(structures()) if type(each).fit is not Encoding.fit else each for each in encodings_of(given)
+    ]
     if given.checkpoint is not None:
         what.append(load(given.checkpoint, item, given.content))
     if given.position is not None:
         dims = Dims(given.width, given.heads, given.layers)
         what.append(begin(parse_position(given.position), dims, structures, given.seed))
     return what
-
-
-def _fit() -> Any:
-    from structpe.encodings import Encoding
-
-    return Encoding.fit

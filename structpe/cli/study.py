@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from structpe.cli._overrides import as_overrides
-from structpe.cli.base import Command, UsageError
+from structpe.cli._overrides import add_only, as_overrides
+from structpe.cli.base import Command, check_counts
 from structpe.errors import StructPEError
 from structpe.printing import printable
 
@@ -36,27 +36,16 @@ class Study(Command, name="study"):
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
         parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)")
         parser.add_argument("--threads", type=int, metavar="N", help="threads of each (default: OMP_NUM_THREADS, or 1)")
-        parser.add_argument(
-            "--only",
-            action="append",
-            default=[],
-            metavar="PATTERN",
-            help="runs such as 'zinc/*/rwse/seed-0'; repeatable",
-        )
+        add_only(parser)
         parser.add_argument("--table", action="store_true", help="only write the table of existing results")
         parser.add_argument("--fresh", action="store_true", help="repeat finished runs")
 
     def run(self, given: Namespace) -> None:
-        from structpe.plain.bounds import PROCESSES
         from structpe.tasks.prediction.report import report
         from structpe.tasks.prediction.run_all import run_all, unchanged
         from structpe.tasks.prediction.study import load_study
 
-        for name, number in (("jobs", given.jobs), ("threads", given.threads)):
-            if number is not None and number < 1:
-                raise UsageError(f"--{name} is {number}; give 1 or more")
-            if number is not None and number > PROCESSES:
-                raise UsageError(f"--{name} is {number}; at most {PROCESSES} is allowed, give a smaller number")
+        check_counts(jobs=given.jobs, threads=given.threads)
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
         if given.table:

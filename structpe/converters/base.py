@@ -14,7 +14,7 @@ from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 
-__all__ = ["CONVERTERS", "ConversionError", "Converter", "as_structure", "as_structures", "convert"]
+__all__ = ["CONVERTERS", "ConversionError", "Converter", "add_converter", "as_structure", "as_structures", "convert"]
 
 
 class ConversionError(StructPEError):
@@ -30,14 +30,14 @@ class Converter:
         classes: the classes that it converts, each as ``package.Class`` with the first part of the package's name;
             subclasses are included.
         doc: a description, in one line.
-        read: ``(object, **options)`` -> its structures, one by one; most objects are one structure.
+        read: ``(object, **options)`` -> its structure, or its structures one by one.
         write: ``(structure, **options)`` -> an object; None without an inverse.
     """
 
     name: str
     classes: tuple[str, ...]
     doc: str
-    read: Callable[..., Iterator[Structure]]
+    read: Callable[..., Structure | Iterator[Structure]]
     write: Callable[..., Any] | None = None
 
     @property
@@ -48,6 +48,17 @@ class Converter:
 
 CONVERTERS: Registry[Converter] = Registry("structpe.converters", "converter", ConversionError)
 """Every converter by its name."""
+
+
+def add_converter(
+    name: str,
+    classes: str,
+    doc: str,
+    read: Callable[..., Structure | Iterator[Structure]],
+    write: Callable[..., Any] | None = None,
+) -> None:
+    """Enter a :class:`Converter` into the registry; the classes are separated by blanks."""
+    CONVERTERS.add(name, Converter(name, tuple(classes.split()), doc, read, write))
 
 
 def as_structures(thing: Any, **options: Any) -> list[Structure]:
@@ -66,7 +77,8 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
         return [thing]
     chosen = _claimed(thing)
     Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
-    return list(chosen.read(thing, **options))
+    found = chosen.read(thing, **options)
+    return [found] if isinstance(found, Structure) else list(found)
 
 
 def as_structure(thing: Any, **options: Any) -> Structure:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import MissingExtra
+from structpe.converters.base import ConversionError, add_converter
+from structpe.errors import needing
 from structpe.readers.tree import tree
 from structpe.structure import Structure
 from structpe.writers.base import as_text
@@ -41,15 +40,9 @@ def to_conllu(structure: Structure) -> Any:
     Raises:
         WriteError: it is not a tree, or a label cannot be written in a column: see the writer ``conllu``.
     """
-    try:
+    with needing("conllu", "trees"):
         import conllu
-    except ImportError:
-        raise MissingExtra("conllu", "trees") from None
     return conllu.parse(as_text(structure, "conllu"))[0]
 
 
-def _read(sentence: Any) -> Iterator[Structure]:
-    yield from_conllu(sentence)
-
-
-CONVERTERS.add("conllu", Converter("conllu", ("conllu.TokenList",), "sentences with heads, and back", _read, to_conllu))
+add_converter("conllu", "conllu.TokenList", "sentences with heads, and back", from_conllu, to_conllu)

@@ -17,6 +17,7 @@ with a new PyTorch; :func:`structpe.converters.import_dgl` can import it, and ``
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from structpe.converters._dgl_import import import_dgl
 from structpe.converters._tensors import to_array, to_tensor
 from structpe.converters._text_tensors import as_numbers, as_texts
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import listed
 from structpe.structure import Structure
 
@@ -68,6 +69,8 @@ def from_dgl(
             and an edge has no reverse.
         StructureError: there is no node, or NaN or infinity in a feature.
     """
+    if widths not in ("error", "pad", "blocks"):
+        raise ConversionError(f"widths is {widths!r}; give 'error', 'pad' or 'blocks'")
     if graph.is_block:
         raise ConversionError("this is a block of DGL, sources and targets of one layer; give a graph")
     if list(graph.ntypes) != ["_N"] or list(graph.etypes) != [BLANK]:
@@ -129,19 +132,10 @@ def to_dgl(structure: Structure, hetero: bool = False, labels: Names = None, rel
     return graph
 
 
-def _read(
-    graph: Any,
-    directed: bool | None = None,
-    features: Names = None,
-    widths: Widths = "error",
-    labels: Names = None,
-    relations: Names = None,
-) -> Iterator[Structure]:
-    if widths not in ("error", "pad", "blocks"):
-        raise ConversionError(f"widths is {widths!r}; give 'error', 'pad' or 'blocks'")
-    graphs = import_dgl().unbatch(graph) if graph.batch_size > 1 else [graph]
-    for each in graphs:
-        yield from_dgl(each, directed, features, widths, labels, relations)
+@wraps(from_dgl)  # its options are those of all graphs of a batch
+def _read(graph: Any, **options: Any) -> Iterator[Structure]:
+    for each in import_dgl().unbatch(graph) if graph.batch_size > 1 else [graph]:
+        yield from_dgl(each, **options)
 
 
 def _from_types(graph: Any, directed: bool | None, features: Names, widths: Widths) -> Structure:
@@ -226,7 +220,4 @@ def _fill(data: Any, arrays: Mapping[str, Any]) -> None:
         data[key.removeprefix("edge_")] = to_tensor(value, f"feature {key!r}")
 
 
-CONVERTERS.add(
-    "dgl",
-    Converter("dgl", ("dgl.DGLGraph",), "graphs of DGL, of one type or several, batches too, and back", _read, to_dgl),
-)
+add_converter("dgl", "dgl.DGLGraph", "graphs of DGL, of one type or several, batches too, and back", _read, to_dgl)

@@ -14,13 +14,13 @@ are arrays; other attributes are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -101,10 +101,6 @@ def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
     return graph
 
 
-def _read(graph: Any, label: str = "label", relation: str = "relation") -> Iterator[Structure]:
-    yield from_networkx(graph, label, relation)
-
-
 def _edges(graph: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Source, target and attributes; in the order of the keys if these number all edges."""
     if not graph.is_multigraph():
@@ -139,7 +135,4 @@ def _features(rows: Sequence[dict[str, Any]], own: Sequence[str], prefix: str) -
     return found
 
 
-CONVERTERS.add(
-    "networkx",
-    Converter("networkx", ("networkx.Graph",), "a graph with attributes, and back", _read, to_networkx),
-)
+add_converter("networkx", "networkx.Graph", "a graph with attributes, and back", from_networkx, to_networkx)

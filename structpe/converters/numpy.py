@@ -7,7 +7,7 @@ is the inverse; labels, other edges and other features are lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from structpe.converters._adjacency import entries, from_entries
 from structpe.converters._images import Channels, from_pixels, pixels
 from structpe.converters._tensors import to_array
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.structure import Structure
 
 __all__ = ["from_array", "to_array_of"]
@@ -93,17 +93,4 @@ def to_array_of(
     return matrix
 
 
-def _read(
-    array: Any,
-    kind: str | None = None,
-    directed: bool | None = None,
-    patch: int | Sequence[int] = 1,
-    channels: Channels = "last",
-) -> Iterator[Structure]:
-    yield from_array(array, kind, directed, patch, channels)
-
-
-CONVERTERS.add(
-    "numpy",
-    Converter("numpy", ("numpy.ndarray", "torch.Tensor"), "adjacency matrices or images, and back", _read, to_array_of),
-)
+add_converter("numpy", "numpy.ndarray torch.Tensor", "adjacency matrices or images, and back", from_array, to_array_of)

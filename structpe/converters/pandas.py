@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import listed
 from structpe.readers.tables import Relation, feature_graph
 from structpe.structure import Structure
@@ -50,14 +50,4 @@ def from_pandas(
     return feature_graph([str(known[place]) for place in places], values, relation, threshold, bins)
 
 
-def _read(
-    frame: Any,
-    relation: Relation = "spearman",
-    threshold: float = 0.0,
-    bins: int = 10,
-    columns: Sequence[str] | None = None,
-) -> Iterator[Structure]:
-    yield from_pandas(frame, relation, threshold, bins, columns)
-
-
-CONVERTERS.add("pandas", Converter("pandas", ("pandas.DataFrame",), "tables, as the graph of their columns", _read))
+add_converter("pandas", "pandas.DataFrame", "tables, as the graph of their columns", from_pandas)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.readers.amr import graph
 from structpe.structure import Structure
 from structpe.writers.base import as_text
@@ -43,10 +42,4 @@ def to_penman(structure: Structure) -> Any:
     return penman.decode(text)
 
 
-def _read(thing: Any) -> Iterator[Structure]:
-    yield from_penman(thing)
-
-
-CONVERTERS.add(
-    "penman", Converter("penman", ("penman.Graph", "penman.Tree"), "graphs of meaning, and back", _read, to_penman)
-)
+add_converter("penman", "penman.Graph penman.Tree", "graphs of meaning, and back", from_penman, to_penman)

@@ -5,13 +5,13 @@ The inverse is an array: ``convert(structure, "numpy", kind="image")``, for ``PI
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from structpe.converters._images import from_pixels
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.structure import Structure
 
 __all__ = ["from_pillow"]
@@ -35,8 +35,4 @@ def from_pillow(image: Any, patch: int | Sequence[int] = 1) -> Structure:
     return from_pixels(found, patch)
 
 
-def _read(image: Any, patch: int | Sequence[int] = 1) -> Iterator[Structure]:
-    yield from_pillow(image, patch)
-
-
-CONVERTERS.add("pillow", Converter("pillow", ("PIL.Image",), "images, as grids of pixels or patches", _read))
+add_converter("pillow", "PIL.Image", "images, as grids of pixels or patches", from_pillow)

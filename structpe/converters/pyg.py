@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from structpe.converters._both_ways import both_ways, one_way
 from structpe.converters._tensors import is_array, to_array, to_tensor
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import MissingExtra, StructureError, listed
+from structpe.converters.base import ConversionError, add_converter
+from structpe.errors import StructureError, listed, needing
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -113,10 +113,8 @@ def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
         ConversionError: PyG uses the name of a feature for something else, or PyTorch does not have its dtype; with
             ``hetero``, a label is empty, or only some relations are empty.
     """
-    try:
+    with needing("torch_geometric", "all"):
         from torch_geometric.data import Data, HeteroData
-    except ImportError:
-        raise MissingExtra("torch_geometric", "all") from None
     for key in structure.features:
         if key in (*NO_FEATURES, *OWN, "edge_attr"):
             raise ConversionError(f"the feature {key!r} means something else in PyG; rename it")
@@ -286,13 +284,10 @@ def _fill(store: Any, features: dict[str, NDArray[Any]] | Any) -> None:
         store["edge_attr" if key == "edge_x" else key] = to_tensor(value, f"feature {key!r}")
 
 
-CONVERTERS.add(
+add_converter(
     "pyg",
-    Converter(
-        "pyg",
-        tuple(f"torch_geometric.{name}" for name in ("Data", "HeteroData", "Batch", "Dataset")),
-        "Data and HeteroData of PyTorch Geometric, batches and data sets of them, and back",
-        _read,
-        to_pyg,
-    ),
+    "torch_geometric.Data torch_geometric.HeteroData torch_geometric.Batch torch_geometric.Dataset",
+    "Data and HeteroData of PyTorch Geometric, batches and data sets of them, and back",
+    _read,
+    to_pyg,
 )

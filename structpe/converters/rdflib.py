@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import MissingExtra, StructureError
+from structpe.converters.base import ConversionError, add_converter
+from structpe.errors import StructureError, needing
 from structpe.readers._rdf_lines import Names, Term
 from structpe.readers._statements import statements
 from structpe.readers.rdf import Literals, graph_of, item_of
@@ -48,10 +48,8 @@ def to_rdflib(structure: Structure, base: str | None = None) -> rdflib.Graph:
     Raises:
         ConversionError: the structure cannot be written in RDF.
     """
-    try:
+    with needing("rdflib", "kg"):
         import rdflib
-    except ImportError:
-        raise MissingExtra("rdflib", "kg") from None
     graph = rdflib.Graph()
     try:
         for statement in statements(structure, {}, base):
@@ -90,4 +88,4 @@ def _to_rdflib(term: Term) -> Any:
     return rdflib.Literal(term.text, lang=term.language or None, datatype=datatype, normalize=False)
 
 
-CONVERTERS.add("rdflib", Converter("rdflib", ("rdflib.Graph",), "graphs of statements, and back", _read, to_rdflib))
+add_converter("rdflib", "rdflib.Graph", "graphs of statements, and back", _read, to_rdflib)

@@ -9,13 +9,12 @@ no charges and stereo, and the hydrogens of the valence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import StructureError, listed
 from structpe.readers._molecules import as_molecule
 from structpe.readers.smiles import Kind, of_molecule
@@ -69,8 +68,4 @@ def to_rdkit(structure: Structure, neutral: bool = False, strict: bool = True) -
     return mol
 
 
-def _read(mol: Any, features: Kind = "none", conformer: int | None = None) -> Iterator[Structure]:
-    yield from_rdkit(mol, features, conformer)
-
-
-CONVERTERS.add("rdkit", Converter("rdkit", ("rdkit.Mol",), "molecules, and back", _read, to_rdkit))
+add_converter("rdkit", "rdkit.Mol", "molecules, and back", from_rdkit, to_rdkit)

@@ -7,13 +7,12 @@ name, which are lost; edges are in the order of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from structpe.converters._adjacency import entries, from_entries
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
+from structpe.converters.base import ConversionError, add_converter
 from structpe.structure import Structure
 
 __all__ = ["from_scipy", "to_scipy"]
@@ -51,11 +50,4 @@ def to_scipy(structure: Structure) -> Any:
     return sparse.csr_array((values, (ends[:, 0], ends[:, 1])), shape=(structure.size, structure.size))
 
 
-def _read(matrix: Any, directed: bool | None = None) -> Iterator[Structure]:
-    yield from_scipy(matrix, directed)
-
-
-CONVERTERS.add(
-    "scipy",
-    Converter("scipy", ("scipy.sparray", "scipy.spmatrix"), "sparse adjacency matrices, and back", _read, to_scipy),
-)
+add_converter("scipy", "scipy.sparray scipy.spmatrix", "sparse adjacency matrices, and back", from_scipy, to_scipy)

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structpe.converters.base import CONVERTERS, ConversionError, Converter
-from structpe.errors import MissingExtra
+from structpe.converters.base import ConversionError, add_converter
+from structpe.errors import needing
 from structpe.readers.base import Item
 from structpe.readers.tree import tree
 from structpe.structure import Ids, Structure
@@ -68,6 +69,14 @@ def sentences(doc: Doc | Span, whitespace: bool = False) -> Iterator[Item]:
             yield _item(tokens, words, number)
 
 
+@cache
+def _vocabulary() -> Vocab:
+    """Made once, because it takes longer than the Doc, and ``Doc.from_docs`` joins only Docs of one vocabulary."""
+    from spacy import blank  # an empty Vocab would not know white space
+
+    return blank("xx").vocab
+
+
 def to_doc(
     structure: Structure,
     vocab: Vocab | None = None,
@@ -79,7 +88,7 @@ def to_doc(
 
     Args:
         structure: a tree; words are in its order, or by number without an order.
-        vocab: of the pipeline that will process the Doc; by default one without a language.
+        vocab: of the pipeline that will process the Doc; by default one without a language, the same for all Docs.
         spaces: whether a space follows each node; by default from the feature ``span``, or, without it, between all
             words.
         tags: ``tag_`` of each node.
@@ -89,11 +98,8 @@ def to_doc(
         ConversionError: a word is empty, which spaCy forbids; the number of spaces, tags or pos is wrong.
         StructureError: the structure is not a tree.
     """
-    try:
-        from spacy import blank
+    with needing("spacy", "trees"):
         from spacy.tokens import Doc as SpacyDoc
-    except ImportError:
-        raise MissingExtra("spacy", "trees") from None
     _check(structure, {"spaces": spaces, "tags": tags, "pos": pos})
     reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
     place = np.argsort(reading)
@@ -101,7 +107,7 @@ def to_doc(
     relations = dict(zip(structure.edges[:, 1].tolist(), structure.relations, strict=False))
     columns: Any = {name: [c[node] for node in reading] for name, c in (("tags", tags), ("pos", pos)) if c is not None}
     return SpacyDoc(
-        blank("xx").vocab if vocab is None else vocab,  # an empty Vocab would not know white space
+        _vocabulary() if vocab is None else vocab,
         words=[structure.nodes[node] for node in reading],
         spaces=_spaces(structure, reading) if spaces is None else [bool(spaces[node]) for node in reading],
         heads=[int(place[node if parents[node] < 0 else parents[node]]) for node in reading],
@@ -193,7 +199,4 @@ def _spaces(structure: Structure, reading: Ids) -> list[bool]:
     return [bool(space) for space in np.where(known[1:] & known[:-1], apart, True)] + last
 
 
-CONVERTERS.add(
-    "spacy",
-    Converter("spacy", ("spacy.Doc", "spacy.Span"), "a parsed Doc, one tree per sentence, and back", _read, to_doc),
-)
+add_converter("spacy", "spacy.Doc spacy.Span", "a parsed Doc, one tree per sentence, and back", _read, to_doc)

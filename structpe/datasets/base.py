@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.features import Features
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, located
 from structpe.objectives import LEVELS, Objective
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
@@ -45,9 +45,9 @@ class Benchmark:
         graphs: g structures, or one structure if its nodes or pairs of them are predicted.
         targets: target of each item, in the form that the objective takes.
         splits: the official splits. There are several if the protocol takes the mean over them.
+        objective: what to predict.
         nodes: description of ``x``; None if nodes have no features.
         edges: description of ``edge_x``; None if edges have no features.
-        objective: what to predict.
         note: remark that belongs to its results.
 
     Raises:
@@ -58,9 +58,9 @@ class Benchmark:
     graphs: Sequence[Structure]
     targets: NDArray[Any]
     splits: tuple[Split, ...]
-    nodes: Features
-    edges: Features
     objective: Objective
+    nodes: Features = None
+    edges: Features = None
     note: str = ""
 
     def __post_init__(self) -> None:
@@ -75,10 +75,8 @@ class Benchmark:
             raise self.error("there is no split; give at least one")
         for number, split in enumerate(self.splits):
             self._check_split(number, split, count)
-        try:
+        with located(self.name):
             self.objective.check(np.asarray(self.targets))
-        except ConfigError as error:
-            raise error.at(self.name) from None
         self._check_features()
 
     def _check_split(self, number: int, split: Split, count: int) -> None:
@@ -100,10 +98,8 @@ class Benchmark:
             values = [graph.features.get(key) for graph in self.graphs]
             if (lacking := next((i for i, v in enumerate(values) if v is None), None)) is not None:
                 raise self.error(f"graph {lacking} has no {what} features {key!r}")
-            try:
+            with located(self.name):
                 features.check(np.concatenate([v for v in values if v is not None]), f"the {what} features")
-            except ConfigError as error:
-                raise error.at(self.name) from None
 
     def error(self, message: str) -> ConfigError:
         """Return an error that names this benchmark."""

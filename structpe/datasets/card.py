@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from structpe.errors import ConfigError, StructPEError, listed
+from structpe.errors import ConfigError, StructPEError, listed, located
 from structpe.plain import from_yaml
 from structpe.plain.typed import Builder
 
@@ -186,10 +186,8 @@ def card_of(data: Any, where: str) -> Card:
             data = {**data, "files": [_with_url(_listed(file, "leaves"), data.get("base")) for file in files]}
         if isinstance(splits, dict):
             data = {**data, "splits": {name: _listed(split, "file") for name, split in splits.items()}}
-    try:
+    with located(where):
         card = Builder().build(Card, data, "the card")
-    except ConfigError as error:
-        raise error.at(where) from None
     for problem in _problems(card):
         raise ConfigError(problem).at(where)
     return card

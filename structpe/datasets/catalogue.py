@@ -45,13 +45,10 @@ def _words(pattern: str | None, name: str) -> dict[str, str] | None:
     """The words in braces of a pattern, as a name gives them; None if the name does not match."""
     if pattern is None:
         return None
-    shape = "".join(f"(?P<{p[1:-1]}>{WORD})" if p.startswith("{") else re.escape(p) for p in _pieces(pattern))
+    pieces = re.split(r"(\{\w+\})", pattern)
+    shape = "".join(f"(?P<{p[1:-1]}>{WORD})" if p.startswith("{") else re.escape(p) for p in pieces)
     found = re.fullmatch(shape, name)
     return found.groupdict() if found else None
-
-
-def _pieces(pattern: str) -> list[str]:
-    return [piece for piece in re.split(r"(\{\w+\})", pattern) if piece]
 
 
 @cache

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from structpe.datasets.card import Card, CorpusError, File
 from structpe.datasets.fetching.download import Seen, Tell, sha256_of, writing
-from structpe.files import atomic_write
+from structpe.files import atomic_text
 from structpe.plain import from_json
 
 __all__ = ["State", "checked", "record", "recorded", "results"]
@@ -50,12 +52,9 @@ class State:
 def recorded(folder: Path) -> dict[str, Seen]:
     """Read the record of a folder; empty if it is missing or damaged."""
     try:
-        files = from_json((folder / NAME).read_bytes())["files"]
-        found = {name: Seen(seen["sha256"], seen["bytes"]) for name, seen in files.items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return msgspec.convert(from_json((folder / NAME).read_bytes())["files"], dict[str, Seen])
+    except (OSError, ValueError, TypeError, KeyError, msgspec.ValidationError):
         return {}
-    sound = all(type(seen.sha256) is str and type(seen.bytes) is int for seen in found.values())
-    return found if sound else {}
 
 
 def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
@@ -63,9 +62,7 @@ def record(folder: Path, card: Card, new: Mapping[str, Seen]) -> None:
     files = {**recorded(folder), **new}
     data = {"card": card.name, "files": {name: vars(files[name]) for name in sorted(files)}}
     with writing(folder):
-        atomic_write(
-            folder / NAME, lambda hidden: hidden.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        )
+        atomic_text(folder / NAME, json.dumps(data, indent=1) + "\n")
 
 
 def results(file: File, folder: Path) -> list[str]:
@@ -101,7 +98,7 @@ def _state(file: File, folder: Path, name: str, known: Mapping[str, Seen], tell:
     try:
         seen = sha256_of(place, tell)
     except OSError as error:
-        raise CorpusError(f"cannot be read: {error.strerror}; check its permissions").at(str(place)) from None
+        raise CorpusError(f"cannot be read: {error.strerror}; check its permissions").at(place) from None
     if file.sha256 is not None and file.unpack is None:
         good = seen.sha256 == file.sha256
         return State(name, "ok" if good else "changed", "" if good else _differs(seen, "the card says", file.sha256))

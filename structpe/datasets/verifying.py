@@ -54,10 +54,10 @@ def verify(
         CorpusError: the folder does not exist, or a file cannot be read.
     """
     if corpus.folder.is_file():
-        raise CorpusError("this is a file; give the folder that the set is in").at(str(corpus.folder))
+        raise CorpusError("this is a file; give the folder that the set is in").at(corpus.folder)
     if not corpus.folder.is_dir():
         raise CorpusError(f"there is no such folder; fetch the set: structpe data get {corpus.card.name}").at(
-            str(corpus.folder)
+            corpus.folder
         )
     known = recorded(corpus.folder)
     wanted = corpus.card.chosen(parts)

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from structpe.errors import ConfigError
 from structpe.objectives.levels import LEVELS
-from structpe.objectives.metrics import METRICS, Metric
-from structpe.registry import Registry
+from structpe.registry import Registered, Registry
 
 __all__ = ["OBJECTIVES", "Objective"]
 
@@ -23,7 +22,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry("structpe.objectives", "objecti
 
 
 @dataclass(frozen=True)
-class Objective(ABC):
+class Objective(Registered, ABC):
     """What is to be predicted, and how a prediction is scored.
 
     Args:
@@ -39,17 +38,14 @@ class Objective(ABC):
     outputs: int
     metric: str
 
-    name: ClassVar[str]
+    registry = OBJECTIVES
     metrics: ClassVar[tuple[str, ...]]
     """Names of the metrics that suit, the default first."""
 
     def __init_subclass__(cls, name: str = "", metrics: tuple[str, ...] = (), **options: Any) -> None:
-        super().__init_subclass__(**options)
+        super().__init_subclass__(name, **options)
         if metrics:
             cls.metrics = metrics
-        if name:
-            cls.name = name
-            OBJECTIVES.add(name, cls)
 
     def __post_init__(self) -> None:
         """Refuse a level or a metric that there is not."""
@@ -62,11 +58,6 @@ class Objective(ABC):
     def numbers(self) -> int:
         """How many numbers a model predicts for each item."""
         return self.outputs
-
-    @property
-    def measure(self) -> Metric:
-        """The official metric."""
-        return METRICS[self.metric]
 
     @property
     def reported(self) -> tuple[str, ...]:

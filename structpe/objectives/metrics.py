@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import ConfigError, MissingExtra
+from structpe.errors import ConfigError, needing
 from structpe.registry import Registry
 
 __all__ = ["END", "METRICS", "UNKNOWN", "Metric"]
@@ -94,10 +94,8 @@ def _some(known: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _sklearn() -> ModuleType:
-    try:
+    with needing("sklearn", "bench"):
         from sklearn import metrics
-    except ImportError:
-        raise MissingExtra("sklearn", "bench") from None
     return metrics  # type: ignore[no-any-return]
 
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structpe.errors import MissingExtra, StructPEError
+from structpe.errors import StructPEError, needing, reason_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -34,20 +34,17 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
         ParsingError: the package or folder does not exist, cannot be loaded, or has no parser.
         MissingExtra: spaCy is not installed.
     """
-    try:
+    with needing("spacy", "trees"):
         import spacy
-    except ImportError:
-        raise MissingExtra("spacy", "trees") from None
     name = str(model)
     if not (Path(name).is_dir() or spacy.util.is_package(name)):
         raise ParsingError(_missing(name))
     try:
         nlp = spacy.load(name)
     except Exception as error:  # spaCy and its dependencies raise many kinds of errors for a damaged folder
-        reason = " ".join(str(error).split())[:200]
         raise ParsingError(
-            f"the pipeline cannot be loaded ({type(error).__name__}: {reason}); give a folder that spaCy or 'structpe "
-            "parse --train' wrote, of a version that fits, or train it again"
+            f"the pipeline cannot be loaded ({type(error).__name__}: {reason_of(error)}); give a folder that spaCy or "
+            "'structpe parse --train' wrote, of a version that fits, or train it again"
         ).at(name) from error
     if "parser" not in nlp.pipe_names:
         has = ", ".join(nlp.pipe_names) or "nothing"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.checksums import SUMS, check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import MissingExtra, undamaged
-from structpe.files import atomic_write, atomic_write_folder, lock, sealed
+from structpe.errors import needing, reason_of, undamaged
+from structpe.files import atomic_text, atomic_write, atomic_write_folder, lock, sealed
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
@@ -98,16 +98,14 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         KeyboardInterrupt, SystemExit: a signal has ended the training; the model after its last step is kept.
         ReadError, StructureError: a file is missing or invalid.
     """
-    try:
+    with needing("spacy", "trees"):
         import spacy  # noqa: F401
-    except ImportError:
-        raise MissingExtra("spacy", "trees") from None
     out = Path(out)
     if out.name.strip() in ("", ".."):
         raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
-        raise ParsingError("the folder exists; remove it, or choose another folder").at(str(out))
+        raise ParsingError("the folder exists; remove it, or choose another folder").at(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(part):
         return _train(plan, out, part, report)
@@ -148,7 +146,7 @@ def _prepare(plan: Plan, part: Path) -> _State:
         raise ParsingError(
             "a training with other files or options was interrupted here; give the same again to resume, or remove the "
             "folder"
-        ).at(str(part))
+        ).at(part)
     else:
         refuse_changed(began["content"], _content(items, dev))
         check(part, CORPORA, REMEDY)
@@ -173,7 +171,7 @@ def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item]
         corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
         atomic_write(part / name, corpus.to_disk)
     seal(part, CORPORA)
-    atomic_write(part / "plan.json", lambda path: path.write_text(sealed(description), encoding="utf-8"))
+    atomic_text(part / "plan.json", sealed(description))
 
 
 def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
@@ -202,9 +200,8 @@ def _blank(language: str) -> Language:
     try:
         return spacy.blank(language)
     except ImportError as error:  # spaCy's error for an unknown language, or a missing package
-        reason = " ".join(str(error).split())
         raise ParsingError(
-            f"spaCy has no tokenizer for the language {language!r}: {reason} Give another code, or 'xx'"
+            f"spaCy has no tokenizer for the language {language!r}: {reason_of(error)} Give another code, or 'xx'"
         ) from None
 
 
@@ -289,10 +286,9 @@ def _quiet(loop: Iterator[T]) -> Iterator[T]:
         except StopIteration:
             return
         except ValueError as error:
-            reason = " ".join(str(error).split())[:200]
             raise ParsingError(
-                f"spaCy cannot learn from these sentences ({reason}); give more of them, with two tags and two "
-                "relations at least"
+                f"spaCy cannot learn from these sentences ({reason_of(error)}); give more of them, with two tags and "
+                "two relations at least"
             ) from error
         yield step
 
@@ -307,8 +303,7 @@ def _keep(nlp: Language, part: Path, step: int, score: float, best: float) -> fl
 
 def _keep_last(nlp: Language, part: Path, state: _State) -> None:
     atomic_write_folder(part / "last", lambda hidden: _write(nlp, hidden))
-    text = sealed(asdict(state))
-    atomic_write(part / "state.json", lambda path: path.write_text(text, encoding="utf-8"))
+    atomic_text(part / "state.json", sealed(asdict(state)))
 
 
 def _write(nlp: Language, folder: Path) -> None:

@@ -143,8 +143,8 @@ def _arc(axes: Axes, start: float, end: float, height: float, relation: str) -> 
         [(start, 0), (start, height), (start + bend, height), (end - bend, height), (end, height), (end, 0.036)],
         [1, 3, 3, 2, 3, 3],
     )
-    axes.add_patch(PathPatch(path, fill=False, edgecolor=MUTED, linewidth=0.8, zorder=1))
-    axes.add_patch(Polygon([(end - 0.025, 0.048), (end + 0.025, 0.048), (end, 0.0)], color=MUTED, zorder=1))
+    axes.add_artist(PathPatch(path, fill=False, edgecolor=MUTED, linewidth=0.8, zorder=1))
+    axes.add_artist(Polygon([(end - 0.025, 0.048), (end + 0.025, 0.048), (end, 0.0)], color=MUTED, zorder=1))
     if relation:
         axes.text(
             (start + end) / 2, height, relation, ha="center", va="center", fontsize=RELATION, color=LINES[0],

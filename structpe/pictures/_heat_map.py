@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structpe.pictures._boxes import wide
-from structpe.pictures._plot import FAINT, GREY, MUTED, thinned
+from structpe.pictures._plot import FAINT, GREY, MUTED, add_bar, thinned
 from structpe.pictures.heat import Heat
 
 if TYPE_CHECKING:
@@ -108,8 +108,6 @@ def _bar(axes: Axes, drawn: Any, heat: Heat) -> None:
 
     if not np.isfinite(heat.values).any():
         return
-    bar = axes.figure.colorbar(drawn, ax=axes, shrink=0.6, aspect=18, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=6, length=2)
+    bar = add_bar(axes.figure, drawn, axes, 0.6, 18)
     if heat.whole:
         bar.locator = MaxNLocator(integer=True)

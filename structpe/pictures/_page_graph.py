@@ -119,8 +119,7 @@ def _names(drawn: Drawn) -> tuple[list[Written], float]:
 def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     x = [value for line in lines.values() for value in (*line[:, 0].tolist(), None)]
     y = [value for line in lines.values() for value in (*line[:, 1].tolist(), None)]
-    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "hoverinfo": "skip",
-            "line": {"color": MUTED, "width": 1}}  # fmt: skip
+    return _scatter("lines", x, y, line={"color": MUTED, "width": 1})
 
 
 def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
@@ -131,28 +130,19 @@ def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any
         for edge in lines
     ]
     middles = [line[len(line) // 2] for line in lines.values()]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [float(middle[0]) for middle in middles],
-        "y": [float(middle[1]) for middle in middles],
-        "hovertext": texts,
-        "hoverinfo": "text",
-        "marker": {"size": 6, "color": "rgba(0,0,0,0)"},
-    }
+    x, y = ([float(middle[axis]) for middle in middles] for axis in (0, 1))
+    return _scatter("markers", x, y, "text", hovertext=texts, marker={"size": 6, "color": "rgba(0,0,0,0)"})
 
 
 def _texts(texts: list[Written], points: float, colour: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "x": [each.x for each in texts],
-        "y": [each.y for each in texts],
-        "text": [html.escape(each.text) for each in texts],
-        "hoverinfo": "skip",
-        "textposition": "middle center",
-        "textfont": {"size": _pixels(points), "color": colour},
-    }
+    return _scatter(
+        "text",
+        [each.x for each in texts],
+        [each.y for each in texts],
+        text=[html.escape(each.text) for each in texts],
+        textposition="middle center",
+        textfont={"size": _pixels(points), "color": colour},
+    )
 
 
 def _pixels(points: float) -> float:
@@ -171,17 +161,20 @@ def _below(drawn: Drawn) -> list[dict[str, Any]]:
 def _nodes(drawn: Drawn) -> dict[str, Any]:
     dots = drawn.laid is not None and drawn.laid.dots
     few = drawn.structure.size <= NAMED
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": drawn.places[:, 0].tolist(),
-        "y": drawn.places[:, 1].tolist(),
-        "hovertext": [html.escape(f"{node} {text}") for node, text in enumerate(drawn.structure.nodes)],
-        "hoverinfo": "text",
-        "marker": {"size": 9 if dots and few else 18, "color": LINES[0], "opacity": float(dots and few)},
-    }
+    return _scatter(
+        "markers",
+        drawn.places[:, 0].tolist(),
+        drawn.places[:, 1].tolist(),
+        "text",
+        hovertext=[html.escape(f"{node} {text}") for node, text in enumerate(drawn.structure.nodes)],
+        marker={"size": 9 if dots and few else 18, "color": LINES[0], "opacity": float(dots and few)},
+    )
 
 
 def _ring() -> dict[str, Any]:
     mark = {"size": 20, "color": "rgba(0,0,0,0)", "line": {"color": LINES[1], "width": 3}}
-    return {"type": "scatter", "mode": "markers", "x": [], "y": [], "hoverinfo": "skip", "marker": mark}
+    return _scatter("markers", [], [], marker=mark)
+
+
+def _scatter(mode: str, x: list[Any], y: list[Any], hoverinfo: str = "skip", **more: Any) -> dict[str, Any]:
+    return {"type": "scatter", "mode": mode, "x": x, "y": y, "hoverinfo": hoverinfo, **more}

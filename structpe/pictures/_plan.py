@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from structpe.pictures._boxes import Box, apart, tall, text_box, wide
 from structpe.pictures._hierarchy import walk
 from structpe.pictures._plot import label
-from structpe.pictures._relations import RELATION, Curve, Written, curve_of, wrapped, write
+from structpe.pictures._relations import RELATION, Curve, Written, curve_of, holds, wrapped, write
 from structpe.pictures.heat import NAMED
 from structpe.pictures.places import Form, places_of
 from structpe.structure import Structure
@@ -106,7 +106,7 @@ class _Try:
         self.taken = [text_box(*middle, *size) for middle, size in zip(self.texts, sizes, strict=True)]
         ends = [text_box(x, y, 0.12, 0.12) for x, y in self.places] if outside else list(self.taken)
         edges = _Edges(structure, form, self.places, ends, relations)
-        self.taken += [*ends, *(_box_of(each) for each in edges.fixed)]
+        self.taken += [*ends, *(each.box for each in edges.fixed)]
         ways, found, left = write([(text, ways) for _, text, ways in edges.across], self.taken)
         numbers = [edge for edge, _, _ in edges.across]
         curved = [
@@ -225,17 +225,9 @@ def _texts(
 def _between(edge: int, curve: Curve, start: Box, end: Box) -> Line:
     """The part of an edge that is outside of the boxes of its nodes."""
     points = np.stack([curve.at(way) for way in np.linspace(0, 1, 161)])
-    free = [not _within(point, start) and not _within(point, end) for point in points]
+    free = [not holds(start, point) and not holds(end, point) for point in points]
     kept = points[free]
     return Line(edge, kept) if len(kept) > 1 else Line(edge, curve.points[[0, 2]], arrow=False)
-
-
-def _within(point: NDArray[np.float64], box: Box) -> bool:
-    return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
-
-
-def _box_of(written: Written) -> Box:
-    return text_box(written.x, written.y, wide(written.text, RELATION, "italic") + 0.06, tall(RELATION))
 
 
 def _entry(structure: Structure, names: list[str], edge: int, relations: list[str]) -> str:

@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structpe.errors import MissingExtra, StructPEError
+from structpe.errors import StructPEError, needing
 from structpe.files import atomic_write
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "LINES",
     "MUTED",
     "PictureError",
+    "add_bar",
     "families",
     "figure",
     "label",
@@ -80,10 +81,8 @@ def look() -> Iterator[None]:
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    try:
+    with needing("matplotlib", "viz"):
         import matplotlib
-    except ImportError:
-        raise MissingExtra("matplotlib", "viz") from None
     with matplotlib.rc_context({**SETTINGS, "font.family": families()}), warnings.catch_warnings():
         # Letters that all fonts lack become visible boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -123,6 +122,14 @@ def _round(picture: Any) -> None:
     for axes in picture.axes:
         place = axes.get_position(original=True)
         axes.set_position([round(float(number), 6) for number in place.bounds], which="original")
+
+
+def add_bar(part: Any, drawn: Any, axes: Any, shrink: float, aspect: float) -> Any:
+    """Add the scale of colours of an image to a figure or a part of one."""
+    bar = part.colorbar(drawn, ax=axes, shrink=shrink, aspect=aspect, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=6, length=2)
+    return bar
 
 
 def save(picture: Figure, path: str | Path, dots: int = 150) -> Path:

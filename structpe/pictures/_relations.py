@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from structpe.pictures._boxes import Box, meets, tall, text_box, wide
 
-__all__ = ["RELATION", "Curve", "Written", "curve_of", "wrapped", "write"]
+__all__ = ["RELATION", "Curve", "Written", "curve_of", "holds", "wrapped", "write"]
 
 RELATION = 6
 """Font size of the labels of edges, and of the list below."""
@@ -25,6 +25,11 @@ class Written:
     text: str
     x: float
     y: float
+
+    @property
+    def box(self) -> Box:
+        """The box of the text, with a margin."""
+        return text_box(self.x, self.y, wide(self.text, RELATION, "italic") + 0.06, tall(RELATION))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +47,11 @@ class Curve:
         start, control, end = self.points
         place: NDArray[np.float64] = (1 - way) ** 2 * start + 2 * way * (1 - way) * control + way**2 * end
         return place
+
+
+def holds(box: Box, point: NDArray[np.float64]) -> bool:
+    """Whether a point is in a box."""
+    return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
 
 
 def curve_of(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> Curve:
@@ -71,7 +81,7 @@ def write(
         way, place = (clear or free or [(ways[0], None)])[0]
         chosen.append(way)
         if place is not None:
-            taken.append(text_box(place.x, place.y, wide(text, RELATION, "italic") + 0.06, tall(RELATION)))
+            taken.append(place.box)
             written.append(place)
         elif text:
             left.append(number)
@@ -92,12 +102,8 @@ def _crossed(curve: Curve, taken: list[Box]) -> bool:
     """Whether an edge crosses other boxes than those of its two ends, each of which may have two."""
     points = [curve.at(way) for way in np.linspace(0, 1, 21)]
     ends = [curve.points[0], curve.points[2]]
-    others = [box for box in taken if not any(_holds(box, end) for end in ends)]
-    return any(_holds(box, point) for box in others for point in points)
-
-
-def _holds(box: Box, point: NDArray[np.float64]) -> bool:
-    return bool(box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3])
+    others = [box for box in taken if not any(holds(box, end) for end in ends)]
+    return any(holds(box, point) for box in others for point in points)
 
 
 def wrapped(entries: Sequence[str], width: float) -> list[str]:

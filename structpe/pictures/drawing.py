@@ -23,14 +23,22 @@ from structpe.structure import Structure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Drawn", "draw", "plan"]
+__all__ = ["Drawn", "draw"]
 
 
 class Drawn:
     """The plan of a structure.
 
-    Attributes:
+    Make it within :func:`structpe.pictures._plot.look`, which sets the fonts.
+
+    Args:
         structure: the graph.
+        most: largest number of horizontal words of a parse.
+
+    Raises:
+        MissingExtra: it is a molecule, and RDKit is not installed.
+
+    Attributes:
         form: the kind of layout.
         names: the texts at its nodes.
         depiction: layout of a molecule.
@@ -60,21 +68,6 @@ class Drawn:
         return self.laid.places
 
 
-def plan(structure: Structure, most: int = UPRIGHT) -> Drawn:
-    """The plan of a structure.
-
-    Call it within :func:`structpe.pictures._plot.look`, which sets the fonts.
-
-    Args:
-        structure: the graph.
-        most: largest number of horizontal words of a parse.
-
-    Raises:
-        MissingExtra: it is a molecule, and RDKit is not installed.
-    """
-    return Drawn(structure, most)
-
-
 def node_names(structure: Structure, most: int = 24) -> list[str]:
     """The texts at nodes: their labels, with their numbers if labels repeat and there is no order."""
     names = [label(text, most) for text in structure.nodes]
@@ -85,7 +78,10 @@ def node_names(structure: Structure, most: int = 24) -> list[str]:
 
 
 def draw(axes: Axes, drawn: Drawn) -> None:
-    """Draw a structure on axes of the size of its plan."""
+    """Draw a structure on axes of the size of its plan.
+
+    Lines are added as artists, not as patches: the limits of the axes are given, and need not be found from each line.
+    """
     axes.set_axis_off()
     if drawn.depiction is not None:
         _draw_molecule(axes, drawn.depiction)
@@ -120,8 +116,8 @@ def _draw_molecule(axes: Axes, depiction: Depiction) -> None:
         if len(each.points):
             stroke, width = each.stroke or ("none", 0.0)
             path = Path(each.points, each.codes)
-            axes.add_patch(PathPatch(path, edgecolor=stroke, facecolor=each.fill or "none", linewidth=0.6 * width,
-                                     linestyle=(0, (3, 2)) if each.dashed else "-"))  # fmt: skip
+            axes.add_artist(PathPatch(path, edgecolor=stroke, facecolor=each.fill or "none", linewidth=0.6 * width,
+                                      linestyle=(0, (3, 2)) if each.dashed else "-"))  # fmt: skip
     middle, half = (depiction.atoms.min(axis=0) + depiction.atoms.max(axis=0)) / 2, _half(depiction)
     low, high = middle - half, middle + half
     axes.set_xlim(low[0], high[0])
@@ -161,8 +157,8 @@ def _edges(axes: Axes, structure: Structure, laid: Laid) -> None:
 
     for line in laid.lines:
         arrow = "-|>" if structure.directed and line.arrow else "-"
-        axes.add_patch(FancyArrowPatch(path=Path(line.points), arrowstyle=arrow, mutation_scale=6, shrinkA=0, shrinkB=0,
-                                       linewidth=0.7, color=MUTED, zorder=1))  # fmt: skip
+        axes.add_artist(FancyArrowPatch(path=Path(line.points), arrowstyle=arrow, mutation_scale=6, shrinkA=0,
+                                        shrinkB=0, linewidth=0.7, color=MUTED, zorder=1))  # fmt: skip
     white = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.85}
     for each in laid.relations:
         axes.text(each.x, each.y, each.text, ha="center", va="center", fontsize=RELATION, color=LINES[0], zorder=2,

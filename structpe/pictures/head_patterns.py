@@ -181,7 +181,8 @@ def listening(model: nn.Module) -> Iterator[list[Patterns]]:
         terms = context.terms(site)[0] + Terms(feature_map=module.feature_map)
         sources = context.position.sources(Sources(rows, rows, rows), prepared, site)
         keys, _ = module.project(sources.key, sources.value)
-        heard.append(_noted(_split(module.query(sources.query), module.heads), keys, terms))
+        queries = module.query(sources.query).unflatten(-1, (module.heads, -1)).transpose(1, 2)
+        heard.append(_noted(queries, keys, terms))
 
     layers = [each.attention for each in model.modules() if isinstance(each, Layer)]
     hooks = [each.register_forward_pre_hook(note) for each in layers if isinstance(each, Attention)]
@@ -242,7 +243,3 @@ def _noted(q: Tensor, k: Tensor, terms: Terms) -> Patterns:
     mixed = terms.projection is not None  # biases are added to scores of mixtures of keys, which are not units
     bias = None if mixed else bias_of(terms, q.shape[1], q.shape[2], k.shape[2])
     return Patterns(weights_of(q, k, terms)[:1], None if bias is None else bias[:1])
-
-
-def _split(x: Tensor, heads: int) -> Tensor:
-    return x.view(*x.shape[:-1], heads, -1).transpose(1, 2)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import MissingExtra
+from structpe.errors import needing
 from structpe.structure import Structure
 
 __all__ = ["Depiction", "Outline", "depict"]
@@ -77,11 +77,9 @@ def depict(structure: Structure) -> Depiction:
     Raises:
         MissingExtra: RDKit is not installed.
     """
-    try:
+    with needing("rdkit", "mol"):
         from rdkit import rdBase
         from rdkit.Chem.Draw import rdMolDraw2D
-    except ImportError:
-        raise MissingExtra("rdkit", "mol") from None
     side = int(np.clip(90 * np.sqrt(structure.size) + 120, 200, 1400))
     drawer = rdMolDraw2D.MolDraw2DSVG(side, side)
     options: Any = drawer.drawOptions()
@@ -104,8 +102,6 @@ def _molecule(structure: Structure) -> Any:
     from rdkit import Chem
     from rdkit.Chem import rdDepictor
 
-    kinds = {"single": Chem.BondType.SINGLE, "double": Chem.BondType.DOUBLE, "triple": Chem.BondType.TRIPLE,
-             "aromatic": Chem.BondType.AROMATIC}  # fmt: skip
     molecule = Chem.RWMol()
     for symbol in structure.nodes:
         atom = Chem.Atom(symbol)
@@ -113,7 +109,7 @@ def _molecule(structure: Structure) -> Any:
         molecule.AddAtom(atom)
     for edge, (a, b) in enumerate(structure.edges.tolist()):
         if a != b and molecule.GetBondBetweenAtoms(a, b) is None:
-            kind = kinds[structure.relation(edge) or "single"]
+            kind = Chem.BondType.names[(structure.relation(edge) or "single").upper()]
             molecule.AddBond(a, b, kind)
             if kind == Chem.BondType.AROMATIC:
                 molecule.GetBondBetweenAtoms(a, b).SetIsAromatic(True)

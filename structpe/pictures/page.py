@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import MissingExtra
-from structpe.files import atomic_write
+from structpe.errors import needing
+from structpe.files import atomic_text
 from structpe.pictures._boxes import wide
 from structpe.pictures._page_graph import INCH, graph_of
 from structpe.pictures._page_parts import Part, shell
 from structpe.pictures._plot import FAINT, GREY, INK, LINES, PictureError, look
 from structpe.pictures._units import in_order
-from structpe.pictures.drawing import plan
+from structpe.pictures.drawing import Drawn
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.heat import Heat, unit_names
 from structpe.pictures.view import Looked, View, view
@@ -60,13 +61,12 @@ def page(
 
 def page_of_view(seen: View) -> str:
     """The page of a view."""
-    heads = [_titled(heat, block.title) for block in seen.blocks for heat in block.heads]
+    heads = [replace(heat, title=f"{block.title}, {heat.title}") for block in seen.blocks for heat in block.heads]
     maps = [*seen.heats, *heads]
     _check_size(seen, maps)
-    with look():
-        drawn = plan(seen.structure, most=MOST)  # words on a page are always horizontal
     limits = None if not heads else (min(h.limits[0] for h in heads), max(h.limits[1] for h in heads))
     with look():
+        drawn = Drawn(seen.structure, most=MOST)  # words on a page are always horizontal
         parts = [Part(heat.title, _html(_map(heat, None), f"map{i}")) for i, heat in enumerate(seen.heats)]
         learned = [Part(heat.title, _html(_map(heat, limits), f"head{i}")) for i, heat in enumerate(heads)]
     if heads:
@@ -93,7 +93,7 @@ def save_page(text: str, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() != ".html":
         raise PictureError(f"{str(path)!r} has not the suffix of a page; give one that ends in .html")
-    atomic_write(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_text(path, text)
     return path
 
 
@@ -108,10 +108,8 @@ def _check_size(seen: View, maps: Sequence[Heat]) -> None:
 
 
 def _html(figure: dict[str, Any], name: str, script: bool = False) -> str:
-    try:
+    with needing("plotly", "viz"):
         from plotly.io import to_html
-    except ImportError:
-        raise MissingExtra("plotly", "viz") from None
     made = to_html(
         figure,
         full_html=False,
@@ -122,10 +120,6 @@ def _html(figure: dict[str, Any], name: str, script: bool = False) -> str:
         config={"displayModeBar": False, "plotlyServerURL": ""},
     )
     return str(made)
-
-
-def _titled(heat: Heat, block: str) -> Heat:
-    return Heat(f"{block}, {heat.title}", heat.values, heat.rows, heat.columns, heat.axes, heat.special, heat.whole)
 
 
 def _map(heat: Heat, limits: tuple[float, float] | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import fitting
-from structpe.pictures._plot import MUTED, PictureError, figure, look, settle
+from structpe.pictures._plot import MUTED, PictureError, add_bar, figure, look, settle
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, first_layer, sequence
 from structpe.positions.build import Config
@@ -91,8 +91,6 @@ def draw(weights: Tensor, title: str = "", marks: Sequence[int] = ()) -> Figure:
                 axes.axhline(place - 0.5, color="white", linewidth=0.6)
                 axes.axvline(place - 0.5, color="white", linewidth=0.6)
             axes.spines[:].set_visible(False)
-        bar = picture.colorbar(drawn, ax=grid, shrink=0.8, aspect=16, pad=0.02)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=6, length=2)
+        add_bar(picture, drawn, grid, 0.8, 16)
         settle(picture)
     return picture

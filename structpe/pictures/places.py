@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.pictures._hierarchy import hierarchy, leads_down
+from structpe.readers.smiles import SYMBOLS
 from structpe.structure import Structure
 
 __all__ = ["BONDS", "Form", "Places", "form_of", "has_words", "places_of", "reading_rank"]
@@ -31,12 +32,7 @@ __all__ = ["BONDS", "Form", "Places", "form_of", "has_words", "places_of", "read
 Form: TypeAlias = Literal["sequence", "grid", "molecule", "tree", "hierarchy", "graph"]
 Places: TypeAlias = NDArray[np.float64]
 
-SYMBOLS = """
-    H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr Nb Mo
-    Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl
-    Pb Bi Po At Rn Fr Ra Ac Th Pa U
-"""
-ELEMENTS = frozenset(SYMBOLS.split())
+ELEMENTS = frozenset(SYMBOLS[: SYMBOLS.index("U") + 1])
 BONDS = frozenset({"single", "double", "triple", "aromatic"})
 LINE, WORD, BETWEEN = 10.5, 0.6, 0.42
 """Widths of a line of words, of a word that is not measured, and of the space between two words."""
@@ -169,12 +165,15 @@ def _graph(structure: Structure) -> Places:
 
 def _spread(part: Any, nodes: list[int]) -> Places:
     """A connected part, with edges of a length of about 1 and its longer axis horizontal."""
-    from networkx import kamada_kawai_layout, spring_layout
+    from networkx import all_pairs_shortest_path_length, kamada_kawai_layout, spring_layout
 
     count = len(nodes)
     if count == 1:
         return np.zeros((1, 2))
-    found = kamada_kawai_layout(part) if count <= SLOW else spring_layout(part, seed=0, iterations=60)
+    if count <= SLOW:  # it would find the same distances by way of weights, which takes longer
+        found = kamada_kawai_layout(part, dist=dict(all_pairs_shortest_path_length(part)))
+    else:
+        found = spring_layout(part, seed=0, iterations=60)
     at = np.array([found[node] for node in nodes])
     at -= at.mean(axis=0)
     turn = np.linalg.svd(at, full_matrices=False)[2]

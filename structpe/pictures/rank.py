@@ -120,7 +120,7 @@ def draw(values: Mapping[str, Tensor], marks: Mapping[str, int] | None = None, t
                 y,
                 style,
                 color=LINES[number % len(LINES)],
-                label=f"{fitting(label_of(legend), 1.6, 7)}: rank {len(kept)}",
+                label=f"{fitting(legend, 1.6, 7)}: rank {len(kept)}",
             )
         most = max((len(each) for each in values.values()), default=1)
         _marks(axes, marks or {}, most)
@@ -139,8 +139,3 @@ def _marks(axes: Axes, marks: Mapping[str, int], most: int) -> None:
         axes.axvline(place, color=FAINT, linewidth=1.5, zorder=0)
         side: Literal["left", "right"] = "left" if place < 0.7 * most else "right"
         axes.text(place, 1.15e-4 * 2**number, f" {name} = {place} ", color=MUTED, fontsize=7, ha=side)
-
-
-def label_of(legend: str) -> str:
-    """A legend on one line."""
-    return " ".join(legend.split())

@@ -25,7 +25,7 @@ from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
-__all__ = ["Content", "Trained", "load"]
+__all__ = ["CONTENTS", "Content", "Trained", "load"]
 
 Content: TypeAlias = Literal["same", "own"]
 REMEDY = "restore it, or train again"
@@ -52,7 +52,7 @@ class Trained:
     content: str
 
 
-WORDS = {"same": "all units of the same content", "own": "units of their own content"}
+CONTENTS = {"same": "all units of the same content", "own": "units of their own content"}
 
 
 def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
@@ -86,13 +86,13 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
     position = model.encoder.position
     (example,) = preparer.examples([replace(item, texts=())], position.encodings)
     if position.own_attention:
-        return Trained(example.structure, position, None, str(folder), WORDS[content])
+        return Trained(example.structure, position, None, str(folder), CONTENTS[content])
     batch = preparer.collate([example], "together")
     precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
     batch = replace(batch, positions=precise)
     with listening(model.encoder) as heard:
         _encode(model, batch, content)
-    return Trained(example.structure, position, gathered(heard, position), str(folder), WORDS[content])
+    return Trained(example.structure, position, gathered(heard, position), str(folder), CONTENTS[content])
 
 
 def _encode(model: EncoderDecoder, batch: Batch, content: Content) -> None:
@@ -123,7 +123,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     model = _filled(GraphModel(config.model, position, None, None, 1), folder)
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
-        return Trained(structure, position, None, str(folder), WORDS[content])
+        return Trained(structure, position, None, str(folder), CONTENTS[content])
     if not config.model.attention:
         raise PictureError(
             f"{folder} holds a model without attention, whose layers pass messages only, so there is nothing to show"
@@ -133,7 +133,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     bare = replace(structure, features=kept)
     with listening(model) as heard:
         model.hidden(collate([Example.of(bare, encoded)], model.grouping))
-    return Trained(structure, model.position, gathered(heard, model.position), str(folder), WORDS[content])
+    return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 
 
 def _filled(model: GraphModel, folder: Path) -> GraphModel:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from structpe.data.encode import encode
-from structpe.encodings.base import Encoding
 from structpe.pictures.head_patterns import refuse_own_attention
-from structpe.positions import Dims, PositionModel, Site, Sources, Sum
+from structpe.positions import Dims, PositionModel, Site, Sources
 from structpe.positions.build import Config, build
 from structpe.structure import Structure, path
+from structpe.tasks.positions import fitted
 from structpe.terms import Terms
 
 __all__ = ["Setting", "first_layer", "model_of", "sequence"]
@@ -77,21 +76,11 @@ def model_of(position: Config, setting: Setting) -> PositionModel:
 
     Every parameter is normally distributed with a deviation of 1/sqrt of its last axis.
     """
-    model = _fitted(build(position, setting.dims), setting.read)
+    model = build(fitted(position, setting.dims, lambda: [setting.read]), setting.dims)
     generator = torch.Generator().manual_seed(setting.seed)
     for parameter in model.parameters():
         parameter.data = torch.randn(parameter.shape, generator=generator) * parameter.shape[-1] ** -0.5
     return model.double().eval()
-
-
-def _fitted(model: PositionModel, structure: Structure) -> PositionModel:
-    if isinstance(model, Sum):
-        return Sum(model.dims, [_fitted(each, structure) for each in model])
-    options: dict[str, Any] = model.options()
-    fitted = {k: v.fit([structure]) if isinstance(v, Encoding) else v for k, v in options.items()}
-    made: Any = type(model)
-    renewed: PositionModel = made(model.dims, **fitted)
-    return renewed
 
 
 def sequence(places: int) -> Structure:

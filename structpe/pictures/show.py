@@ -18,8 +18,8 @@ import numpy as np
 
 from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import wide
-from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, figure, look, settle, shortened
-from structpe.pictures.drawing import Drawn, draw, plan
+from structpe.pictures._plot import FAINT, GREY, LINES, MUTED, add_bar, figure, look, settle, shortened
+from structpe.pictures.drawing import Drawn, draw
 from structpe.pictures.head_patterns import Quantity
 from structpe.pictures.view import Block, Looked, View, view
 
@@ -58,7 +58,7 @@ def show(
 def draw_view(seen: View) -> Figure:
     """The picture of a view."""
     with look():
-        drawn = plan(seen.structure)
+        drawn = Drawn(seen.structure)
         above, width, heights = _measured(seen, drawn)
         picture = figure(width, sum(heights) + TITLE)
         title_text, top = shortened(seen.title, MOST_TITLE), 1 - 0.1 / (sum(heights) + TITLE)
@@ -150,9 +150,7 @@ def _heads(part: SubFigure, seen: View) -> None:
             spare.set_axis_off()
         drawn = [_head(axes, heat, scale) for axes, heat in zip(grid.flat, block.heads, strict=False)]
         grid[0, 0].set_ylabel(block.title, fontsize=8)
-        bar = inner.colorbar(drawn[0], ax=grid, shrink=0.8, aspect=14, pad=0.02)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(labelsize=6, length=2)
+        add_bar(inner, drawn[0], grid, 0.8, 14)
 
 
 def _together(seen: View) -> tuple[str, float, float]:

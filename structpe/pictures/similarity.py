@@ -18,7 +18,7 @@ from torch import Tensor
 from structpe.data.encode import encode
 from structpe.pictures import _heat_map as heat_map
 from structpe.pictures._boxes import fitting
-from structpe.pictures._plot import LINES, PictureError, figure, look, settle
+from structpe.pictures._plot import LINES, PictureError, add_bar, figure, look, settle
 from structpe.positions import PositionModel, Site
 from structpe.structure import Structure
 
@@ -103,9 +103,7 @@ def draw(matrices: Mapping[str, Tensor], title: str = "") -> Figure:
             below.set(xlim=(-1, 1), yticks=[], xlabel="cosine of a pair")
             below.spines[["top", "right", "left"]].set_visible(False)
         if drawn is not None:
-            bar = picture.colorbar(drawn, ax=grid[0, :], shrink=0.8, aspect=16, pad=0.02)
-            bar.outline.set_visible(False)
-            bar.ax.tick_params(labelsize=6, length=2)
+            add_bar(picture, drawn, grid[0, :], 0.8, 16)
         grid[1, 0].set_ylabel("pairs")
         settle(picture)
     return picture

@@ -17,7 +17,7 @@ from structpe.pictures._units import in_order
 from structpe.pictures.by_distance import Curve, by_distance
 from structpe.pictures.head_patterns import Patterns, Quantity, Untrained, of_encoder
 from structpe.pictures.heat import Heat, check_size, heat_of, unit_names
-from structpe.pictures.runs import Trained
+from structpe.pictures.runs import CONTENTS, Trained
 from structpe.positions import PositionModel, Sum
 from structpe.structure import Structure
 
@@ -27,7 +27,6 @@ Looked: TypeAlias = "Encoding | PositionModel | Untrained | Trained"
 MOST_HEADS = 64
 """Largest number of maps of heads in one picture."""
 WORDS = {"bias": "bias added to scores", "scores": "scores, less the mean of a row", "attention": "attention"}
-SHARED = "all units of the same content"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +111,9 @@ def view(
     chosen: Quantity = quantity or ("scores" if patterns.bias is None else "bias")
     blocks, notes = _blocks(shown, patterns, chosen)
     when = _when(models[0])
-    content = "" if chosen == "bias" else f"; {SHARED if trained is None else trained.content}"
-    return View(shown, heats, blocks, f"{_name(position)} {when}: {WORDS[chosen]}{content}", notes, WORDS[chosen])
+    content = CONTENTS["same"] if trained is None else trained.content
+    said = f"{_name(position)} {when}: {WORDS[chosen]}" + ("" if chosen == "bias" else f"; {content}")
+    return View(shown, heats, blocks, said, notes, WORDS[chosen])
 
 
 def _asked(structure: Structure, position: PositionModel, seed: int) -> Patterns:

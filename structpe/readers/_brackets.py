@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from structpe.errors import ReadError
 from structpe.readers import _text
-from structpe.readers._text import lines, shown
+from structpe.readers._text import Piece, lines, shown
 
-__all__ = ["TRACE", "Constituents", "Piece", "escaped", "parse", "trees", "unescaped"]
+__all__ = ["TRACE", "Constituents", "escaped", "parse", "trees", "unescaped"]
 
 BLANK = " \t\r\n"  # a word may contain other white space: "8 1/2" with a no-break space
 PIECE = re.compile(r"\(([^() \t\r\n]*)|\)|[^() \t\r\n]+")
@@ -66,14 +65,6 @@ class Constituents:
             [self.words[node] for node in kept],
             [number[self.parents[node]] for node in kept],
         )
-
-
-class Piece(NamedTuple):
-    """The text of one tree: the number of its first line, the text, and an error message or None."""
-
-    line: int
-    text: str
-    wrong: ReadError | None = None
 
 
 def unescaped(word: str) -> str:

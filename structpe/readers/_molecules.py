@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structpe.errors import MissingExtra
+from structpe.errors import needing
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 from structpe.readers._text import shown
 from structpe.structure import Ids, Structure
@@ -38,10 +38,8 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         StructureError: a label is not a symbol, a relation not a type of bond, two bonds join the same atoms, features
             are missing, contradict the labels or mean 'something else', or the valences are invalid.
     """
-    try:
+    with needing("rdkit", "mol"):
         from rdkit import Chem, rdBase
-    except ImportError:
-        raise MissingExtra("rdkit", "mol") from None
     atoms, bonds = (None, None) if neutral else _features(structure)
     draft: Any = Chem.RWMol()
     for node, symbol in enumerate(structure.nodes):

@@ -6,13 +6,13 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from structpe.errors import MissingExtra, ReadError
+from structpe.errors import ReadError, needing
 from structpe.readers import _text
-from structpe.readers._text import blocks, shown
+from structpe.readers._text import Piece, blocks, shown
 
-__all__ = ["TOO_DEEP", "Piece", "first_aligned", "graphs", "parse", "split", "unquoted"]
+__all__ = ["TOO_DEEP", "first_aligned", "graphs", "parse", "split", "unquoted"]
 
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """Tokens for finding the end of a graph; brackets in strings and comments do not count."""
@@ -26,20 +26,6 @@ TOO_DEEP = "the graph is nested too deeply to be parsed; it is unlikely to be an
 
 SILENT = logging.NullHandler()
 """Missing concepts and targets raise errors here; without this, the library would also log them."""
-
-
-class Piece(NamedTuple):
-    """The text of one graph.
-
-    Attributes:
-        line: the number of its first line.
-        text: the comments before the graph, and the graph.
-        wrong: why it is not a graph; None if it may be one.
-    """
-
-    line: int
-    text: str
-    wrong: ReadError | None = None
 
 
 def graphs(path: Path) -> Iterator[Piece]:
@@ -92,10 +78,8 @@ def split(text: str, first: int = 1) -> Iterator[Piece]:
 
 def parse(text: str, first: int = 1) -> Any:
     """The :class:`penman.Tree` of the text of one graph."""
-    try:
+    with needing("penman", "amr"):
         import penman
-    except ImportError:
-        raise MissingExtra("penman", "amr") from None
     logging.getLogger("penman").addHandler(SILENT)
     try:
         # By lines, since penman would also end a line at characters such as U+2028, which sentences may contain.

@@ -13,7 +13,7 @@ from structpe.errors import ReadError
 from structpe.readers._kinds import HEAD, check_text
 from structpe.structure import Ids
 
-__all__ = ["LIMIT", "Block", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
+__all__ = ["LIMIT", "Block", "Piece", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
 
 LONGEST = 80
 LIMIT = 1 << 26
@@ -54,6 +54,14 @@ def too_long(what: str) -> ReadError:
 def shown(text: str) -> str:
     """A piece of a file for an error: in quotes, without control characters, and shortened to a line."""
     return repr(text) if len(text) <= LONGEST else f"{text[:LONGEST]!r}..."
+
+
+class Piece(NamedTuple):
+    """The text of one tree or graph of a file, the number of its first line, and what is wrong with it."""
+
+    line: int
+    text: str
+    wrong: ReadError | None = None
 
 
 class Block(NamedTuple):

@@ -14,7 +14,7 @@ from structpe.errors import ReadError
 from structpe.readers import _text
 from structpe.readers._kinds import HEAD, check_text
 
-__all__ = ["Element", "elements"]
+__all__ = ["Element", "elements", "feed"]
 
 CHUNK = 1 << 16
 DEEPEST = 100
@@ -69,6 +69,21 @@ def elements(path: Path, tag: str) -> Iterator[Element]:
                 yield from builder.take()
 
 
+def feed(parser: expat.XMLParserType, chunk: bytes, last: bool = True) -> None:
+    """Let a parser read a part of a file.
+
+    Raises:
+        ReadError: the XML is not well-formed, or its encoding is unknown.
+    """
+    try:
+        parser.Parse(chunk, last)
+    except expat.ExpatError as error:
+        wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; correct or restore the file"
+        raise ReadError(wrong).at(f"line {error.lineno}") from None
+    except (LookupError, ValueError) as error:
+        raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None
+
+
 class _Builder:
     """Builds elements from the events of the parser."""
 
@@ -89,13 +104,7 @@ class _Builder:
     def feed(self, chunk: bytes, last: bool) -> None:
         """Parse a piece of the file; ``last`` for the last piece."""
         self.fed += len(chunk)
-        try:
-            self.parser.Parse(chunk, last)
-        except expat.ExpatError as error:
-            wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; correct or restore the file"
-            raise ReadError(wrong).at(f"line {error.lineno}") from None
-        except (LookupError, ValueError) as error:
-            raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None
+        feed(self.parser, chunk, last)
         # The parser keeps incomplete input, such as a tag that does not end.
         if self.fed - self.parser.CurrentByteIndex > _text.LIMIT:
             raise _text.too_long("a piece of the XML").at(f"line {self.parser.CurrentLineNumber}")

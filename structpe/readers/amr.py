@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structpe.errors import ReadError
-from structpe.readers._penman import TOO_DEEP, Piece, first_aligned, graphs, parse, split, unquoted
+from structpe.readers._penman import TOO_DEEP, first_aligned, graphs, parse, split, unquoted
+from structpe.readers._text import Piece
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 

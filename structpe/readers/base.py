@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
-from structpe.errors import ReadError, StructPEError, StructureError
+from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.plain.typed import Builder, options_of
 from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._progress import Meter
@@ -282,16 +282,16 @@ def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterato
     try:
         for outcome in chosen.items(file, **options):
             number += 1
-            yield outcome if isinstance(outcome, Item) else outcome.at(str(file), f"item {number}")
+            yield outcome if isinstance(outcome, Item) else outcome.at(file, f"item {number}")
     except ReadError as error:
         error.message += " (nothing after this was read from the file)" if number else ""
-        yield error.at(str(file))
+        yield error.at(file)
         return
     except OSError as error:
-        yield _unreadable(error).at(str(file))
+        yield _unreadable(error).at(file)
         return
     if not number:
-        yield ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}").at(str(file))
+        yield ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}").at(file)
 
 
 def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
@@ -300,13 +300,13 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield path, given or _choose(path)
         return
     if not path.is_dir():
-        raise ReadError("there is no such file or folder; check the path").at(str(path))
+        raise ReadError("there is no such file or folder; check the path").at(path)
     if given is not None and not given.suffixes + given.also:
-        raise ReadError(f"reader {given.name!r} reads single files; give one of this folder").at(str(path))
+        raise ReadError(f"reader {given.name!r} reads single files; give one of this folder").at(path)
     claimed = given.suffixes + given.also if given else tuple(s for known in READERS.values() for s in known.suffixes)
     files = sorted(f for f in path.rglob("*") if f.suffix in claimed and f.is_file() and not f.name.startswith("."))
     if not files:
-        raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(str(path))
+        raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(path)
     for file in files:
         yield file, given or _choose(file)
 
@@ -314,12 +314,10 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
 def _check_head(file: Path) -> None:
     """Check that a file without a known suffix can be text."""
     try:
-        with file.open("rb") as opened:
+        with located(file), file.open("rb") as opened:
             check_text(opened.read(HEAD))
-    except ReadError as error:
-        raise error.at(str(file)) from None
     except OSError as error:
-        raise _unreadable(error).at(str(file)) from None
+        raise _unreadable(error).at(file) from None
 
 
 def _unreadable(error: OSError) -> ReadError:
@@ -333,4 +331,4 @@ def _choose(file: Path) -> Reader:
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
     _check_head(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
-    raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(str(file))
+    raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(file)

@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from structpe.errors import ReadError
-from structpe.readers._brackets import TRACE, Constituents, Piece, parse, trees, unescaped
-from structpe.readers._text import shown
+from structpe.readers._brackets import TRACE, Constituents, parse, trees, unescaped
+from structpe.readers._text import Piece, shown
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 

@@ -13,11 +13,12 @@ from xml.parsers import expat
 
 import numpy as np
 
-from structpe.errors import MissingExtra, ReadError
+from structpe.errors import ReadError, needing
 from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._rdf_lines import STRING, Names, Term, statement
 from structpe.readers._text import lines, shown
 from structpe.readers._turtle import check_whole
+from structpe.readers._xml import feed
 from structpe.readers.base import Item, Outcome, attempt, reader
 from structpe.structure import Structure
 
@@ -197,10 +198,8 @@ def _parsed(path: Path) -> Iterable[Statement]:
     if path.suffix not in FORMATS:
         known = ", ".join((*LINES, *FORMATS))
         raise ReadError(f"the name ends in {path.suffix!r}, which is not a notation of RDF; known: {known}")
-    try:
+    with needing("rdflib", "kg"):
         import rdflib
-    except ImportError:
-        raise MissingExtra("rdflib", "kg") from None
     content = path.read_bytes()
     xml = FORMATS[path.suffix] == "xml"
     check_text(content[:HEAD], xml)
@@ -264,10 +263,4 @@ def _refuse_declarations(content: bytes) -> None:
 
     parser.StartDoctypeDeclHandler = refuse
     parser.EntityDeclHandler = refuse
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        wrong = f"not well-formed XML: {expat.ErrorString(error.code)}; correct or restore the file"
-        raise ReadError(wrong).at(f"line {error.lineno}") from None
-    except (LookupError, ValueError) as error:
-        raise ReadError(f"the XML declares an encoding that cannot be read: {error}; save it as UTF-8") from None
+    feed(parser, content)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from structpe.errors import MissingExtra, ReadError, listed
+from structpe.errors import ReadError, listed, needing
 from structpe.readers._csv import rows
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
 from structpe.readers._text import lines, shown
@@ -141,10 +141,8 @@ def parsed(smiles: str, strict: bool = True) -> Any:
     Raises:
         ReadError: the text is not SMILES, or not a molecule.
     """
-    try:
+    with needing("rdkit", "mol"):
         from rdkit import rdBase
-    except ImportError:
-        raise MissingExtra("rdkit", "mol") from None
     if not smiles.strip():
         raise ReadError("the SMILES is empty; give one, or remove the line")
     if wraps := LARGE.search(smiles):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from structpe.errors import ConfigError
+from structpe.errors import ConfigError, located
 from structpe.plain import from_yaml, to_yaml
 from structpe.plain.typed import Builder
 from structpe.plain.yaml import LONGEST
@@ -29,17 +29,15 @@ def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -
         ConfigError: the file is missing or no YAML, a key is unknown, a value is of another type.
     """
     data = {} if path is None else _read(Path(path))
-    try:
+    with located(path or ""):
         Builder().check_keys(cls, data, complete=False)
-    except ConfigError as error:
-        raise error.at(str(path)) from None
     for override in overrides:
         _override(cls, data, override)
     try:
         return make(cls, data)
     except ConfigError as error:
         # With overrides it may be one of these that is wrong; the key is named in any case.
-        raise error if path is None or overrides else error.at(str(path)) from None
+        raise error if path is None or overrides else error.at(path) from None
 
 
 def make(cls: type[T], data: Mapping[str, Any]) -> T:
@@ -94,13 +92,11 @@ def _read(path: Path) -> dict[str, Any]:
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; give the configuration file in it") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the file is no text in UTF-8 (byte {error.start}); give a YAML file").at(
-            str(path)
-        ) from None
+        raise ConfigError(f"the file is no text in UTF-8 (byte {error.start}); give a YAML file").at(path) from None
     except ConfigError as error:
-        raise error.at(str(path)) from None
+        raise error.at(path) from None
     if data is not None and not isinstance(data, dict):
-        raise ConfigError(f"a configuration is a mapping of keys; the file holds a {type(data).__name__}").at(str(path))
+        raise ConfigError(f"a configuration is a mapping of keys; the file holds a {type(data).__name__}").at(path)
     return data or {}
 
 
@@ -115,10 +111,8 @@ def _override(cls: type, data: dict[str, Any], override: str) -> None:
             whole = ".".join(groups[: place + 1])
             raise ConfigError(f"{override!r}: {whole} is {inner!r}, which has no key; give all of it: {whole}=...")
         data = inner
-    try:
+    with located(repr(override)):
         data[last] = from_yaml(value, "the value")
-    except ConfigError as error:
-        raise error.at(repr(override)) from None
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from structpe.errors import MissingExtra, StructPEError
+from structpe.errors import StructPEError, needing, reason_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -30,10 +30,8 @@ def as_tokenizer(given: AnyTokenizer) -> Tokenizer:
         TokenizerError: it is a slow tokenizer without offsets, a path without a tokenizer, or something else.
         MissingExtra: the ``tokenizers`` library is not installed.
     """
-    try:
+    with needing("tokenizers", "text"):
         from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingExtra("tokenizers", "text") from None
     if isinstance(given, Tokenizer):
         return given
     if isinstance(given, str | Path):
@@ -67,12 +65,11 @@ def _load(path: Path) -> Tokenizer:
 
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
-        raise TokenizerError(f"there is no file {file.name!r}; give a {FILE}, or a folder that has one").at(str(path))
+        raise TokenizerError(f"there is no file {file.name!r}; give a {FILE}, or a folder that has one").at(path)
     try:
         return Tokenizer.from_file(str(file))
     except Exception as error:  # plain Exception is what the library raises
-        reason = " ".join(str(error).split())[:200]
         raise TokenizerError(
-            f"the file is not a tokenizer ({reason}); give a file written by save() of the tokenizers library, or by "
-            "save_pretrained() of a fast tokenizer of transformers"
-        ).at(str(file)) from None
+            f"the file is not a tokenizer ({reason_of(error)}); give a file written by save() of the tokenizers "
+            "library, or by save_pretrained() of a fast tokenizer of transformers"
+        ).at(file) from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from structpe.errors import MissingExtra
+from structpe.errors import needing
 from structpe.readers._penman import first_aligned, unquoted
 from structpe.readers._text import shown
 from structpe.readers.base import Item
@@ -56,10 +56,8 @@ class _Graph:
     """A structure that is converted to text."""
 
     def __init__(self, item: Item) -> None:
-        try:
+        with needing("penman", "amr"):
             from penman.models.amr import model
-        except ImportError:
-            raise MissingExtra("penman", "amr") from None
         self.model, self.structure = model, item.structure
         if self.structure.root is None:
             raise WriteError("the graph has no root to start from; give Structure(root=...)")

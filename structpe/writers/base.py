@@ -123,7 +123,7 @@ def write(
     chosen.check(options)
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder; give a file" if path.is_dir() else f"cannot be made, as there is no folder {path.parent}"
-        raise WriteError(f"the file {wrong}").at(str(path))
+        raise WriteError(f"the file {wrong}").at(path)
     count = 0
 
     def fill(hidden: Path) -> None:
@@ -177,4 +177,4 @@ def choose(path: str | Path, name: str | None = None) -> Writer:
         return claims[0]
     names = ", ".join(repr(known.name) for known in claims or WRITERS.values())
     problem = f"several writers write {path.suffix!r} files" if claims else f"no writer claims {path.suffix!r} files"
-    raise WriteError(f"{problem}; say which with to= or --writer, one of {names}").at(str(path))
+    raise WriteError(f"{problem}; say which with to= or --writer, one of {names}").at(path)

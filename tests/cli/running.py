@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,12 +16,31 @@ from tests.forking import forked
 from tests.modules import ROOT
 
 SAMPLE = ROOT / "datasets" / "amr_sample"
+TRAINING = ("lightning.pytorch", "torch.utils.tensorboard")
+NEEDED = {
+    "figure": ("matplotlib.figure", "matplotlib.backends.backend_agg"),
+    "parse": ("spacy",),
+    "show": ("matplotlib.figure", "matplotlib.backends.backend_agg"),
+    "study": (*TRAINING, "structpe.tasks.runs.prediction"),
+    "train": (*TRAINING, "structpe.tasks.runs.graph_to_text"),
+}
+"""What takes a second or more to import, of commands: once here, not in each fork."""
+FORKS = """
+import multiprocessing
+from structpe.tasks.prediction import crew
+crew.get_context = lambda how: multiprocessing.get_context("fork")
+"""
+"""Lets the runs of a study be forks, which begin at once. The tests of survival begin them as users do."""
 
 
 def structpe(*words: str | Path, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run ``structpe`` with these words, in a fork of this process: importing torch takes longer than most commands."""
+    command = str(words[0]) if words else ""
+    for name in NEEDED.get(command, ()):
+        import_module(name)
+    before = FORKS if command == "study" else ""
     with TemporaryDirectory() as printed:
-        process = forked(Path(printed), "structpe", *map(str, words), cwd=folder or Path.cwd())
+        process = forked(Path(printed), "structpe", *map(str, words), cwd=folder or Path.cwd(), before=before)
         code, out, err = process.ended()
     return subprocess.CompletedProcess(words, code, out, err)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,21 @@ import numpy as np
 import pytest
 
 from structpe.cli.main import main
+from structpe.tasks.prediction import crew
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
 from tests.cli.running import complaint
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, study_file
+
+FORK = "ignore:This process .* is multi-threaded, use of fork:DeprecationWarning"
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in forks, which begin at once. The tests of survival begin them as users do."""
+    monkeypatch.setattr(crew, "get_context", lambda how: get_context("fork"))
+
 
 ONE: dict[str, Any] = {"models": {"gps": MODEL}, "positions": {"none": []}, "seeds": [0]}
 RINGS = {"name": "zinc-stand-in", "folder": "data"}
@@ -106,6 +117,8 @@ def test_a_finished_study_is_not_run_again_and_not_taken_for_another(tmp_path: P
 
 
 @pytest.mark.timeout(280)
+@pytest.mark.filterwarnings(FORK)
+@pytest.mark.usefixtures("forks")
 def test_runs_that_fail_are_told_of_and_leave_the_others_alone(tmp_path: Path, capfd: Any) -> None:
     """One position asks for an order that rings do not have; one set of data has targets that say nothing."""
     nothing = data_in(tmp_path).parent / "nothing"

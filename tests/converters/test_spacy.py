@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import spacy
@@ -12,7 +14,7 @@ from spacy.vocab import Vocab
 
 from structpe import StructPEError, Structure, as_structure, as_structures, convert, path
 from structpe.converters.spacy import sentences
-from structpe.readers import read, tree
+from structpe.readers import read, stream, tree
 from tests.datasets import SAMPLES, corpus
 from tests.same import assert_same
 from tests.strategies import trees
@@ -83,6 +85,11 @@ def test_a_doc_is_a_tree_for_each_sentence() -> None:
     assert [word.is_sent_start for word in whole] == [True, False, False, True, False, False]
     assert [word.head.i for word in whole] == [word.head.i for word in doc]
     assert [word.dep_ for word in whole] == [word.dep_ for word in doc]
+
+
+def test_docs_without_a_vocabulary_can_be_joined() -> None:
+    one, other = convert(path(["a", "b"]), "spacy"), convert(path(["c"]), "spacy")
+    assert [word.text for word in Doc.from_docs([one, other])] == ["a", "b", "c"]
 
 
 def test_a_span_is_the_sentences_in_it() -> None:
@@ -158,11 +165,12 @@ def test_the_sample_comes_back() -> None:
 
 @pytest.mark.parametrize("file", ["CS-CLTT/cs_cltt-ud-dev", "AF-AfriBooms/af_afribooms-ud-dev"])
 def test_treebanks_come_back(file: str) -> None:
-    crossing = 0
-    for item in list(read(corpus(f"ud/{file}.conllu")))[:200]:
+    crossing = False
+    for item in itertools.islice(stream(corpus(f"ud/{file}.conllu")), 200):
         doc = convert(item.structure, "spacy", spaces=item.metadata["space_after"])
         assert_same(as_structure(doc), item.structure, without=("name", "features"))
-        crossing += any(_crosses(a, b) for a in item.structure.edges.tolist() for b in item.structure.edges.tolist())
+        edges = item.structure.edges.tolist()
+        crossing = crossing or any(_crosses(*pair) for pair in itertools.product(edges, edges))
     assert crossing
 
 

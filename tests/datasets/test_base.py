@@ -23,7 +23,7 @@ TOKENS = Sequences("graph", 5, "f1", 3)
 def made(objective: Objective = CLASSES, targets: Any = (0, 1, 1), parts: Any = ((0,), (1,), (2,))) -> Benchmark:
     graphs = [Structure(("a",), np.zeros((0, 2), dtype=np.int64))] * 3
     split = Split(*(np.array(part, dtype=np.int64) for part in parts))
-    return Benchmark("mine", graphs, np.array(targets), (split,), None, None, objective)
+    return Benchmark("mine", graphs, np.array(targets), (split,), objective)
 
 
 @pytest.mark.parametrize(

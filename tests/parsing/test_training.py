@@ -179,22 +179,36 @@ def test_a_signal_ends_it_with_the_model_of_its_last_step(
     assert told == [0, 1, 2, 2, 3, 4, 5]
 
 
-def part_of(tmp_path: Path) -> tuple[Plan, Path, Path]:
-    """A training that was stopped after its first scores, on a file of its own."""
-    file = tmp_path / "own.conllu"
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Path]:
+    """A training that was stopped after its first scores, on a file of its own, and the folder of both."""
+    folder = tmp_path_factory.mktemp("stopped")
+    file = folder / "own.conllu"
     file.write_text(SAMPLE.read_text(encoding="utf-8"), encoding="utf-8")
-    plan, out = Plan((str(file),), steps=5, language="en"), tmp_path / "parser"
+    plan = Plan((str(file),), steps=5, language="en")
 
     def stop(progress: Progress) -> None:
         raise Stop
 
     with pytest.raises(Stop):
-        train(plan, out, stop)
-    return plan, out, file
+        train(plan, folder / "parser", stop)
+    return plan, folder
 
 
-def test_a_training_goes_on_with_the_sentences_that_it_began_with(tmp_path: Path) -> None:
-    plan, out, file = part_of(tmp_path)
+@pytest.fixture
+def part(stopped: tuple[Plan, Path]) -> Iterator[tuple[Plan, Path, Path]]:
+    """Its plan, the folder of the parser that it did not come to, and its file; all as it was for each test."""
+    plan, folder = stopped
+    kept = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    yield plan, folder / "parser", folder / "own.conllu"
+    assert not (folder / "parser").exists()
+    assert {path for path in folder.rglob("*") if path.is_file()} == kept.keys()
+    for path, content in kept.items():
+        path.write_bytes(content)
+
+
+def test_a_training_goes_on_with_the_sentences_that_it_began_with(part: tuple[Plan, Path, Path]) -> None:
+    plan, out, file = part
     text = file.read_text()
     for old, new, what in (
         ("\tnsubj\t", "\tobj\t", "relation labels of the training sentences"),
@@ -207,9 +221,9 @@ def test_a_training_goes_on_with_the_sentences_that_it_began_with(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["plan.json", "state.json", "train.spacy", "SHA256SUMS"])
-def test_damage_to_what_it_goes_on_from_is_seen(tmp_path: Path, name: str) -> None:
-    plan, out, _ = part_of(tmp_path)
-    file = tmp_path / "parser.part" / name
+def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], name: str) -> None:
+    plan, out, _ = part
+    file = out.with_name("parser.part") / name
     content = file.read_bytes()
     for wrong in (b"", b"[" * 50_000, bytes([*content[:30], content[30] ^ 1, *content[31:]])):
         file.write_bytes(wrong)

@@ -15,8 +15,9 @@ __all__ = ["boxes", "drawn", "faults", "overlaps"]
 
 
 def drawn(picture: Figure) -> FigureCanvasAgg:
+    """Everything is placed as for a file, and no pixel is set."""
     canvas = FigureCanvasAgg(picture)
-    canvas.draw()  # type: ignore[no-untyped-call]
+    picture.draw_without_rendering()  # type: ignore[no-untyped-call]
     return canvas
 
 

@@ -14,7 +14,7 @@ import pytest
 from structpe.encodings import Distance, RandomWalk
 from structpe.pictures import PictureError, begin, page, save_page
 from structpe.pictures._page_graph import graph_of
-from structpe.pictures.drawing import plan
+from structpe.pictures.drawing import Drawn
 from structpe.pictures.heat import heat_of
 from structpe.structure import Structure, path
 from tests.pictures.cases import ASPIRIN, DIMS, FORMS, PARSE, large
@@ -110,9 +110,9 @@ def test_1_and_200_nodes(form: str) -> None:
 
 
 def test_a_molecule_is_rdkit_s_picture_under_its_atoms() -> None:
-    figure, nodes = graph_of(plan(ASPIRIN))
+    figure, nodes = graph_of(Drawn(ASPIRIN))
     (image,) = figure["layout"]["images"]
-    assert image["sizex"] == image["sizey"] == plan(ASPIRIN).depiction.size[0]  # type: ignore[union-attr]
+    assert image["sizex"] == image["sizey"] == Drawn(ASPIRIN).depiction.size[0]  # type: ignore[union-attr]
     assert len(figure["data"][nodes]["x"]) == ASPIRIN.size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from structpe.pictures import begin, page, pattern, rank, show, similarity
 from structpe.pictures._boxes import apart, meets, tall, text_box, wide
 from structpe.pictures._plot import look, shortened
 from structpe.pictures._relations import RELATION, wrapped
-from structpe.pictures.drawing import Drawn, plan
+from structpe.pictures.drawing import Drawn
 from structpe.pictures.places import form_of
+from structpe.readers import stream
 from structpe.transforms import grid
 from structpe.transforms.levi import levi
 from tests.datasets import SAMPLES, corpus
@@ -110,7 +112,7 @@ CORPORA = [
 @pytest.mark.parametrize(("file", "reader", "form"), CORPORA)
 def test_a_corpus_is_drawn_in_one_manner(file: str, reader: str, form: str) -> None:
     """Its structures of two nodes or more; the largest and some others without texts that meet."""
-    structures = [item.structure for item in read(_found(file), reader)][:400]
+    structures = [item.structure for item in islice(stream(_found(file), reader), 400)]
     assert {form_of(each) for each in structures if each.size > 1} == {form}
     largest = max((each for each in structures if each.size <= 60), key=lambda each: each.size)
     for structure in (largest, structures[len(structures) // 2]):
@@ -143,7 +145,7 @@ def placed(drawn: Drawn) -> list[Any]:
 @pytest.mark.parametrize("name", [name for name in DRAWN if name != "molecule"])
 def test_texts_of_a_page_do_not_meet(name: str) -> None:
     with look():
-        drawn = plan(DRAWN[name], most=1000)
+        drawn = Drawn(DRAWN[name], most=1000)
         at = placed(drawn)
     width, height = drawn.size
     low = -drawn.arcs.below if drawn.arcs is not None else 0.0
@@ -160,13 +162,13 @@ def test_what_has_no_room_is_listed_below() -> None:
     for name in ("all joined", "all joined, rooted", "parallel", "star", "loops below a root"):
         structure = DRAWN[name]
         with look():
-            laid = plan(structure).laid
+            laid = Drawn(structure).laid
         assert laid is not None
         told = "    ".join(laid.below).split("    ") if laid.below else []
         written = [each.text for each in laid.relations] + [each.rpartition(": ")[2] for each in told]
         assert sorted(written) == sorted(structure.relations)
     with look():
-        laid = plan(graph("ab", [(0, 0)] * 30, [f"relation{i}" for i in range(30)])).laid
+        laid = Drawn(graph("ab", [(0, 0)] * 30, [f"relation{i}" for i in range(30)])).laid
     assert laid is not None
     assert laid.below[-1].endswith("a → a: relation29")
 

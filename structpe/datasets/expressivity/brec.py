@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from structpe.datasets.files.arrays import array
-from structpe.errors import ReadError
+from structpe.errors import ReadError, located
 from structpe.readers.graph6 import graph6
 from structpe.structure import Structure
 
@@ -52,9 +52,7 @@ def _pairs(file: Path, kind: str) -> list[Pair]:
         raise ReadError(
             f"an array of {2 * KINDS[kind]} texts is needed, this one is of {len(texts)} {texts.dtype}; bring back the "
             "original"
-        ).at(str(file))
-    try:
+        ).at(file)
+    with located(file):
         graphs = [graph6(text, f"{kind} {number}") for number, text in enumerate(texts.astype(str).tolist())]
-    except ReadError as error:
-        raise error.at(str(file)) from None
     return [Pair(kind, *pair) for pair in zip(graphs[::2], graphs[1::2], strict=True)]

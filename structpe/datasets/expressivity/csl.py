@@ -44,8 +44,6 @@ def csl(folder: Path, loops: bool = False) -> Benchmark:
         graphs=graphs,
         targets=np.repeat(np.arange(len(SKIPS)), COPIES),
         splits=_folds(folder),
-        nodes=None,
-        edges=None,
         objective=Multiclass("graph", len(SKIPS), "accuracy"),
         note=f"graphs made by their definition, {'with' if loops else 'without'} self-loops; the five published folds",
     )
@@ -68,11 +66,11 @@ def _folds(folder: Path) -> tuple[Split, ...]:
     parts = [lists_of_indices(file, GRAPHS, "graphs") for file in files]
     for file, part in zip(files, parts, strict=True):
         if len(part) != len(parts[0]):
-            raise ReadError(f"there are {len(part)} folds, but {len(parts[0])} in {files[0].name}").at(str(file))
+            raise ReadError(f"there are {len(part)} folds, but {len(parts[0])} in {files[0].name}").at(file)
     folds = tuple(Split(*fold) for fold in zip(*parts, strict=True))
     for number, fold in enumerate(folds, 1):
         if not np.array_equal(np.sort(np.concatenate(fold)), np.arange(GRAPHS)):
             raise ReadError(
                 f"fold {number} does not name each of the graphs 0..{GRAPHS - 1} once; bring back the original"
-            ).at(str(folder))
+            ).at(folder)
     return folds

@@ -43,7 +43,6 @@ def exp(folder: Path) -> Benchmark:
         targets=packed["y"].astype(np.int64),
         splits=tuple(_fold(len(graphs), k) for k in range(FOLDS)),
         nodes=Categories((KINDS,)),
-        edges=None,
         objective=Multiclass("graph", 2, "accuracy"),
         note="mean over the ten folds of the authors' code; the two graphs of a pair are always in the same part",
     )

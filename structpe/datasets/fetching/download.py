@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Any
+
+import msgspec
 
 from structpe.datasets.card import CorpusError
 from structpe.datasets.fetching._web import (
@@ -89,7 +90,7 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
     tries, furthest, anew = 0, _size(part), False
     while True:
         try:
-            seen = _attempt(wanted, part, tell or _nobody)
+            seen = _attempt(wanted, part, tell or (lambda done, total: None))
         except Changed:
             _forget(part)
             if anew:
@@ -153,7 +154,7 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
     with opened(wanted.url, wanted.timeout, have, known) as answer:
         start = start_of(answer, have)
         version = Version(wanted.url, *validators(answer), total_of(answer, start))
-        if start and known is not None and (known.etag, known.modified, known.total) != _facts(version):
+        if start and known is not None and known != version:
             raise Changed
         _check_size(wanted, version.total)
         digest = hashlib.sha256()
@@ -166,19 +167,12 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
     return Seen(digest.hexdigest(), size)
 
 
-def _facts(version: Version) -> tuple[str | None, str | None, int | None]:
-    return version.etag, version.modified, version.total
-
-
 def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
     """Bytes of a partial download that can be resumed, and its version."""
     try:
-        known = Version(**from_json(_note(part).read_bytes()))
+        known = msgspec.convert(from_json(_note(part).read_bytes()), Version)
         have = part.stat().st_size
-    except (OSError, ValueError, TypeError):
-        return 0, None
-    texts = all(isinstance(each, str | None) for each in (known.etag, known.modified))
-    if not texts or type(known.total) not in (int, NoneType):
+    except (OSError, ValueError, msgspec.ValidationError):
         return 0, None
     usable = known.url == wanted.url and (known.named or wanted.sha256 is not None)
     return (have, known) if usable and have else (0, None)
@@ -262,7 +256,3 @@ def _forget(part: Path) -> None:
     with _writing_part(part):
         part.unlink(missing_ok=True)
         _note(part).unlink(missing_ok=True)
-
-
-def _nobody(done: int, total: int | None) -> None:
-    pass

@@ -245,8 +245,6 @@ class _Work:
     def _settle(self, file: File, given: Path) -> None:
         """Unpack a file, or copy it to its place."""
         place = self.folder / file.results[0]
-        with writing(place):
-            place.parent.mkdir(parents=True, exist_ok=True)
         if file.unpack is None:
             self.keep({file.name: _copied(given, place)})
             return
@@ -257,9 +255,7 @@ class _Work:
         else:
             self._unpack(file, given)
         if lacking := [name for name in file.results if not (self.folder / name).is_file()]:
-            raise CorpusError(f"the archive has no {lacking[0]}; it is not the one that the card describes").at(
-                str(given)
-            )
+            raise CorpusError(f"the archive has no {lacking[0]}; it is not the one that the card describes").at(given)
         self.keep({name: sha256_of(self.folder / name) for name in file.results})
 
     def _unpack(self, file: File, given: Path) -> None:
@@ -285,26 +281,26 @@ class _Work:
         if name in self.known or any(name == each or name.startswith(f"{each}.part") for each in others):
             raise CorpusError(
                 f"the archive is refused: it holds {name!r}, which is another file of the set; do not trust its source"
-            ).at(str(given))
+            ).at(given)
         return bool(file.into)
 
     def _check(self, file: File, place: Path) -> None:
         if file.sha256 is not None and sha256_of(place).sha256 != file.sha256:
             raise CorpusError(
                 f"sha256 is {sha256_of(place).sha256}, and the card says {file.sha256}: another Python wrote it"
-            ).at(str(place))
+            ).at(place)
 
 
 def _copied(given: Path, place: Path) -> Seen:
     with writing(place):
-        place.parent.mkdir(parents=True, exist_ok=True)
         if not (place.exists() and place.samefile(given)):
-            atomic_write(place, lambda hidden: shutil.copyfile(given, hidden))
+            _written(place, lambda hidden: shutil.copyfile(given, hidden))
     return sha256_of(place)
 
 
 def _written(place: Path, write: Callable[[Path], object]) -> None:
     with writing(place):
+        place.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(place, write)
 
 

@@ -29,13 +29,11 @@ class Source:
 
     def __init__(self, path: Path, card: Card) -> None:
         if not path.exists():
-            raise CorpusError("there is no such file or folder; check --from").at(str(path))
+            raise CorpusError("there is no such file or folder; check --from").at(path)
         self.path, self.card = path, card
         self.files = [path] if path.is_file() else sorted(islice(_below(path), MOST + 1))
         if len(self.files) > MOST:
-            raise CorpusError(f"the folder holds more than {MOST} files; give the folder of the data itself").at(
-                str(path)
-            )
+            raise CorpusError(f"the folder holds more than {MOST} files; give the folder of the data itself").at(path)
 
     def find(self, file: File) -> Path | None:
         """Find a file as it would be fetched; None if it is not in the copy.
@@ -76,7 +74,7 @@ class Source:
         if len(tops) > 1:
             listed = ", ".join(str(top) for top in sorted(tops)[:3])
             raise CorpusError(f"files {file.name} are in several folders, such as {listed}; give one of them").at(
-                str(self.path)
+                self.path
             )
         return {each.relative_to(top).as_posix(): each for top in tops for each in self.files if each.match(file.name)}
 
@@ -95,9 +93,7 @@ class Source:
     def _only(self, found: list[Path]) -> Path | None:
         if len(found) > 1:
             listed = ", ".join(str(each) for each in found[:3])
-            raise CorpusError(f"several files could be meant: {listed}; give one of them, or its folder").at(
-                str(self.path)
-            )
+            raise CorpusError(f"several files could be meant: {listed}; give one of them, or its folder").at(self.path)
         return found[0] if found else None
 
 

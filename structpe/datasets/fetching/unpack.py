@@ -97,10 +97,10 @@ def _placed(archive: Path, members: list[_Member], strip: bool) -> list[tuple[Pu
             raise _refused(archive, f"it holds {str(member.name)[:80]!r}, which is not a plain name")
     kept = [member for member in members if not any(part in JUNK for part in member.name.parts)]
     if not kept:
-        raise CorpusError("the archive is empty; bring back the original").at(str(archive))
+        raise CorpusError("the archive is empty; bring back the original").at(archive)
     if strip and len({member.name.parts[0] for member in kept}) != 1:
         tops = ", ".join(sorted({member.name.parts[0] for member in kept})[:5])
-        raise CorpusError(f"the archive has more than one folder at its top: {tops}").at(str(archive))
+        raise CorpusError(f"the archive has more than one folder at its top: {tops}").at(archive)
     placed = [(PurePosixPath(*member.name.parts[1:]) if strip else member.name, member) for member in kept]
     paths = [path for path, _ in placed]
     if len(set(paths)) < len(paths) or not all(path.parts for path in paths):
@@ -119,7 +119,7 @@ def _zip(archive: Path, budget: int) -> Iterator[list[_Member]]:
             if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                 raise _refused(archive, f"{info.filename!r} in it is a link or a device")
             if info.flag_bits & 1:
-                raise CorpusError(f"{info.filename!r} in it is locked by a password").at(str(archive))
+                raise CorpusError(f"{info.filename!r} in it is locked by a password").at(archive)
         yield [
             _Member(PurePosixPath(info.filename), info.file_size, lambda info=info: content.open(info))  # type: ignore[misc]
             for info in content.infolist()
@@ -236,9 +236,9 @@ def _undamaged(archive: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise  # an error of the disk; EINVAL comes from a damaged directory, which may point before the file
         raise CorpusError(f"the archive is damaged ({str(error) or type(error).__name__}); fetch it again").at(
-            str(archive)
+            archive
         ) from None
 
 
 def _refused(archive: Path, why: str) -> CorpusError:
-    return CorpusError(f"the archive is refused: {why}; do not trust its source").at(str(archive))
+    return CorpusError(f"the archive is refused: {why}; do not trust its source").at(archive)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.datasets.files.zips import check_zip
-from structpe.errors import ReadError, StructPEError, listed
+from structpe.errors import ReadError, StructPEError, listed, reason_of
 from structpe.readers import _text
 from structpe.structure import Ids
 
@@ -44,7 +44,7 @@ def arrays(file: Path, *names: str) -> list[NDArray[Any]]:
             raise ValueError("it holds one array without a name")
         if lacking := [name for name in names if name not in content.files]:
             known = listed(content.files)
-            raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(str(file))
+            raise ReadError(f"there is no array {lacking[0]!r}; the file has {known}").at(file)
         assert content.zip is not None, "it was opened just now"
         check_zip(content.zip, file.stat().st_size)
         return [_member(content, name) for name in names]
@@ -106,8 +106,8 @@ def _named(file: Path) -> Iterator[None]:
     except StructPEError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ReadError(f"not a file of arrays ({reason}); bring back the original").at(str(file)) from None
+        reason = reason_of(error) or type(error).__name__
+        raise ReadError(f"not a file of arrays ({reason}); bring back the original").at(file) from None
 
 
 def lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -119,7 +119,7 @@ def lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
         yield from _text.lines(needed(file))
     except ReadError as error:
-        raise error.at(str(file)) if error.places else error from None
+        raise error.at(file) if error.places else error from None
 
 
 def indices(file: Path, below: int, what: str) -> Ids:
@@ -160,4 +160,4 @@ def _indices(file: Path, line: int, words: list[str], below: int, what: str, see
 
 def _no_indices(file: Path, below: int, what: str, given: str, *places: str) -> ReadError:
     needed = f"numbers of {what} from 0..{below - 1}, each once, are needed"
-    return ReadError(f"{given}; {needed}; bring back the original").at(str(file), *places)
+    return ReadError(f"{given}; {needed}; bring back the original").at(file, *places)

@@ -20,7 +20,7 @@ DEEPEST = 100
 EACH, SLACK = 100, 10**6
 """All operations together may visit EACH values per byte of the file, plus SLACK."""
 
-NEWLINE, PAIR = -1, -10
+PAIR = -10
 COUNTS = {-2: (1, False), -3: (4, True), -4: (4, False), -5: (8, False)}
 """Codes of ``pickletools`` for arguments with a length prefix -> bytes of the prefix, whether it is signed."""
 INSIDE = {"APPEND": 1, "SETITEM": 2, "BUILD": 1, "APPENDS": None, "SETITEMS": None, "ADDITEMS": None}

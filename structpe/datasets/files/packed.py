@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.datasets.files.arrays import arrays
-from structpe.errors import ReadError
+from structpe.errors import ReadError, located
 
 __all__ = ["check_counts", "check_ends", "check_list", "check_range", "read_packed", "slices"]
 
@@ -35,10 +35,8 @@ def read_packed(file: Path, names: Sequence[str], check: Callable[[Packed], None
         ReadError: the file is missing or damaged, or its arrays do not fit.
     """
     packed = dict(zip(names, arrays(file, *names), strict=True))
-    try:
+    with located(file):
         check(packed)
-    except ReadError as error:
-        raise error.at(str(file)) from None
     return packed
 
 

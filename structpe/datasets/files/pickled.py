@@ -17,7 +17,7 @@ from scipy import sparse
 from structpe.datasets.files.arrays import needed
 from structpe.datasets.files.opcodes import look_through
 from structpe.datasets.files.unpickling import Array, Empty, Refused, Type, Unpickler
-from structpe.errors import ReadError
+from structpe.errors import ReadError, reason_of
 
 __all__ = ["pickled_array", "pickled_lists", "pickled_matrix", "pickled_numbers"]
 
@@ -33,9 +33,9 @@ def pickled_array(file: Path) -> NDArray[Any]:
     """
     record = _loaded(file)
     if not isinstance(record, Array):
-        raise _wrong("an array was", record).at(str(file))
+        raise _wrong("an array was", record).at(file)
     if not record.filled:
-        raise ReadError("the array of the file has no numbers; bring back the original").at(str(file))
+        raise ReadError("the array of the file has no numbers; bring back the original").at(file)
     return record.view(np.ndarray)
 
 
@@ -47,11 +47,11 @@ def pickled_matrix(file: Path) -> sparse.csr_matrix:
     """
     record = _loaded(file)
     if not isinstance(record, _Matrix):
-        raise _wrong("a sparse matrix was", record).at(str(file))
+        raise _wrong("a sparse matrix was", record).at(file)
     try:
         return record.value()
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise _damaged(error).at(str(file)) from None
+        raise _damaged(error).at(file) from None
 
 
 def pickled_lists(file: Path) -> dict[int, list[int]]:
@@ -65,7 +65,7 @@ def pickled_lists(file: Path) -> dict[int, list[int]]:
         type(key) is int and type(values) is list and all(type(value) is int for value in values)
         for key, values in record.items()
     ):
-        raise _wrong("lists of whole numbers were", record).at(str(file))
+        raise _wrong("lists of whole numbers were", record).at(file)
     return dict(record)
 
 
@@ -79,7 +79,7 @@ def pickled_numbers(file: Path) -> dict[str, NDArray[np.int64]]:
     named = record if isinstance(record, dict) else {}
     found = {name: _whole(value, file) for name, value in named.items() if type(name) is str}
     if not found or len(found) < len(named):
-        raise _wrong("numbers by name were", record).at(str(file))
+        raise _wrong("numbers by name were", record).at(file)
     return found
 
 
@@ -87,7 +87,7 @@ def _whole(value: Any, file: Path) -> NDArray[np.int64]:
     if type(value) is list and all(type(each) is int for each in value):
         return np.array(value, dtype=np.int64)
     if not isinstance(value, Array) or not value.filled or value.dtype.kind != "i":
-        raise _wrong("whole numbers were", value).at(str(file))
+        raise _wrong("whole numbers were", value).at(file)
     return value.view(np.ndarray).astype(np.int64)
 
 
@@ -126,16 +126,15 @@ def _loaded(file: Path) -> Any:
         look_through(content)
         return Unpickler(io.BytesIO(content), STANDS_FOR, "data", encoding="latin1").load()
     except Refused as refused:
-        raise ReadError(f"{refused}; do not use it, bring back the original").at(str(file)) from None
+        raise ReadError(f"{refused}; do not use it, bring back the original").at(file) from None
     except ReadError as error:
-        raise error if error.places else error.at(str(file)) from None
+        raise error if error.places else error.at(file) from None
     except Exception as error:  # a damaged pickle may fail in any way
-        raise _damaged(error).at(str(file)) from None
+        raise _damaged(error).at(file) from None
 
 
 def _damaged(error: Exception) -> ReadError:
-    reason = " ".join(str(error).split())[:200]
-    return ReadError(f"the file is damaged ({type(error).__name__}: {reason}); bring back the original")
+    return ReadError(f"the file is damaged ({type(error).__name__}: {reason_of(error)}); bring back the original")
 
 
 def _wrong(expected: str, record: Any) -> ReadError:

@@ -66,7 +66,6 @@ def tu(folder: Path) -> Benchmark:
         targets=np.searchsorted(classes, [graph.target for graph in graphs]),
         splits=_folds(folder / "10fold_idx", len(graphs)),
         nodes=Categories((len(kinds),)),
-        edges=None,
         objective=Multiclass("graph", len(classes), "accuracy"),
         note=NOTE + ("; nodes have their degree as category" if social else ""),
     )
@@ -129,13 +128,13 @@ def _folds(folder: Path, count: int) -> tuple[Split, ...]:
         if np.intersect1d(train, test).size or np.setdiff1d(valid, train).size:
             raise ReadError(
                 f"fold {k + 1} trains on what it tests, or lacks what the next fold tests; bring back the original"
-            ).at(str(folder))
+            ).at(folder)
         if len(train) + len(test) != count:
             named = f"fold {k + 1} names {len(train) + len(test)} of {count} graphs; it must name each once"
-            raise ReadError(f"{named}; bring back the original").at(str(folder))
+            raise ReadError(f"{named}; bring back the original").at(folder)
         folds.append(Split(np.setdiff1d(train, valid), valid, test))
     return tuple(folds)
 
 
 def _error(file: Path, line: int, message: str) -> ReadError:
-    return ReadError(f"{message}; bring back the original").at(str(file), f"line {line}" if line else "at its end")
+    return ReadError(f"{message}; bring back the original").at(file, f"line {line}" if line else "at its end")

@@ -14,7 +14,7 @@ from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import indices, needed
 from structpe.datasets.molecules import _cells
 from structpe.datasets.molecules._scaffolds import scaffold_split
-from structpe.errors import ReadError, listed
+from structpe.errors import ReadError, listed, located
 from structpe.objectives import Objective
 from structpe.objectives.binary import Binary
 from structpe.objectives.multilabel import Multilabel
@@ -80,7 +80,7 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
         raise ReadError(
             f"the three .idx files name {len(named)} rows ({len(np.unique(named))} of them different) of the "
             f"{len(reading)} in hiv.csv; they must name each once; give files that belong together"
-        ).at(str(folder))
+        ).at(folder)
     note = "made from MoleculeNet's table and OGB's split; features by the installed version of RDKit"
     return _benchmark("ogbg-molhiv (rebuilt)", "hiv", reading, numbers, note)
 
@@ -128,14 +128,12 @@ def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str)
 def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
     """Read a table with the reader ``smiles``; also return the name of the column with the SMILES."""
     table, file = TABLES[name], needed(folder / f"{name}.csv")
-    try:
+    with located(file):
         _, header = next(rows(file))
-    except ReadError as error:
-        raise error.at(str(file)) from None
     column = next((column for column in table.smiles if column in header), None)
     if column is None:
         wanted = " or ".join(map(repr, table.smiles))
-        raise ReadError(f"there is no column {wanted}; the table has {listed(map(shown, header))}").at(str(file))
+        raise ReadError(f"there is no column {wanted}; the table has {listed(map(shown, header))}").at(file)
     on_error: Literal["raise", "skip"] = "skip" if skip else "raise"
     return read(file, "smiles", on_error, column=column, features="ogb", strict=table.strict), column
 

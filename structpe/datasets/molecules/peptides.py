@@ -15,7 +15,7 @@ from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import arrays, needed
 from structpe.datasets.files.zips import RATIO, SLACK
-from structpe.errors import ReadError, StructPEError, listed
+from structpe.errors import ReadError, listed, located
 from structpe.objectives.multilabel import Multilabel
 from structpe.plain import from_json
 from structpe.readers._text import shown
@@ -43,11 +43,9 @@ def peptides_func(folder: Path) -> Benchmark:
     graphs: list[Structure] = []
     targets: list[list[int]] = []
     for line, row in _rows(table):
-        try:
+        with located(table, f"line {line}"):
             targets.append(_labels(row["labels"]))
             graphs.append(molecule(row["smiles"], f"{TABLE}:{len(graphs)}", features="ogb"))
-        except StructPEError as error:
-            raise error.at(str(table), f"line {line}") from None
     return Benchmark(
         name="Peptides-func",
         graphs=graphs,
@@ -66,15 +64,15 @@ def _rows(file: Path) -> Iterator[tuple[int, dict[str, str]]]:
             rows = csv.DictReader(_lines(text, file.stat().st_size * RATIO + SLACK), strict=True)
             if lacking := [name for name in ("smiles", "labels") if name not in (rows.fieldnames or ())]:
                 known = listed(map(repr, rows.fieldnames or ()))
-                raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(str(file))
+                raise ReadError(f"there is no column {lacking[0]!r}; the file has {known}").at(file)
             for row in rows:
                 if None in row or None in row.values():
                     raise ReadError("the row has another number of cells than the header").at(
-                        str(file), f"line {rows.line_num}"
+                        file, f"line {rows.line_num}"
                     )
                 yield rows.line_num, row
     except (OSError, EOFError, zlib.error, csv.Error, UnicodeDecodeError) as error:
-        raise ReadError(f"not a compressed table ({error}); bring back the original").at(str(file)) from None
+        raise ReadError(f"not a compressed table ({error}); bring back the original").at(file) from None
 
 
 def _lines(text: TextIO, most: int) -> Iterator[str]:
@@ -103,8 +101,8 @@ def _labels(text: str) -> list[int]:
 def _split(file: Path, count: int) -> Split:
     parts = arrays(file, "train", "val", "test")
     if wrong := [part.dtype for part in parts if part.dtype.kind not in "iu"]:
-        raise ReadError(f"the split has dtype {wrong[0]}; integers are needed, bring back the original").at(str(file))
+        raise ReadError(f"the split has dtype {wrong[0]}; integers are needed, bring back the original").at(file)
     split = Split(*(numbers.astype(np.int64).reshape(-1) for numbers in parts))
     if not np.array_equal(np.sort(np.concatenate(split)), np.arange(count)):
-        raise ReadError(f"the split does not name each of the peptides 0..{count - 1} once").at(str(file))
+        raise ReadError(f"the split does not name each of the peptides 0..{count - 1} once").at(file)
     return split

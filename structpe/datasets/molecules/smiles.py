@@ -82,8 +82,7 @@ def smiles(
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
         objective=replace(predicted, outputs=outputs),
-        note=(f"{split} split" if split in ("random", "scaffold") else f"split by column {split!r}")
-        + _cells.skipped(items),
+        note=(f"{split} split" if split in DRAWN else f"split by column {split!r}") + _cells.skipped(items),
     )
 
 
@@ -143,7 +142,7 @@ def _split(
 def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
     chosen = []
     for number, item in enumerate(items):
-        said = _said(item.metadata, column)
+        said = str(item.metadata[column]).strip()
         if said not in Split._fields:
             raise ReadError(
                 f"{shown(said)} in column {column!r} is not a part of a split; give train, valid or test"
@@ -151,7 +150,3 @@ def _part(items: Sequence[Item], column: str, part: str) -> NDArray[np.int64]:
         if said == part:
             chosen.append(number)
     return np.array(chosen, dtype=np.int64)
-
-
-def _said(cells: Mapping[str, Any], column: str) -> str:
-    return str(cells[column]).strip()

@@ -26,56 +26,39 @@ ARRAYS = ("node_features", "node_labels", "edges", "train_masks", "val_masks", "
 
 
 class Graph(NamedTuple):
-    """A published graph: its file, number of classes and description."""
+    """A published graph: its number of classes and its description."""
 
-    file: str
     classes: int
     doc: str
 
 
 PUBLISHED = {
-    "roman-empire": Graph(
-        "roman_empire.npz", 18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"
-    ),
-    "amazon-ratings": Graph(
-        "amazon_ratings.npz", 5, "Amazon-ratings: ratings of products; edges join products that are bought together"
-    ),
+    "roman-empire": Graph(18, "Roman-empire: the syntactic role of each word of an article; dependencies are edges"),
+    "amazon-ratings": Graph(5, "Amazon-ratings: ratings of products; edges join products that are bought together"),
     "minesweeper": Graph(
-        "minesweeper.npz",
-        2,
-        "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells",
+        2, "Minesweeper: which cells of a 100 x 100 grid are mines, from the visible half of the cells"
     ),
     "tolokers": Graph(
-        "tolokers.npz",
-        2,
-        "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task",
+        2, "Tolokers: which workers of a crowdsourcing platform were banned; edges join workers of one task"
     ),
-    "questions": Graph(
-        "questions.npz", 2, "Questions: which users of a forum stay active; edges join users who answered each other"
-    ),
-    "actor": Graph(
-        "actor.npz", 5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"
-    ),
-    "chameleon-filtered": Graph(
-        "chameleon_filtered.npz", 5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"
-    ),
-    "squirrel-filtered": Graph(
-        "squirrel_filtered.npz", 5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"
-    ),
+    "questions": Graph(2, "Questions: which users of a forum stay active; edges join users who answered each other"),
+    "actor": Graph(5, "Actor: five classes of actors by words of their pages; edges join actors named on one page"),
+    "chameleon-filtered": Graph(5, "Chameleon without duplicates: five classes of pages by traffic; links are edges"),
+    "squirrel-filtered": Graph(5, "Squirrel without duplicates: five classes of pages by traffic; links are edges"),
 }
 """Graphs of Platonov et al.; actor has the splits of Pei et al. (2020)."""
 
 
 def published(name: str) -> Callable[..., Benchmark]:
     """Make the loader of one of :data:`PUBLISHED`."""
-    graph = PUBLISHED[name]
+    graph, file = PUBLISHED[name], f"{name.replace('-', '_')}.npz"
 
     def load(folder: Path) -> Benchmark:
-        return _benchmark(folder / graph.file, name, graph.classes)
+        return _benchmark(folder / file, name, graph.classes)
 
     load.__doc__ = f"""{graph.doc}; ten splits.
 
-    File: ``{graph.file}`` of Platonov et al.
+    File: ``{file}`` of Platonov et al.
     """
     return load
 
@@ -112,17 +95,15 @@ def _benchmark(file: Path, name: str, classes: int | None) -> Benchmark:
     # Two classes are one binary target: the area under the ROC curve needs one score per node.
     objective = Binary("node", 1, "rocauc") if count == 2 else Multiclass("node", count, "accuracy")
     targets = labels.astype(np.float32)[:, None] if count == 2 else labels
-    nodes = Numbers(graph.features["x"].shape[1])
-    return Benchmark(
-        name, [graph], targets, splits, nodes, None, objective, f"mean over the {len(splits)} published splits"
-    )
+    nodes, note = Numbers(graph.features["x"].shape[1]), f"mean over the {len(splits)} published splits"
+    return Benchmark(name, [graph], targets, splits, objective, nodes, note=note)
 
 
 def _read(file: Path, classes: int | None) -> tuple[Structure, Ids, tuple[Split, ...]]:
     features, labels, edges, *masks = arrays(file, *ARRAYS)
     problem = _nodes_problem(features, labels, classes) or _edges_problem(edges, len(labels))
     if problem := problem or _masks_problem(masks, len(labels)):
-        raise ReadError(f"{problem}; bring back the original").at(str(file))
+        raise ReadError(f"{problem}; bring back the original").at(file)
     splits = tuple(Split(*map(np.flatnonzero, split)) for split in zip(*masks, strict=True))
     graph = Structure(
         ("",) * len(labels),

@@ -82,7 +82,6 @@ def _planetoid(folder: Path, name: str, title: str, normalise: bool, drawn: int 
         targets=subjects,
         splits=(split,),
         nodes=Numbers(features.shape[1]),
-        edges=None,
         objective=Multiclass("node", classes.shape[1], "accuracy"),
         note=said + ("; features of a paper are divided by their sum" if normalise else ""),
     )
@@ -122,7 +121,7 @@ def _edges(file: Path) -> tuple[Ids, int]:
     size = len(lists)
     cited = [other for others in lists.values() for other in others]
     if not size or set(lists) != set(range(size)) or min(cited, default=0) < 0 or max(cited, default=0) >= size:
-        raise ReadError(f"{size} papers are not numbered 0..{size - 1}; bring back the original").at(str(file))
+        raise ReadError(f"{size} papers are not numbered 0..{size - 1}; bring back the original").at(file)
     citing = np.repeat(list(lists), [len(others) for others in lists.values()])
     pairs = np.sort(np.stack([citing, np.array(cited, dtype=np.int64)], axis=1), axis=1)
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0), size
@@ -135,11 +134,10 @@ def _subjects(file: Path) -> NDArray[Any]:
         ReadError: the file is missing or damaged, or a row has not one 1.
     """
     rows = pickled_array(file)
-    if rows.ndim != 2 or not np.isin(rows, (0, 1)).all() or (wrong := np.flatnonzero(rows.sum(axis=1) != 1)).size:
-        named = (
-            f"paper {wrong[0]} has not one subject" if rows.ndim == 2 and np.isin(rows, (0, 1)).all() else "none is so"
-        )
-        raise ReadError(f"a 1 in each row is needed, and 0 elsewhere; {named}; bring back the original").at(str(file))
+    marks = rows.ndim == 2 and bool(np.isin(rows, (0, 1)).all())
+    if not marks or (wrong := np.flatnonzero(rows.sum(axis=1) != 1)).size:
+        named = f"paper {wrong[0]} has not one subject" if marks else "none is so"
+        raise ReadError(f"a 1 in each row is needed, and 0 elsewhere; {named}; bring back the original").at(file)
     return rows
 
 
@@ -147,9 +145,7 @@ def _trained(file: Path, known: NDArray[Any]) -> int:
     """Number of training papers: the first ones, whose subjects are repeated in a file."""
     again = _subjects(file)
     if not np.array_equal(again, known[: len(again)]):
-        raise ReadError("the subjects are not those of the first papers of .ally; bring back the original").at(
-            str(file)
-        )
+        raise ReadError("the subjects are not those of the first papers of .ally; bring back the original").at(file)
     return len(again)
 
 
@@ -159,7 +155,7 @@ def _placed(first: NDArray[Any], tested: NDArray[Any], numbers: Ids, size: int, 
         raise ReadError(
             f"rows of shape {tested.shape} after {first.shape} do not fit {len(numbers)} tested papers from number "
             f"{numbers.min()} on; bring back the original"
-        ).at(str(file))
+        ).at(file)
     rows = np.zeros((size, first.shape[1]), dtype=first.dtype)
     rows[: len(first)], rows[numbers] = first, tested
     return rows

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from structpe.datasets.base import Split
 from structpe.datasets.ogb._pickles import load, save
-from structpe.errors import ConfigError, MissingExtra, ReadError, StructPEError
+from structpe.errors import ConfigError, MissingExtra, ReadError, StructPEError, reason_of
 
 __all__ = ["Kind", "Raw", "official", "own", "safe_loaders"]
 
@@ -76,12 +76,12 @@ def official(kind: Kind, name: str, folder: Path, download: bool = False) -> Raw
     if not _there(place, meta):
         what = "there is no such folder" if not place.exists() else "it holds neither raw/edge.csv.gz nor raw/data.npz"
         if not download:
-            raise ReadError(f"{what}; give download=True, or {_by_hand(place, meta)}").at(str(place))
+            raise ReadError(f"{what}; give download=True, or {_by_hand(place, meta)}").at(place)
     elif not (place / f"RELEASE_v{meta['version']}.txt").is_file():
         raise ReadError(
             f"this is not version {meta['version']} of {name} (no file RELEASE_v{meta['version']}.txt); "
             f"{_by_hand(place, meta)}"
-        ).at(str(place))
+        ).at(place)
     return _read(kind, name, place, meta, {"root": str(folder)})
 
 
@@ -100,14 +100,14 @@ def own(kind: Kind, folder: Path) -> Raw:
     place = folder / str(meta["download_name"])
     if meta.get("is hetero") == "True":
         raise ConfigError("the graph has nodes of several types, which OGB keeps apart; give a homogeneous one").at(
-            str(folder)
+            folder
         )
     labels = place / "raw" / f"{kind}-label.npz"
     if not _there(place, meta) or not labels.is_file():
         raise ReadError(
             f"raw/data.npz or raw/{labels.name} is missing; unpack {place.name}.zip into this folder, and make sure "
             f"that it is a data set to predict {kind}s of"
-        ).at(str(place))
+        ).at(place)
     return _read(kind, f"ogb{kind[0]}-{place.name}", place, meta, {"meta_dict": {**meta, "dir_path": str(place)}})
 
 
@@ -119,11 +119,10 @@ def _read(kind: Kind, name: str, place: Path, meta: Mapping[str, Any], where: Ma
         except (StructPEError, MemoryError):
             raise
         except Exception as error:  # of any type
-            reason = " ".join(str(error).split())[:200]
             fetched = _there(place, meta)
             what = "OGB's loader cannot read it" if fetched else f"it could not be fetched from {meta['url']}"
             remedy = "fetch or make it again" if fetched else _by_hand(place, meta)
-            raise ReadError(f"{what} ({type(error).__name__}: {reason}); {remedy}").at(str(place)) from error
+            raise ReadError(f"{what} ({type(error).__name__}: {reason_of(error)}); {remedy}").at(place) from error
     split = Split(*(np.asarray(parts[part]).astype(np.int64).reshape(-1) for part in Split._fields))
     graphs = list(data.graphs) if kind == "graph" else [data.graph]
     return Raw(name, place, meta, graphs, data.labels, split)

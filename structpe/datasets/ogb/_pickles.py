@@ -24,7 +24,7 @@ import torch
 from structpe.datasets.files.opcodes import look_through
 from structpe.datasets.files.unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.datasets.files.zips import check_zip
-from structpe.errors import ReadError
+from structpe.errors import ReadError, reason_of
 from structpe.files import finish, lock
 
 __all__ = ["load", "save"]
@@ -48,14 +48,14 @@ def load(file: str | Path, *_: object) -> Any:
             pickled = _pickled(archive)
             return Unpickler(io.BytesIO(pickled), ALLOWED, "file of OGB").load()
     except FileNotFoundError:
-        raise ReadError("there is no such file; fetch the whole data set").at(str(file)) from None
+        raise ReadError("there is no such file; fetch the whole data set").at(file) from None
     except Refused as refused:
-        raise ReadError(f"{refused}; {AGAIN}").at(str(file)) from None
+        raise ReadError(f"{refused}; {AGAIN}").at(file) from None
     except (ReadError, MemoryError) as error:
-        raise error.at(str(file)) if isinstance(error, ReadError) else error from None
+        raise error.at(file) if isinstance(error, ReadError) else error from None
     except Exception as error:  # a damaged pickle may raise anything
-        reason = " ".join(str(error).split())[:200]
-        raise ReadError(f"not a file of OGB ({type(error).__name__}: {reason}); {AGAIN}").at(str(file)) from None
+        what = f"not a file of OGB ({type(error).__name__}: {reason_of(error)})"
+        raise ReadError(f"{what}; {AGAIN}").at(file) from None
 
 
 def save(content: object, file: str | Path, **options: Any) -> None:

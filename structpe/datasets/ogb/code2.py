@@ -17,7 +17,7 @@ from structpe.datasets.base import Benchmark, benchmark
 from structpe.datasets.files.arrays import needed
 from structpe.datasets.ogb._official import Raw, official
 from structpe.datasets.ogb._structures import structures
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, reason_of
 from structpe.objectives.metrics import END, UNKNOWN
 from structpe.objectives.sequence import Sequences
 from structpe.structure import Structure
@@ -105,8 +105,7 @@ def _column(raw: Raw, name: str) -> tuple[str, ...]:
     try:
         return tuple(pandas.read_csv(file, keep_default_na=False)[name].astype(str))
     except (KeyError, ValueError, OSError, EOFError, zlib.error) as error:
-        reason = " ".join(str(error).split())
-        raise ReadError(f"no table with a column {name!r} ({reason}); fetch it again").at(str(file)) from None
+        raise ReadError(f"no table with a column {name!r} ({reason_of(error)}); fetch it again").at(file) from None
 
 
 def _named(types: Sequence[str], x: NDArray[Any] | None) -> tuple[str, ...]:

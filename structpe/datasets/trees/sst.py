@@ -10,7 +10,7 @@ import numpy as np
 from structpe.data.features import Categories
 from structpe.datasets.base import Benchmark, Split, benchmark
 from structpe.datasets.files.arrays import lines
-from structpe.errors import ReadError
+from structpe.errors import ReadError, located
 from structpe.objectives.multiclass import Multiclass
 from structpe.readers._brackets import parse, unescaped
 from structpe.readers._text import shown
@@ -59,7 +59,6 @@ def sst(folder: Path, binary: bool = False) -> Benchmark:
         targets=(roots > NEUTRAL).astype(np.int64) if binary else roots,
         splits=(Split(*np.split(np.arange(len(trees)), ends[:-1])),),
         nodes=Categories((len(numbers) + 1,)),
-        edges=None,
         objective=Multiclass("graph", 2 if binary else len(LABELS), "accuracy"),
         note="trained on whole sentences only, without the classes of phrases; vocabulary of the training part",
     )
@@ -84,12 +83,10 @@ def _trees(file: Path) -> list[_Tree]:
     trees = []
     for number, line in lines(file):
         if line.strip():
-            try:
+            with located(file, f"line {number}"):
                 trees.append(_tree(line))
-            except ReadError as error:
-                raise error.at(str(file), f"line {number}") from None
     if not trees:
-        raise ReadError("there is no tree in the file; bring back the original").at(str(file))
+        raise ReadError("there is no tree in the file; bring back the original").at(file)
     return trees
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from structpe.errors import ConfigError, MissingExtra
+from structpe.errors import ConfigError, needing
 
 __all__ = ["Scores", "score"]
 
@@ -41,11 +41,9 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
     Raises:
         ConfigError: no text at all, an item without a reference, or other numbers of texts and of references.
     """
-    try:
+    with needing("sacrebleu", "text"):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
-    except ImportError:
-        raise MissingExtra("sacrebleu", "text") from None
     if len(hypotheses) != len(references) or not hypotheses:
         raise ConfigError(f"{len(hypotheses)} texts for {len(references)} items; give one text per item, one at least")
     if without := [i for i, texts in enumerate(references) if not texts]:

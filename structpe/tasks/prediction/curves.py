@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import MissingExtra
+from structpe.errors import needing
 from structpe.objectives import METRICS, Metric
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 
@@ -97,11 +97,9 @@ def limits(found: Sequence[Line]) -> tuple[float, float]:
 
 
 def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
-    try:
+    with needing("matplotlib", "viz"):
         import matplotlib
         from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "viz") from None
     outside = len(found) > INSIDE
     figure = Figure(figsize=(8.5 if outside else 6.5, 4), layout="constrained")
     axes = figure.subplots()

@@ -11,7 +11,7 @@ from pathlib import Path
 from structpe.data import store
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
-from structpe.files import atomic_write, sweep
+from structpe.files import atomic_text, sweep
 from structpe.structure import Structure
 
 __all__ = ["Encodings", "encode"]
@@ -67,8 +67,7 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tupl
 
             def progress(done: int) -> None:
                 del done
-                took = json.dumps(before + time.perf_counter() - began)
-                atomic_write(clock, lambda hidden: hidden.write_text(took, encoding="utf-8"))
+                atomic_text(clock, json.dumps(before + time.perf_counter() - began))
 
             store.write(path, graphs, [encoding], progress)
         sweep(path, clock)

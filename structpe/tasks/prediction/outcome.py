@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
-from structpe.checksums import read_sealed, sealed_lines
-from structpe.errors import undamaged
-from structpe.files import atomic_write
-from structpe.tasks.training.result import FILE, Result
+from structpe.tasks.training.result import Ended, Result
 
 __all__ = ["Outcome"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Ended):
     """The result of a run of prediction.
 
     Attributes:
@@ -31,6 +27,8 @@ class Outcome:
         others: values of the other metrics of the objective on the test split.
     """
 
+    remedy = "remove the folder, and train again"
+
     metric: str
     valid: float | None
     test: float
@@ -41,21 +39,6 @@ class Outcome:
     data: str = ""
     note: str = ""
     others: dict[str, float] = field(default_factory=dict)
-
-    def save(self, folder: Path) -> None:
-        """Write it; from then on the run is finished."""
-        text = sealed_lines(asdict(self))
-        atomic_write(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
-
-    @classmethod
-    def load(cls, folder: Path) -> Outcome | None:
-        """The result in the folder of a run; None if the run is not finished."""
-        file = folder / FILE
-        if not file.exists():
-            return None
-        with undamaged(file, "remove the folder, and train again"):
-            content = read_sealed(file.read_text(encoding="utf-8"))
-            return cls(**content | {"training": Result(**content["training"])})
 
     def __str__(self) -> str:
         valid = "no validation split" if self.valid is None else f"{self.valid:.4g} on the validation split"

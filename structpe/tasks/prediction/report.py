@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from structpe.errors import MissingExtra
-from structpe.files import atomic_write
+from structpe.files import atomic_text, atomic_write
 from structpe.objectives import METRICS
 from structpe.tasks.prediction.curves import draw
 from structpe.tasks.prediction.outcome import Outcome
@@ -45,22 +45,22 @@ class Row:
     data: str
     model: str
     position: str
-    metric: str
-    seeds: int
-    planned: int
-    test: float | None
-    deviation: float | None
-    valid: float | None
-    parameters: int | None
-    encoding_seconds: float | None
-    step_ms: float | None
-    minutes: float | None
-    peak_mib: float | None
-    commit: str
-    versions: str
-    device: str
-    title: str
-    note: str
+    metric: str = ""
+    seeds: int = 0
+    planned: int = 0
+    test: float | None = None
+    deviation: float | None = None
+    valid: float | None = None
+    parameters: int | None = None
+    encoding_seconds: float | None = None
+    step_ms: float | None = None
+    minutes: float | None = None
+    peak_mib: float | None = None
+    commit: str = ""
+    versions: str = ""
+    device: str = ""
+    title: str = ""
+    note: str = ""
     others: str = ""
 
 
@@ -70,7 +70,7 @@ def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     folder = Path(study.out)
     folder.mkdir(parents=True, exist_ok=True)
     text = markdown(table, study.published)
-    atomic_write(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+    atomic_text(folder / "table.md", text)
     atomic_write(folder / "table.csv", lambda hidden: _write(table, hidden))
     try:
         draw(study, keys)
@@ -89,7 +89,7 @@ def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:
 
 def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> Row:
     if not done:
-        return Row(*names, "", 0, planned, None, None, None, None, None, None, None, None, "", "", "", "", "")
+        return Row(*names, planned=planned)
     tests, valid = [run.test for run in done], [run.valid for run in done if run.valid is not None]
     newest = max((run.versions for run in done), key=lambda versions: versions["day"])
     return Row(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from structpe.errors import ConfigError
+from structpe.errors import ConfigError, located
 from structpe.plain.bounds import RUNS
 from structpe.registry import unknown
 from structpe.tasks import config as configurations
@@ -145,10 +145,8 @@ class StudyConfig:
         Raises:
             ConfigError: a key is unknown, or a value of another type.
         """
-        try:
+        with located(str(key)):
             return configurations.make(PredictionConfig, self._plain(key))
-        except ConfigError as error:
-            raise error.at(str(key)) from None
 
     def _plain(self, key: Key) -> dict[str, Any]:
         """What a configuration is made of: the study's parts, over them those of the data, over them the model's."""

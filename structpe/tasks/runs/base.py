@@ -32,7 +32,7 @@ from structpe.data.digests import Content
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
-from structpe.registry import Registry
+from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
 from structpe.tasks.training import folder as folders
@@ -40,7 +40,7 @@ from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import InUse, clear, learned, lock
 from structpe.tasks.training.progress import say
-from structpe.tasks.training.result import Result
+from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
@@ -60,17 +60,6 @@ class Configured(Protocol):
     @property
     def training(self) -> TrainingConfig:
         """How the model is trained."""
-
-
-class Ended(Protocol):
-    """The result of a run."""
-
-    def save(self, folder: Path) -> None:
-        """Write it; from then on the run is finished."""
-
-    @classmethod
-    def load(cls, folder: Path) -> Self | None:
-        """The result in the folder of a run; None if the run is not finished."""
 
 
 C = TypeVar("C", bound=Configured)
@@ -102,7 +91,7 @@ class Work(Generic[R]):
     end: Callable[[Result], R]
 
 
-class Run(ABC, Generic[C, D, L, R]):
+class Run(Registered, ABC, Generic[C, D, L, R]):
     """A training in a folder. ``C`` is its configuration, ``D`` its data, ``L`` what it learns before training.
 
     Args:
@@ -118,19 +107,13 @@ class Run(ABC, Generic[C, D, L, R]):
         keeps_checkpoints: whether a finished run keeps its last checkpoints.
     """
 
-    name: ClassVar[str]
+    registry = RUNS
     configured: ClassVar[type[Any]]
     result: ClassVar[type[Any]]
     learns: ClassVar[tuple[str, ...]]
     free: ClassVar[tuple[str, ...]]
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
-
-    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if name:
-            cls.name = name
-            RUNS.add(name, cls)
 
     def __init__(self, config: C, folder: Path | None = None) -> None:
         self.config, self.folder = config, folder or Path(config.out)

@@ -20,8 +20,8 @@ import torch
 
 from structpe.data.digests import digest, structures
 from structpe.data.prepare import AFRESH, Example, Preparer
-from structpe.errors import ConfigError, StoreError, StructPEError, undamaged
-from structpe.files import atomic_write
+from structpe.errors import ConfigError, StoreError, located, undamaged
+from structpe.files import atomic_text
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
@@ -86,8 +86,7 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
     def write(self, learned: Learned) -> None:
         preparer, positions = learned
         preparer.save(self.folder)
-        text = json.dumps(positions, indent=2, ensure_ascii=False)
-        atomic_write(self.folder / "positions.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_text(self.folder / "positions.json", json.dumps(positions, indent=2, ensure_ascii=False))
 
     def restore(self) -> Learned:
         preparer, file = Preparer.load(self.folder), self.folder / "positions.json"
@@ -124,10 +123,8 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
 
 
 def _built(position: Any, dims: Dims, key: str) -> PositionModel:
-    try:
+    with located(key):
         return build(position, dims)
-    except StructPEError as error:
-        raise error.at(key) from None
 
 
 def _try(model: EncoderDecoder, preparer: Preparer, examples: Sequence[Example]) -> None:

@@ -22,10 +22,11 @@ import torch
 from structpe.data.digests import digest, structures
 from structpe.datasets import Benchmark, Split, load
 from structpe.datasets.base import find
-from structpe.errors import ConfigError, StructPEError, undamaged
-from structpe.files import atomic_write
+from structpe.errors import ConfigError, located
+from structpe.files import atomic_text
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
+from structpe.plain import read_json
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig
@@ -91,13 +92,10 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
         return fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
 
     def write(self, learned: Any) -> None:
-        text = json.dumps(learned, indent=2, ensure_ascii=False)
-        atomic_write(self.folder / "position.json", lambda hidden: hidden.write_text(text, encoding="utf-8"))
+        atomic_text(self.folder / "position.json", json.dumps(learned, indent=2, ensure_ascii=False))
 
     def restore(self) -> Any:
-        file = self.folder / "position.json"
-        with undamaged(file, "train afresh"):
-            return json.loads(file.read_text(encoding="utf-8"))
+        return read_json(self.folder / "position.json", "train afresh")
 
     def model(self, benchmark: Benchmark, learned: Any) -> GraphModel:
         """The model as it is before training."""
@@ -131,10 +129,8 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
         return model, benchmark
 
     def _named(self, key: str, make: Callable[[], Any]) -> Any:
-        try:
+        with located(*([self.config.name] if self.config.name else []), key):
             return make()
-        except StructPEError as error:
-            raise error.at(*([self.config.name] if self.config.name else []), key) from None
 
     def _score(self, task: Prediction, benchmark: Benchmark, data: Data, result: Result) -> Outcome:
         """Score the best model on the test split, which nothing has used before."""

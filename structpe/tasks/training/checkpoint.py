@@ -56,11 +56,11 @@ def load(folder: Path) -> Any:
 
     _check_version(folder)
     if damage := wrong(folder, (STATE, TENSORS)):
-        raise StoreError(f"the checkpoint is damaged: {damage}; {OLDER}").at(str(folder))
+        raise StoreError(f"the checkpoint is damaged: {damage}; {OLDER}").at(folder)
     with undamaged(folder, OLDER):
         content = json.loads((folder / STATE).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise StoreError(f"its {STATE} is not that of a checkpoint; {OLDER}").at(str(folder))
+            raise StoreError(f"its {STATE} is not that of a checkpoint; {OLDER}").at(folder)
         return restore(content["state"], load_file(folder / TENSORS))
 
 
@@ -88,7 +88,7 @@ def newest(folder: Path, say: Callable[[str], None] = lambda line: None) -> Path
             return path
         passed.append(f"{path.name} is damaged: {damage}")
     if passed:
-        raise StoreError(f"no checkpoint is whole: {'; '.join(passed)}; train afresh").at(str(folder))
+        raise StoreError(f"no checkpoint is whole: {'; '.join(passed)}; train afresh").at(folder)
     return None
 
 
@@ -129,4 +129,4 @@ def _check_version(folder: Path) -> None:
         raise StoreError(
             f"the checkpoint has format version {version}, this structpe reads version {VERSION}; "
             f"go on with the structpe that wrote it, or train afresh"
-        ).at(str(folder))
+        ).at(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -57,10 +57,7 @@ class Learner(LightningModule):
         # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
         # Lightning does not clip gradients of mixed precision for such an optimiser.
         fused = self.config.precision == "float32"
-        optimizer = torch.optim.AdamW(_filled(groups), lr=self.config.learning_rate, betas=(0.9, 0.98), fused=fused)
+        filled = [group for group in groups if group["params"]]
+        optimizer = torch.optim.AdamW(filled, lr=self.config.learning_rate, betas=(0.9, 0.98), fused=fused)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-
-def _filled(groups: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [group for group in groups if group["params"]]

@@ -1,21 +1,45 @@
-"""How a training ended."""
+"""How a training ended, and the file with it."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar, Self
+
+import msgspec
 
 from structpe.checksums import read_sealed, sealed_lines
 from structpe.errors import undamaged
-from structpe.files import atomic_write
+from structpe.files import atomic_text
 
-__all__ = ["Result"]
+__all__ = ["Ended", "Result"]
 
 FILE = "result.json"
 
 
 @dataclass(frozen=True)
-class Result:
+class Ended:
+    """The result of a run, in a file of its folder."""
+
+    remedy: ClassVar[str]
+    """What to do if the file is damaged."""
+
+    def save(self, folder: Path) -> None:
+        """Write it; from then on the run is finished."""
+        atomic_text(folder / FILE, sealed_lines(asdict(self)))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """The result in the folder of a run; None if the run is not finished."""
+        file = folder / FILE
+        if not file.exists():
+            return None
+        with undamaged(file, cls.remedy):
+            return msgspec.convert(read_sealed(file.read_text(encoding="utf-8")), cls)
+
+
+@dataclass(frozen=True)
+class Result(Ended):
     """How a training ended.
 
     Attributes:
@@ -27,6 +51,8 @@ class Result:
         seconds: time that training took in all, validations included; of all processes that worked on it.
         peak_bytes: most memory that a process that worked on it, or the GPU, had in use.
     """
+
+    remedy = "remove it, and the training goes on from its last checkpoint"
 
     steps: int
     best_step: int
@@ -40,17 +66,3 @@ class Result:
         scores = "  ".join(f"{name} {score:.4g}" for name, score in self.best.items())
         why = "as the model got no better" if self.stopped_early else "as many as were asked for"
         return f"{self.steps} steps, {why}; best after {self.best_step}" + (f": {scores}" if scores else "")
-
-    def save(self, folder: Path) -> None:
-        """Write it; from then on the run is finished."""
-        text = sealed_lines(asdict(self))
-        atomic_write(folder / FILE, lambda hidden: hidden.write_text(text, encoding="utf-8"))
-
-    @classmethod
-    def load(cls, folder: Path) -> Result | None:
-        """The result in the folder of a run; None if training has not ended."""
-        file = folder / FILE
-        if not file.exists():
-            return None
-        with undamaged(file, "remove it, and the training goes on from its last checkpoint"):
-            return cls(**read_sealed(file.read_text(encoding="utf-8")))

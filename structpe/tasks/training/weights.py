@@ -49,7 +49,7 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
     from safetensors import safe_open
 
     if not path.is_file():
-        raise StoreError(f"there is no such file; {remedy}").at(str(path))
+        raise StoreError(f"there is no such file; {remedy}").at(path)
     with undamaged(path, remedy), safe_open(path, "pt") as file:
         metadata, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     version, found = (metadata or {}).get(KEY, "").rpartition(":")[::2]
@@ -57,9 +57,9 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
         raise StoreError(
             f"the weights have version {version or '1'}, this structpe reads version {VERSION}, as the layers of its "
             f"models have other names; use the structpe that wrote them; {remedy}"
-        ).at(str(path))
+        ).at(path)
     if found != digest(tensors):
-        raise StoreError(f"{DAMAGED}; {remedy}").at(str(path))
+        raise StoreError(f"{DAMAGED}; {remedy}").at(path)
     return tensors
 
 

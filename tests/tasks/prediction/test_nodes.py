@@ -47,7 +47,7 @@ def benchmark(n: int = 60, edges: int = 150, seed: int = 0) -> Benchmark:
     targets = generator.integers(0, 4, n)
     targets[::5] = -1
     split = Split(*np.split(generator.permutation(n), [n // 2, 3 * n // 4]))
-    return Benchmark("made", [graph], targets, (split,), Numbers(3), Numbers(2), Multiclass("node", 4, "accuracy"))
+    return Benchmark("made", [graph], targets, (split,), Multiclass("node", 4, "accuracy"), Numbers(3), Numbers(2))
 
 
 def config(model: dict[str, Any], position: Any = (), **sampling: Any) -> PredictionConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.folder import lock
+from tests.cli.running import FORKS
 from tests.forking import Forked, forked
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
@@ -77,8 +77,9 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, capfd: pytest.Capt
     same_results(folder, tmp_path / "never")
 
 
-def started(file: Path, only: str) -> Forked:
-    return forked(file.parent, "structpe", "study", str(file), "--jobs", "2", "--threads", "1", "--only", only)
+def started(file: Path, only: str, before: str = "") -> Forked:
+    words = ("study", str(file), "--jobs", "2", "--threads", "1", "--only", only)
+    return forked(file.parent, "structpe", *words, before=before)
 
 
 def until(condition: Callable[[], bool], seconds: float = 600) -> None:
@@ -106,7 +107,7 @@ def alive(process: int) -> bool:
 
 @pytest.mark.timeout(900)
 def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    """While the processes of its runs begin, which for these is as any other moment; then amid a run."""
+    """While the processes of its runs begin, which for these is as any other moment; then amid a run, a fork."""
     training = {**TRAINING, "steps": 60, "validate_every": 20, "checkpoint_every": 5}
     file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE}, training=training)
     config = load_study(file)
@@ -120,8 +121,8 @@ def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path
         told = ended(process, way, code, lambda logs=logs: all(log.exists() for log in logs))
         assert way == signal.SIGKILL or "1 runs are interrupted; the same command goes on with them" in told
     (folder, _), (key, _) = folders, keys
-    ended(started(file, "*/seed-0"), signal.SIGKILL, -9, lambda: bool(list(folder.glob("checkpoints/step-*"))))
-    code, out, err = started(file, "*/seed-0").ended(800)
+    ended(started(file, "*/seed-0", FORKS), signal.SIGKILL, -9, lambda: bool(list(folder.glob("checkpoints/step-*"))))
+    code, out, err = started(file, "*/seed-0", FORKS).ended(800)
     assert code == 0, err
     assert "| gps | rwse | 1 |" in out
     assert "going on after step" in (folder / "log.txt").read_text()
@@ -147,15 +148,17 @@ def ended(study: Forked, way: signal.Signals, code: int, ready: Callable[[], boo
 
 @pytest.mark.timeout(900)
 def test_two_studies_in_one_folder_share_the_work(tmp_path: Path) -> None:
-    config = study(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE})
-    failed: list[object] = []
+    """Their runs are forks, which begin at once."""
+    file = study_file(tmp_path, models={"gps": MODEL}, positions={"rwse": RWSE})
+    config, studies = load_study(file), []
     keys = config.keys()
-    work = [threading.Thread(target=lambda: failed.extend(run_all(config, keys, threads=1))) for _ in range(2)]
-    for each in work:
-        each.start()
-    for each in work:
-        each.join()
-    assert not failed
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        words = ("study", str(file), "--jobs", "1", "--threads", "1")
+        studies.append(forked(tmp_path / name, "structpe", *words, before=FORKS))
+    for each in studies:
+        code, _, err = each.ended(800)
+        assert code == 0, err
     for key in keys:
         told = (config.folder(key) / "log.txt").read_text()
         assert told.count(f"{key}: finished: mae") == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch import multiprocessing
 
 from structpe.data.batch import Example
 from structpe.datasets import load
@@ -151,9 +153,27 @@ def test_nodes_are_learned(tmp_path: Path) -> None:
     assert outcome.test > 0.8
 
 
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Processes of several devices are forks, which begin at once; what a new process would be sent is pickled here."""
+    from structpe.tasks.training import fit
+
+    strategy, sent = fit.DDPStrategy, []
+    begin = multiprocessing.start_processes
+
+    def begun(function: Any, args: list[Any], **how: Any) -> Any:
+        sent.append(pickle.dumps((function, args[:4])))  # the last is a queue
+        return begin(function, args=args, **how)
+
+    monkeypatch.setattr(fit, "DDPStrategy", lambda **how: strategy(**{**how, "start_method": "fork"}))
+    monkeypatch.setattr(multiprocessing, "start_processes", begun)
+    return sent
+
+
 @pytest.mark.timeout(280)
-def test_two_devices_do_what_one_does(tmp_path: Path) -> None:
-    """Without dropout, whose draws differ, and with a norm over each node alone."""
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_two_devices_do_what_one_does(tmp_path: Path, forks: list[bytes]) -> None:
+    """Without dropout, whose draws differ, and with a norm over each node alone. New processes: in graph_to_text."""
     configs = [
         single(
             tmp_path / str(count),
@@ -164,6 +184,7 @@ def test_two_devices_do_what_one_does(tmp_path: Path) -> None:
         for count in (1, 2)
     ]
     one, two = (train(config) for config in configs)
+    assert len(forks) == 1
     for name in ("loss", "dev_mae", "dev_loss"):
         mine, theirs = (metrics(config.out, name) for config in configs)
         assert mine == pytest.approx(theirs, rel=1e-3)

@@ -12,7 +12,7 @@ from structpe.data.batch import Batch
 from structpe.datasets import Benchmark, Split
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModel
-from structpe.registry import Registry
+from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.task import Collate
@@ -46,13 +46,10 @@ class Data:
     encoding_seconds: float
 
 
-class Source(ABC):
+class Source(Registered, ABC):
     """Base class: one per level."""
 
-    def __init_subclass__(cls, name: str = "", **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if name:
-            SOURCES.add(name, cls)
+    registry = SOURCES
 
     @staticmethod
     @abstractmethod
