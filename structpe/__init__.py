@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from structpe.positions import Dims, PositionModel, Positions, Site, build
     from structpe.readers import read
     from structpe.structure import Structure, path
+    from structpe.tasks.runs import load
     from structpe.terms import Lookup, Terms
     from structpe.writers import write
 
@@ -47,6 +48,7 @@ __all__ = [
     "cite",
     "convert",
     "encode",
+    "load",
     "path",
     "read",
     "write",
@@ -62,6 +64,7 @@ _HOME = {
     "Dims": "positions",
     "encode": "data.encode",
     "Encoding": "encodings",
+    "load": "tasks.runs",
     "Lookup": "terms",
     "path": "structure",
     "PositionModel": "positions",

@@ -7,8 +7,8 @@ studies, in the documentation and in the tests. They read local files only; an e
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,6 +49,9 @@ class Benchmark:
         nodes: description of ``x``; None if nodes have no features.
         edges: description of ``edge_x``; None if edges have no features.
         note: remark that belongs to its results.
+        names: of the labels, numbers or classes that are predicted; empty for numbers from 0.
+        reader: the reader that gives other graphs the same features, from a file; empty where there is none.
+        options: options of the reader.
 
     Raises:
         ConfigError: features, targets or splits do not fit the graphs.
@@ -62,6 +65,9 @@ class Benchmark:
     nodes: Features = None
     edges: Features = None
     note: str = ""
+    names: tuple[str, ...] = ()
+    reader: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check everything once, so that no training fails in the middle of an epoch."""
@@ -71,6 +77,8 @@ class Benchmark:
         count = level.count(self.graphs, self.targets)
         if len(self.targets) != count:
             raise self.error(f"there are {len(self.targets)} targets for {count} {level.name}s")
+        if len(self.names) not in (0, self.objective.outputs):
+            raise self.error(f"{len(self.names)} names are given for {self.objective.outputs} outputs; give one each")
         if not self.splits:
             raise self.error("there is no split; give at least one")
         for number, split in enumerate(self.splits):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from structpe.objectives.base import Objective
+from structpe.objectives.base import Objective, by_name
 
 __all__ = ["Answers"]
 
@@ -26,3 +27,7 @@ class Answers(Objective):
         known = ~target.isnan()
         wanted = target[known].to(predicted.dtype)
         return functional.binary_cross_entropy_with_logits(predicted[known], wanted, reduction="sum"), known.sum()
+
+    def columns(self, predicted: Tensor, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
+        """The probability of a yes, s(p), of each label."""
+        return by_name(predicted.sigmoid(), names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from structpe.errors import ConfigError
 from structpe.objectives.levels import LEVELS
 from structpe.registry import Registered, Registry
 
-__all__ = ["OBJECTIVES", "Objective"]
+__all__ = ["OBJECTIVES", "Objective", "by_name"]
 
 OBJECTIVES: Registry[type[Objective]] = Registry("structpe.objectives", "objective", ConfigError)
 """Every objective by its name."""
@@ -109,3 +110,17 @@ class Objective(Registered, ABC):
         """
         del target
         return predicted
+
+    def columns(self, predicted: Tensor, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
+        """What a model predicts of c items, as columns of a table: by default each number as it is.
+
+        Args:
+            predicted: as for :meth:`loss`.
+            names: of the ``outputs`` numbers, labels or classes.
+        """
+        return by_name(predicted, names)
+
+
+def by_name(predicted: Tensor, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """A column (c,) for each column of a matrix (c, names)."""
+    return dict(zip(names, predicted.T.cpu().numpy(), strict=True))

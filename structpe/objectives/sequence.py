@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -47,3 +49,8 @@ class Sequences(Objective, name="sequence", metrics=("f1",)):
         """The likeliest category at each place, as the scores of all categories would fill the memory."""
         del target
         return predicted.reshape(-1, self.length, self.outputs).argmax(dim=-1)
+
+    def columns(self, predicted: Tensor, names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
+        """The likeliest category at each place, as ``place 1``, ``place 2``, ..."""
+        likeliest = np.asarray(names)[self.answer(predicted, predicted).cpu().numpy()]
+        return {f"place {i}": column for i, column in enumerate(likeliest.T, 1)}

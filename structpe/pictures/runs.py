@@ -119,7 +119,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
             f"{folder} holds a run of prediction, which has learned the features of its benchmark and not of a file; "
             f"give all nodes the same content (same)"
         )
-    position = build(run.restore(), config.model.dims)
+    position = build(run.restore().position, config.model.dims)
     model = _filled(GraphModel(config.model, position, None, None, 1), folder)
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:

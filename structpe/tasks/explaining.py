@@ -105,12 +105,13 @@ def _of_benchmark(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.data.batch import Example, collate
     from structpe.datasets import load
     from structpe.tasks.positions import fitted
-    from structpe.tasks.runs.prediction import PredictionRun
+    from structpe.tasks.prediction.signature import Signature
+    from structpe.tasks.runs.prediction import Learned, PredictionRun
 
     benchmark = load(config.data.name, config.data.folder, **config.data.options)
     graphs = benchmark.graphs[: config.training.batch_size]
-    learned = fitted(config.position, config.model.dims, lambda: list(graphs))
-    model = PredictionRun(config).model(benchmark, learned)
+    position = fitted(config.position, config.model.dims, lambda: list(graphs))
+    model = PredictionRun(config).model(Learned(position, Signature.of(benchmark)))
     encoded = {encoding: encoding.many(graphs) for encoding in model.position.encodings}
     examples = [Example.of(graph, {e: each[i] for e, each in encoded.items()}) for i, graph in enumerate(graphs)]
     batch = collate(examples, model.grouping)

@@ -11,6 +11,7 @@ import torch
 from structpe.nn.graph_model import GraphModel
 from structpe.positions.build import build
 from structpe.tasks.config import save
+from structpe.tasks.prediction.signature import Signature
 from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.training.weights import save_weights
 from tests.tasks.graph_to_text.tiny import changed, tiny
@@ -40,6 +41,7 @@ def predicted(folder: Path, position: Any = "t5", **model: Any) -> Path:
     made = GraphModel(config.model, build(position, config.model.dims), benchmark.nodes, benchmark.edges, 3)
     save(config, out / "config.yaml")
     (out / "position.json").write_text(json.dumps(position), encoding="utf-8")
+    Signature.of(benchmark).save(out / "signature.json")
     save_weights(_random(made), out / "model.safetensors")
     return out
 

@@ -68,6 +68,7 @@ def tu(folder: Path) -> Benchmark:
         nodes=Categories((len(kinds),)),
         objective=Multiclass("graph", len(classes), "accuracy"),
         note=NOTE + ("; nodes have their degree as category" if social else ""),
+        names=tuple(map(str, classes.tolist())),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
     Files: ``hiv.csv`` with columns ``smiles`` and ``HIV_active``; ``hiv_scaffold_train.idx``, ``..._valid.idx`` and
     ``..._test.idx`` with row numbers, where the first row after the header is 0.
     """
-    reading, _ = _reading(folder, "hiv", skip=False)
+    reading, column = _reading(folder, "hiv", skip=False)
     files = (folder / f"hiv_scaffold_{part}.idx" for part in Split._fields)
     numbers = Split(*(indices(file, len(reading), "rows") for file in files))
     named = np.sort(np.concatenate(numbers))
@@ -82,7 +82,7 @@ def molhiv_rebuilt(folder: Path) -> Benchmark:
             f"{len(reading)} in hiv.csv; they must name each once; give files that belong together"
         ).at(folder)
     note = "made from MoleculeNet's table and OGB's split; features by the installed version of RDKit"
-    return _benchmark("ogbg-molhiv (rebuilt)", "hiv", reading, numbers, note)
+    return _benchmark("ogbg-molhiv (rebuilt)", "hiv", column, reading, numbers, note)
 
 
 def of_moleculenet(name: str) -> Callable[..., Benchmark]:
@@ -93,7 +93,8 @@ def of_moleculenet(name: str) -> Callable[..., Benchmark]:
         texts = [str(item.metadata[column]).strip() for item in reading]
         split = scaffold_split(texts, TABLES[name].strict)
         note = "the scaffold split is rebuilt by its rule, and not compared with the official indices"
-        return _benchmark(f"MoleculeNet {name} (rebuilt split)", name, reading, split, note + _cells.skipped(reading))
+        note += _cells.skipped(reading)
+        return _benchmark(f"MoleculeNet {name} (rebuilt split)", name, column, reading, split, note)
 
     column = "`` or ``".join(TABLES[name].smiles)
     load.__doc__ = f"""MoleculeNet's {name}: {TABLES[name].what}; OGB's features, a scaffold split made by its rule.
@@ -108,11 +109,11 @@ for _name in TABLES:
         benchmark(f"moleculenet-{_name}")(of_moleculenet(_name))
 
 
-def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str) -> Benchmark:
+def _benchmark(title: str, name: str, column: str, reading: Reading, split: Split, note: str) -> Benchmark:
     table = TABLES[name]
     columns = table.labels or _other_columns(reading[0].metadata, table)
     of, metric = (_cells.number, "rmse") if table.objective is Regression else (_cells.label, "rocauc")
-    targets = [[of(item.metadata, column, item.structure.name) for column in columns] for item in reading]
+    targets = [[of(item.metadata, label, item.structure.name) for label in columns] for item in reading]
     return Benchmark(
         name=title,
         graphs=reading.structures,
@@ -122,6 +123,9 @@ def _benchmark(title: str, name: str, reading: Reading, split: Split, note: str)
         edges=Categories(BOND_CATEGORIES),
         objective=table.objective("graph", len(columns), metric),
         note=note,
+        names=columns,
+        reader="smiles",
+        options=_options(name, column),
     )
 
 
@@ -135,7 +139,12 @@ def _reading(folder: Path, name: str, skip: bool) -> tuple[Reading, str]:
         wanted = " or ".join(map(repr, table.smiles))
         raise ReadError(f"there is no column {wanted}; the table has {listed(map(shown, header))}").at(file)
     on_error: Literal["raise", "skip"] = "skip" if skip else "raise"
-    return read(file, "smiles", on_error, column=column, features="ogb", strict=table.strict), column
+    return read(file, "smiles", on_error, **_options(name, column)), column
+
+
+def _options(name: str, column: str) -> dict[str, Any]:
+    """Options of the reader."""
+    return {"column": column, "features": "ogb", "strict": TABLES[name].strict}
 
 
 def _other_columns(cells: Mapping[str, str], table: Table) -> tuple[str, ...]:

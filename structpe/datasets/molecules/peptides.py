@@ -55,6 +55,8 @@ def peptides_func(folder: Path) -> Benchmark:
         edges=Categories(BOND_CATEGORIES),
         objective=Multilabel("graph", LABELS, "ap"),
         note="the published split",
+        reader="smiles",
+        options={"features": "ogb"},
     )
 
 

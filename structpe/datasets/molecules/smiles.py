@@ -73,7 +73,7 @@ def smiles(
     for name in targets:
         if name not in items[0].metadata:
             raise ConfigError(unknown("column", name, list(items[0].metadata))).at(table)
-    values, outputs = READ[objective](items, targets)
+    values, names = READ[objective](items, targets)
     return Benchmark(
         name=Path(file).stem,
         graphs=[item.structure for item in items],
@@ -81,8 +81,11 @@ def smiles(
         splits=(_split(items, split, column, shares, seed, (table, strict)),),
         nodes=Categories(ATOM_CATEGORIES),
         edges=Categories(BOND_CATEGORIES),
-        objective=replace(predicted, outputs=outputs),
+        objective=replace(predicted, outputs=len(names)),
         note=(f"{split} split" if split in DRAWN else f"split by column {split!r}") + _cells.skipped(items),
+        names=names,
+        reader="smiles",
+        options={"column": column, "features": "ogb", "strict": strict},
     )
 
 
@@ -97,21 +100,21 @@ def _check(objective: str, targets: list[str], shares: Sequence[float]) -> None:
         raise ConfigError(f"shares is {list(shares)}; give three, of training, validation and test, whose sum is 1")
 
 
-Values = tuple[NDArray[Any], int]
-"""Targets, and the number of columns or classes."""
+Values = tuple[NDArray[Any], tuple[str, ...]]
+"""Targets, and the names of the columns or classes."""
 
 
 def _numbers(
     read: Callable[[Mapping[str, Any], str, str], float], items: Sequence[Item], columns: Sequence[str]
 ) -> Values:
     rows = [[read(item.metadata, column, item.structure.name) for column in columns] for item in items]
-    return np.array(rows, dtype=np.float32), len(columns)
+    return np.array(rows, dtype=np.float32), tuple(columns)
 
 
 def _classes(items: Sequence[Item], columns: Sequence[str]) -> Values:
     words = [str(item.metadata[columns[0]]).strip() for item in items]
     known = sorted({word for word in words if word})
-    return np.array([known.index(word) if word else -1 for word in words], dtype=np.int64), len(known)
+    return np.array([known.index(word) if word else -1 for word in words], dtype=np.int64), tuple(known)
 
 
 READ: dict[str, Callable[[Sequence[Item], Sequence[str]], Values]] = {

@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+import torch
 from torch import nn
 
 from structpe.checksums import SUMS, seal
@@ -44,7 +45,7 @@ from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
-__all__ = ["RUNS", "Run", "Work", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -170,6 +171,17 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
         Raises:
             StoreError: training has not yet written a model, or a file is damaged.
+        """
+
+    @abstractmethod
+    def ready(self, device: torch.device) -> Any:
+        """The best model so far as an object with one method, which applies it to new structures.
+
+        Args:
+            device: where the model is to be.
+
+        Raises:
+            StoreError: as for :meth:`load`.
         """
 
     # --- what all runs share ---
@@ -310,6 +322,27 @@ def load_run(folder: str | Path) -> Run[Any, Any, Any, Any]:
             return kind.of(folder)
     known = " or ".join(f"{name} ({', '.join(kind.learns)})" for name, kind in RUNS.items())
     raise StoreError(f"{folder} holds no files of a run of {known}; give the folder of one")
+
+
+def load(folder: str | Path, device: str | None = None) -> Any:
+    """A trained model, ready for use, from the folder of its run. The data that it learned from are not needed.
+
+    Args:
+        folder: of a run of any kind.
+        device: such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+
+    Returns:
+        A :class:`~structpe.tasks.prediction.predictor.Predictor` of graphs, whose ``predict`` takes structures; or a
+        :class:`~structpe.tasks.graph_to_text.generator.Generator` of texts, whose ``generate`` takes items.
+
+    Raises:
+        StoreError: the folder holds no run, or no trained model yet, or a file is damaged.
+        ConfigError: the device is not here, or the model cannot be applied to new structures.
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("the device is 'cuda', and PyTorch sees no GPU here; give 'cpu', or none")
+    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    return load_run(folder).ready(where)
 
 
 def train(config: Any, fresh: bool = False) -> Any:

@@ -27,6 +27,7 @@ from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.generator import Generator
 from structpe.tasks.graph_to_text.source import read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.positions import fitted
@@ -120,6 +121,10 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
         model = self.model(learned)
         self.best(model)
         return model, learned[0]
+
+    def ready(self, device: torch.device) -> Generator:
+        model, preparer = self.load()
+        return Generator(model.to(device), preparer, self.config, device)
 
 
 def _built(position: Any, dims: Dims, key: str) -> PositionModel:

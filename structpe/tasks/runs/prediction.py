@@ -4,6 +4,7 @@ Files with what it learns before training:
 
 =====================  ==================================================================================
 position.json          the position model, with what its encodings learned of the training graphs
+signature.json         what the model reads and predicts, so that it can be used without its data
 =====================  ==================================================================================
 """
 
@@ -31,6 +32,8 @@ from structpe.positions.build import build
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.predictor import Predictor
+from structpe.tasks.prediction.signature import Signature
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.versions import versions
@@ -50,7 +53,14 @@ class Chosen(NamedTuple):
     metric: str
 
 
-class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="prediction"):
+class Learned(NamedTuple):
+    """The description of the position model, and what the model reads and predicts."""
+
+    position: Any
+    signature: Signature
+
+
+class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="prediction"):
     """Graphs, nodes or pairs of nodes are predicted; the best model is scored on the test split once.
 
     Args:
@@ -60,7 +70,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
     """
 
     configured, result = PredictionConfig, Outcome
-    learns = ("position.json",)
+    learns = ("position.json", "signature.json")
     free = ("out", "name", "data.folder", "training.workers")
     extra = "bench"
 
@@ -86,27 +96,31 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
         benchmark = load(data.name, data.folder, **data.options)
         return Chosen(benchmark, _split(self.config, benchmark), _metric(self.config, benchmark))
 
-    def learn(self, data: Chosen) -> Any:
+    def learn(self, data: Chosen) -> Learned:
         benchmark, split, _ = data
         seen = [0] if LEVELS[benchmark.objective.level].single else split.train
-        return fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
+        position = fitted(self.config.position, self.config.model.dims, lambda: [benchmark.graphs[i] for i in seen])
+        return Learned(position, Signature.of(benchmark))
 
-    def write(self, learned: Any) -> None:
-        atomic_text(self.folder / "position.json", json.dumps(learned, indent=2, ensure_ascii=False))
+    def write(self, learned: Learned) -> None:
+        atomic_text(self.folder / "position.json", json.dumps(learned.position, indent=2, ensure_ascii=False))
+        learned.signature.save(self.folder / "signature.json")
 
-    def restore(self) -> Any:
-        return read_json(self.folder / "position.json", "train afresh")
+    def restore(self) -> Learned:
+        position = read_json(self.folder / "position.json", "train afresh")
+        return Learned(position, Signature.load(self.folder / "signature.json"))
 
-    def model(self, benchmark: Benchmark, learned: Any) -> GraphModel:
+    def model(self, learned: Learned) -> GraphModel:
         """The model as it is before training."""
         torch.manual_seed(self.config.training.seed)
-        position, objective = build(learned, self.config.model.dims), benchmark.objective
-        shapes = (benchmark.nodes, benchmark.edges, objective.numbers, objective.level)
-        return GraphModel(self.config.model, position, *shapes)
+        position, given = build(learned.position, self.config.model.dims), learned.signature
+        return GraphModel(
+            self.config.model, position, given.nodes, given.edges, given.objective.numbers, given.objective.level
+        )
 
-    def work(self, data: Chosen, learned: Any) -> Work[Outcome]:
+    def work(self, data: Chosen, learned: Learned) -> Work[Outcome]:
         (benchmark, split, metric), config = data, self.config
-        model = self.model(benchmark, learned)
+        model = self.model(learned)
         made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
         task = Prediction(model, benchmark.objective, made.valid, made.scored)
         _tell(benchmark, made, model)
@@ -116,17 +130,20 @@ class PredictionRun(Run[PredictionConfig, Chosen, Any, Outcome], name="predictio
             made.train,
             made.sizes,
             made.collate,
-            _content(benchmark, split, learned, model),
+            _content(benchmark, split, learned.position, model),
             partial(self._score, task, benchmark, made),
         )
 
-    def load(self) -> tuple[GraphModel, Benchmark]:
-        """The best model so far, ready for use, and the benchmark, which is read anew."""
-        data = self.config.data
-        benchmark = load(data.name, data.folder, **data.options)
-        model = self.model(benchmark, self.restore())
+    def load(self) -> tuple[GraphModel, Signature]:
+        """The best model so far, ready for use, and what it reads and predicts. The data are not needed."""
+        learned = self.restore()
+        model = self.model(learned)
         self.best(model)
-        return model, benchmark
+        return model, learned.signature
+
+    def ready(self, device: torch.device) -> Predictor:
+        model, signature = self.load()
+        return Predictor(model.to(device), signature, device)
 
     def _named(self, key: str, make: Callable[[], Any]) -> Any:
         with located(*([self.config.name] if self.config.name else []), key):

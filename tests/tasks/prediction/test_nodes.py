@@ -21,9 +21,10 @@ from structpe.positions import MODELS, Dims, Site
 from structpe.positions.build import build
 from structpe.structure import Structure
 from structpe.tasks.config import make
+from structpe.tasks.prediction import quadratic as bounds
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.sources import SOURCES, Data, _quadratic
-from structpe.tasks.prediction.sources._quadratic import quadratic
+from structpe.tasks.prediction.quadratic import quadratic
+from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.runs import train
 from structpe.tasks.training.batches import Batches, Plan
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
@@ -226,7 +227,7 @@ def test_models_that_ask_for_listed_pairs_let_no_others_attend() -> None:
 def test_too_many_pairs_are_refused_before_anything_is_computed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_quadratic, "MOST", 50)
+    monkeypatch.setattr(bounds, "MOST", 50)
     monkeypatch.setattr(Distance, "many", None)
     made = benchmark()
     remedy = (
@@ -242,7 +243,7 @@ def test_too_many_pairs_are_refused_before_anything_is_computed(
     ):
         data_of(config(MODEL, kind="partition", parts=6), made, tmp_path)
     data_of(config(MODEL, kind="partition", parts=12), made, tmp_path)
-    monkeypatch.setattr(_quadratic, "MOST", 60)
+    monkeypatch.setattr(bounds, "MOST", 60)
     data = data_of(config(MODEL, kind="neighbours", fanouts=[50, 50]), made, tmp_path)
     data.collate.most = 20  # type: ignore[attr-defined]
     with pytest.raises(

@@ -50,7 +50,7 @@ def config(folder: Path, **changed: Any) -> PredictionConfig:
 def made(given: PredictionConfig) -> tuple[PredictionRun, Data]:
     run = PredictionRun(given)
     chosen = run.read()
-    model = run.model(chosen.benchmark, run.learn(chosen))
+    model = run.model(run.learn(chosen))
     return run, SOURCES["pair"].data(given, chosen.benchmark, chosen.split, model, run.encodings)
 
 
@@ -83,7 +83,8 @@ def test_what_completes_a_query_in_any_split_is_left_out_of_its_rank(tmp_path: P
 def test_scores_of_a_run_are_those_of_plain_loops(readout: str, tmp_path: Path) -> None:
     given = config(tmp_path, model={"readout": readout})
     outcome = train(given)
-    model, benchmark = PredictionRun.of(given.out).load()
+    model, _ = PredictionRun.of(given.out).load()
+    benchmark = load("knowledge-graph", given.data.folder)
     triples = benchmark.targets.tolist()
     data = made(given)[1]
     ranks = []
@@ -120,9 +121,7 @@ def test_a_graph_network_may_make_the_vectors(tmp_path: Path) -> None:
 def test_a_split_that_is_shared_out_is_scored_as_a_whole(tmp_path: Path) -> None:
     run, data = made(config(tmp_path))
     chosen = run.read()
-    task = Prediction(
-        run.model(chosen.benchmark, run.learn(chosen)).eval(), chosen.benchmark.objective, [], data.scored
-    )
+    task = Prediction(run.model(run.learn(chosen)).eval(), chosen.benchmark.objective, [], data.scored)
     cpu = torch.device("cpu")
     with torch.no_grad():
         whole = task.scores(data.test, cpu, 0, 1, lambda mine: [mine])

@@ -44,7 +44,7 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
     outcome = train(config)
     folder = Path(config.out)
     made = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    sealed = {"config.yaml", "position.json", "SHA256SUMS"}
+    sealed = {"config.yaml", "position.json", "signature.json", "SHA256SUMS"}
     assert made == sealed | {"model.safetensors", "metrics.csv", "tensorboard", "result.json"}
     assert any((folder / "tensorboard").glob("events.out.tfevents.*"))
     assert outcome == Outcome.load(folder)
@@ -125,7 +125,7 @@ def parts(config: Any) -> tuple[Prediction, list[Example]]:
     """The task of a run with a fresh model, and its test examples."""
     data = load(config.data.name, config.data.folder)
     run = PredictionRun(config)
-    model = run.model(data, run.learn(run.read()))
+    model = run.model(run.learn(run.read()))
     made = SOURCES["graph"].data(config, data, data.splits[0], model.eval(), Path(config.out) / "encodings")
     return Prediction(model, data.objective, [], made.scored), list(made.test)
 

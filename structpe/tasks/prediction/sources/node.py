@@ -14,8 +14,8 @@ from structpe.nn.graph_model import GraphModel
 from structpe.structure import Ids
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.encodings import encode
+from structpe.tasks.prediction.quadratic import check_pairs, most_nodes, quadratic
 from structpe.tasks.prediction.sources._cutting import Cutter, Neighbourhoods, Parts
-from structpe.tasks.prediction.sources._quadratic import check_pairs, most_nodes, quadratic
 from structpe.tasks.prediction.sources.base import Data, Source
 from structpe.tasks.prediction.task import Structures
 

@@ -17,7 +17,7 @@ from structpe.nn.graph_model import GraphModel
 from structpe.structure import Ids
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.encodings import encode
-from structpe.tasks.prediction.sources._quadratic import check_pairs
+from structpe.tasks.prediction.quadratic import check_pairs
 from structpe.tasks.prediction.sources.base import Data, Source, check_whole
 from structpe.tasks.prediction.task import Collate
 

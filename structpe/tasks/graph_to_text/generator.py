@@ -1,0 +1,89 @@
+"""A trained model of texts, ready for structures that it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from structpe.data.prepare import Preparer
+from structpe.nn.search import SearchConfig
+from structpe.nn.seq2seq import EncoderDecoder
+from structpe.readers import Item
+from structpe.structure import Structure
+from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.source import read_path
+from structpe.tasks.graph_to_text.writing import by_size, write
+
+__all__ = ["Generated", "Generator"]
+
+WINDOW = 32
+"""Batches that are sorted by size together; their texts come in the order of the items."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a model wrote for an item.
+
+    Attributes:
+        id: of the item.
+        text: what the model wrote.
+        references: the item's own texts.
+    """
+
+    id: str
+    text: str
+    references: tuple[str, ...]
+
+
+class Generator:
+    """A trained model that writes texts; :func:`structpe.load` makes one of the folder of a run.
+
+    Args:
+        model: in evaluation mode, on the device.
+        preparer: of the same run.
+        config: of the run.
+        device: where the model is.
+    """
+
+    def __init__(
+        self, model: EncoderDecoder, preparer: Preparer, config: GraphToTextConfig, device: torch.device
+    ) -> None:
+        self.model, self.preparer, self.config, self.device = model, preparer, config, device
+
+    def generate(
+        self,
+        source: str | Path | Sequence[Item | Structure],
+        search: SearchConfig | None = None,
+        batch_size: int = 32,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Iterator[Generated]:
+        """Yield a text for each item, in their order.
+
+        Args:
+            source: items or structures, or a file or folder of items, read as the run's own data.
+            search: how texts are searched for; None as the run's configuration says.
+            batch_size: items at once.
+            progress: called with the number of items done, and of all.
+
+        Raises:
+            ReadError: the source is missing or bad.
+            EncodingError, PositionError: the position model does not fit a structure.
+        """
+        given = read_path(source, self.config.data) if isinstance(source, (str, Path)) else list(source)
+        items = [Item(each, id=str(i)) if isinstance(each, Structure) else each for i, each in enumerate(given, 1)]
+        for first in range(0, len(items), batch_size * WINDOW):
+            window = items[first : first + batch_size * WINDOW]
+            examples = self.preparer.examples(window, self.model.encoder.position.encodings)
+            batches = by_size(examples, range(len(examples)), batch_size)
+            texts = {}
+            for number, text in write(
+                self.model, self.preparer, examples, batches, search or self.config.search, self.device
+            ):
+                texts[number] = text
+                if progress is not None:
+                    progress(first + len(texts), len(items))
+            for number, item in enumerate(window):
+                yield Generated(item.id, texts[number], item.texts)
