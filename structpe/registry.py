@@ -1,6 +1,8 @@
 """A registry finds every class of a package that has a name, by this name.
 
 Nothing is listed by hand. A new file in a folder of ``structpe/positions`` is in the registry, the docs and the tests.
+Other distributions add theirs through entry points: the group is the name of the package, such as
+``structpe.positions``, and the value is a module, which is imported.
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import warnings
 from collections.abc import Iterator, Mapping
+from importlib import metadata
 from typing import Any, ClassVar, Generic, TypeVar
 
 from structpe.errors import StructPEError
@@ -23,7 +27,9 @@ _FEW = 50
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """The named classes of a package, by name; its modules are imported at the first lookup.
+    """The named classes of a package, by name. Its modules and those of entry points are imported at the first lookup.
+
+    An entry point whose module cannot be imported gives a warning, and its classes are missing.
 
     Args:
         package: dotted name of the package of the classes.
@@ -34,7 +40,7 @@ class Registry(Mapping[str, T], Generic[T]):
     def __init__(self, package: str, what: str, error: type[StructPEError]) -> None:
         self.package, self.what, self.error = package, what, error
         self._classes: dict[str, T] = {}
-        self._complete = False
+        self._own = self._complete = False
 
     def add(self, name: str, cls: T) -> None:
         """Register a class under a name.
@@ -48,7 +54,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 f'the name of {_described(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith(("structpe.", f"{self.package}.")):
-            self._load()  # so that a name of our own is reported here, and not when ours is imported
+            self._load_own()  # so that a name of our own is reported here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
             raise self.error(
@@ -81,8 +87,14 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self) -> None:
         if not self._complete:
-            _import_all(self.package)
+            self._load_own()
+            _import_others(self.package)
             self._complete = True
+
+    def _load_own(self) -> None:
+        if not self._own:
+            _import_all(self.package)
+            self._own = True
 
 
 class Registered:
@@ -105,6 +117,31 @@ def _import_all(package: str) -> None:
             _import_all(module.name)
         else:
             importlib.import_module(module.name)
+
+
+def _import_others(group: str) -> None:
+    """Import what other distributions give as entry points of a group.
+
+    Raises:
+        StructPEError: a name is taken, or another error that such a module raises on purpose.
+    """
+    for entry in metadata.entry_points(group=group):
+        try:
+            entry.load()
+        except StructPEError as error:
+            raise error.at(_whose(entry)) from None
+        except Exception as error:  # an import runs any code
+            warnings.warn(
+                f"{_whose(entry)} cannot be imported ({type(error).__name__}: {error}), so what it adds to structpe is "
+                f"missing; update the distribution, or uninstall it",
+                stacklevel=4,
+            )
+
+
+def _whose(entry: metadata.EntryPoint) -> str:
+    """What the entry point is, and of which distribution."""
+    named = f"entry point {entry.name!r} of {entry.group} ({entry.value})"
+    return named if entry.dist is None else f"{entry.dist.name} {entry.dist.version}: {named}"
 
 
 def unknown(what: str, given: str, known: list[str]) -> str:

@@ -118,10 +118,11 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
 
 
 def _claimed(thing: Any) -> Converter:
-    names = {f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(thing).__mro__}
-    for known in CONVERTERS.values():
-        if names.intersection(known.classes):
+    claimed = {name: known for known in CONVERTERS.values() for name in known.classes}
+    # The nearest first, Python's own at the end: a sparse matrix of SciPy may be a dict.
+    for cls in sorted(type(thing).__mro__, key=lambda cls: cls.__module__ == "builtins"):
+        if (known := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:
             return known
-    classes = ", ".join(sorted(name for known in CONVERTERS.values() for name in known.classes))
+    classes = ", ".join(sorted(claimed))
     given = f"{type(thing).__module__}.{type(thing).__qualname__}"
     raise ConversionError(f"no converter takes a {given}; known are objects of {classes}; files are read with read()")

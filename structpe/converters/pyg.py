@@ -16,17 +16,18 @@ they have a row per node, or a row per edge and a name that begins with ``edge_`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import both_ways, one_way
-from structpe.converters._tensors import is_array, to_array, to_tensor
+from structpe.converters._both_ways import both_ways
+from structpe.converters._edge_index import NO_FEATURES, Names, ends_of, extras_of, features_of, of_arrays, way_of
+from structpe.converters._tensors import to_array, to_tensor
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import ConversionError, add_converter
-from structpe.errors import StructureError, listed, needing
+from structpe.errors import needing
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -37,23 +38,6 @@ __all__ = ["from_pyg", "to_pyg"]
 BLANK = "to"
 """PyG's relation of edges without one."""
 OWN = ("labels", "relations", "units", "owner", "order", "root", "directed", "name")
-NO_FEATURES = (
-    "edge_index",
-    "num_nodes",
-    "batch",
-    "ptr",
-    "y",
-    "adj",
-    "adj_t",
-    "n_id",
-    "e_id",
-    "order",
-    "owner",
-    "root",
-    "directed",
-)
-"""Tensors that are features only if they are named."""
-Names = Sequence[str] | None
 
 
 def from_pyg(
@@ -88,18 +72,7 @@ def from_pyg(
             "the Data has several graphs, by its 'batch', but not their boundaries; give the graphs one by one, or a "
             "Batch made by Batch.from_data_list"
         )
-    ends, size = _ends(given, "Data"), data.num_nodes
-    found = _features(given, size, len(ends), features)
-    labels, relations = _texts(given, "labels", size), _texts(given, "relations", len(ends))
-    columns = [value for key, value in found.items() if key.startswith("edge_")]
-    columns += [np.array(relations)] if relations else []
-    _check_range(ends, size)
-    rows, way = one_way(ends, columns, _way(given) if directed is None else directed)
-    relations = [relations[row] for row in rows.tolist()] if relations else []
-    found = {key: value[rows] if key.startswith("edge_") else value for key, value in found.items()}
-    return Structure(
-        tuple(labels or [""] * size), ends[rows], tuple(relations), way, features=found, **_extras_of(given, name)
-    )
+    return of_arrays(given, data.num_nodes, directed, features, name, "Data")
 
 
 def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
@@ -181,82 +154,26 @@ def _from_hetero(data: Any, directed: bool | None, features: Names, widths: Widt
         size = data[kind].num_nodes
         if size is None:
             raise ConversionError(f"nodes {kind!r} have no feature to be counted by; give data[{kind!r}].num_nodes")
-        nodes.append(NodeTable(kind, size, _features(given, size, -1, features)))
+        nodes.append(NodeTable(kind, size, features_of(given, size, -1, features)))
     for key in data.edge_types:
         given = {_edge_name(each): value for each, value in data[key].items()}
-        ends = _ends(given, f"edge type {key}")
-        edges.append(EdgeTable(key, ends, _features(given, -1, len(ends), features)))
+        ends = ends_of(given, f"edge type {key}")
+        edges.append(EdgeTable(key, ends, features_of(given, -1, len(ends), features)))
     if "directed" in own and not placed(nodes):
         raise ConversionError(
             "nodes of this HeteroData have been left out or added since structpe made it; delete its attributes "
             f"{', '.join(key for key in OWN if key in own)}, and {PLACE!r} of each type"
         )
-    way = _way(own)
+    way = way_of(own)
     if directed is False and way is not False:
         raise ConversionError("HeteroData is read as a directed graph, reverse edges included; leave directed= out")
     fields = joined(nodes, edges, BLANK, widths)
-    fields["features"] |= _features(own, -1, 0, features) if not edges else {}
-    return Structure(directed=way is not False, **fields, **_extras_of(own, name))
+    fields["features"] |= features_of(own, -1, 0, features) if not edges else {}
+    return Structure(directed=way is not False, **fields, **extras_of(own, name))
 
 
 def _edge_name(key: str) -> str:
     return key if key.startswith("edge_") or key == PLACE else f"edge_{key}"
-
-
-def _ends(given: dict[str, Any], what: str) -> NDArray[Any]:
-    """(m, 2) the transpose of ``edge_index``."""
-    if given.get("edge_index") is None:
-        hint = "it has 'adj_t', make it before T.ToSparseTensor" if "adj_t" in given else "T.KNNGraph makes one of pos"
-        raise ConversionError(f"the {what} has no 'edge_index'; give one of shape (2, edges), empty for none ({hint})")
-    index = to_array(given["edge_index"], "'edge_index'")
-    if index.ndim != 2 or index.shape[0] != 2:
-        raise ConversionError(f"the 'edge_index' of the {what} has shape {index.shape}; give (2, edges)")
-    if index.size and index.dtype.kind not in "iu":
-        raise ConversionError(f"the 'edge_index' of the {what} has dtype {index.dtype}; it numbers nodes: integers")
-    return index.T.astype(np.int64)
-
-
-def _check_range(ends: NDArray[Any], size: int) -> None:
-    wrong = np.flatnonzero(((ends < 0) | (ends >= size)).any(axis=1))
-    if len(wrong):
-        source, target = ends[wrong[0]]
-        raise StructureError(f"edge {wrong[0]} is {source} -> {target}, but the {size} nodes are 0..{size - 1}")
-
-
-def _features(given: dict[str, Any], nodes: int, edges: int, wanted: Names) -> dict[str, NDArray[Any]]:
-    """Arrays of a store with a row per node, or per edge; -1 if the store has no nodes or edges."""
-    known = {key: value for key, value in given.items() if is_array(value)}
-    if wanted is not None and nodes >= 0 and edges >= 0 and (lacking := [key for key in wanted if key not in known]):
-        has = listed(known)
-        raise ConversionError(f"features names {lacking[0]!r}; attributes of this graph that are tensors: {has}")
-    found = {}
-    for key, value in known.items():
-        rows = edges if key.startswith("edge_") or nodes < 0 else nodes
-        fits = len(value) == rows
-        if wanted is not None and key in wanted and not fits:
-            raise ConversionError(f"features names {key!r}, whose shape is {tuple(value.shape)}; it needs {rows} rows")
-        chosen = key in wanted if wanted is not None else key not in NO_FEATURES
-        if fits and (chosen or key == PLACE):
-            found["edge_x" if key == "edge_attr" else key] = to_array(value, repr(key))
-    return found
-
-
-def _way(given: dict[str, Any]) -> bool | None:
-    """The attribute ``directed``, which is a tensor in a batch."""
-    return None if given.get("directed") is None else bool(given["directed"])
-
-
-def _texts(given: dict[str, Any], key: str, rows: int) -> list[str]:
-    """An attribute that is a list of texts; empty if it is anything else."""
-    value = given.get(key)
-    if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
-        return []
-    if len(value) != rows:
-        raise ConversionError(
-            f"the attribute {key!r} has {len(value)} texts where {rows} are needed; nodes or edges have been added or "
-            "left out since, so delete or correct it"
-        )
-    return list(value)
 
 
 def _extras(structure: Structure) -> dict[str, Any]:
@@ -269,14 +186,6 @@ def _extras(structure: Structure) -> dict[str, Any]:
     if structure.units is not None and structure.owner is not None:
         said |= {"units": list(structure.units), "owner": to_tensor(structure.owner, "owner")}
     return said
-
-
-def _extras_of(given: dict[str, Any], name: str | None) -> dict[str, Any]:
-    """The inverse of :func:`_extras`."""
-    arrays = {key: to_array(given[key], key) for key in ("order", "owner") if is_array(given.get(key))}
-    units = {"units": tuple(given["units"])} if "units" in given else {}
-    root = {} if given.get("root") is None else {"root": int(given["root"])}
-    return {**arrays, **units, **root, "name": str(given.get("name", "")) if name is None else name}
 
 
 def _fill(store: Any, features: dict[str, NDArray[Any]] | Any) -> None:

@@ -15,6 +15,7 @@ from structpe.encodings._guards import check_key
 from structpe.encodings.base import MOST_NODES, Column, Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.positions import Positions
+from structpe.positions.build import build_encoding
 from structpe.structure import Structure
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
@@ -23,25 +24,35 @@ __all__ = ["check_pairs", "encode", "join"]
 _WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
 
-def encode(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Positions:
+def encode(structures: Sequence[Structure], encodings: Sequence[Encoding | str | Mapping[str, Any]]) -> Positions:
     """Positions of a batch of structures, padded to the largest.
 
     Args:
         structures: b structures.
-        encodings: what to compute; duplicates are computed once.
+        encodings: what to compute: encodings, names, or mappings with ``name`` and options. Duplicates are computed
+            once. What is named and learns, such as labels, learns from these structures.
 
     Returns:
         Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
-        table holds the distinct values of the batch, or ``SparsePairs`` for a sparse encoding.
+        table holds the distinct values of the batch, or ``SparsePairs`` for a sparse encoding. A name finds the only
+        encoding of this name.
 
     Raises:
         EncodingError: a structure lacks what an encoding needs, or an argument is not a list of them.
+        PositionError: there is no encoding of a name, or no such option.
     """
-    _check(structures, encodings)
-    return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)})
+    made = _check(structures, encodings)
+    return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
 
 
-def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
+def _check(
+    structures: Sequence[Structure], encodings: Sequence[Encoding | str | Mapping[str, Any]]
+) -> Sequence[Encoding]:
+    """The encodings, if both are lists of what they must be.
+
+    Raises:
+        EncodingError: they are not.
+    """
     given: Any = structures
     if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
         raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
@@ -50,19 +61,25 @@ def _check(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> No
         raise EncodingError(
             f"encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is {asked!r}"
         )
-    if wrong := [e for e in asked if not isinstance(e, Encoding)]:
+    if wrong := [e for e in asked if not isinstance(e, (Encoding, str, Mapping))]:
         raise EncodingError(
             f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]!r} is not one; "
-            f"ENCODINGS[name](...) makes an encoding from its name"
+            f"a name such as 'distance' makes one with its defaults, {{'name': 'distance', 'limit': 8}} with options"
         )
-    for encoding in encodings:
-        check_key(encoding)
     if odd := [s for s in given if not isinstance(s, Structure)]:
         raise EncodingError(
             f"encode takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
             f"one of what other libraries hold, item.structure is that of an item that was read"
         )
-    check_pairs(structures, encodings)
+    made = [each if isinstance(each, Encoding) else _learned(each, structures) for each in asked]
+    for encoding in made:
+        check_key(encoding)
+    check_pairs(structures, made)
+    return made
+
+
+def _learned(config: str | Mapping[str, Any], structures: Sequence[Structure]) -> Encoding:
+    return build_encoding(config).fit(structures)
 
 
 def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:

@@ -38,7 +38,14 @@ class Positions(Mapping[Encoding, Any]):
     ) -> None:
         self._encodings, self._rows, self.present = dict(encodings), rows, present
 
-    def __getitem__(self, encoding: Encoding) -> Any:
+    def __getitem__(self, encoding: Encoding | str) -> Any:
+        """The values of an encoding, or of the only one of a name.
+
+        Raises:
+            PositionError: the batch was not encoded by it, or by several of this name.
+        """
+        if isinstance(encoding, str):
+            encoding = self._named(encoding)
         if encoding not in self._encodings:
             known = ", ".join(repr(e) for e in self._encodings) or "none"
             if not isinstance(encoding, Encoding):
@@ -48,6 +55,14 @@ class Positions(Mapping[Encoding, Any]):
                 )
             raise PositionError(f"the batch was not encoded by {encoding!r}; it was by: {known}")
         return self._encodings[encoding]
+
+    def _named(self, name: str) -> Encoding:
+        found = [encoding for encoding in self._encodings if encoding.name == name]
+        if len(found) != 1:
+            known = ", ".join(repr(e) for e in self._encodings) or "none"
+            count = "several encodings" if found else "no encoding"
+            raise _NoEncoding(f"the batch has {count} named {name!r}; it was encoded by: {known}")
+        return found[0]
 
     def __iter__(self) -> Iterator[Encoding]:
         return iter(self._encodings)

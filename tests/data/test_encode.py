@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import structpe
 from structpe.data.encode import encode
+from structpe.encodings.depth import Depth
 from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
-from structpe.errors import EncodingError
+from structpe.encodings.random_walk import RandomWalk
+from structpe.encodings.words import Words
+from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure, path
 
 SENTENCE = structpe.path(["a", "b"])
@@ -30,7 +34,7 @@ SENTENCE = structpe.path(["a", "b"])
             "encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is Order()",
         ),
         ([SENTENCE], iter([Order()]), "encode takes a list of encodings"),
-        ([SENTENCE], ["depth"], "and 'depth' is not one; ENCODINGS[name](...) makes an encoding from its name"),
+        ([SENTENCE], [1], "and 1 is not one; a name such as 'distance' makes one with its defaults"),
         ([SENTENCE], "depth", "given is 'depth'"),
     ],
 )
@@ -51,3 +55,18 @@ def test_features_of_different_types_keep_their_values() -> None:
 def test_features_of_different_shapes_are_no_batch() -> None:
     with pytest.raises(EncodingError, match=r"'feature' has values of shapes \(\) and \(2,\) for different structures"):
         encode([featured([1, 2]), featured([[1, 2], [3, 4]])], [Feature()])
+
+
+def test_encodings_have_names() -> None:
+    structures = [path(["a", "b", "c"]), path(["c", "d"])]
+    found = encode(structures, ["depth", {"name": "random-walk", "steps": 3}, "words"])
+    assert list(found)[:2] == [Depth(), RandomWalk(steps=3)]
+    assert torch.equal(found["depth"], encode(structures, [Depth()])[Depth()])
+    assert torch.equal(found["words"], encode(structures, [Words().fit(structures)])["words"])
+    twice = encode(structures, [RandomWalk(steps=2), RandomWalk(steps=3)])
+    with pytest.raises(PositionError, match=r"the batch has several encodings named 'random-walk'; it was encoded by"):
+        twice["random-walk"]
+    with pytest.raises(PositionError, match=r"the batch has no encoding named 'distance'; it was encoded by: Random"):
+        twice["distance"]
+    with pytest.raises(PositionError, match=r"no encoding named 'distnce'\. Did you mean 'distance'\?"):
+        encode(structures, ["distnce"])
