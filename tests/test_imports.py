@@ -38,9 +38,13 @@ BELOW: dict[str, set[str]] = {
 }
 # The core; whatever else is imported inside a function, by whoever cannot do without it.
 FOREIGN = {"torch", "numpy", "scipy", "threadpoolctl", "jaxtyping", "msgspec", "safetensors"}
-# A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made. Only what
-# trains, or shows, imports these modules.
-FOREIGN_IN = {"structpe.tasks.training": {"lightning"}, "structpe.pictures.app": {"marimo"}}
+# A subclass of Lightning's classes needs them when it is defined, a notebook of marimo when it is made, a component of
+# spaCy when it is registered. Only what trains, shows or is in a pipeline imports these modules.
+FOREIGN_IN = {
+    "structpe.tasks.training": {"lightning"},
+    "structpe.pictures.app": {"marimo"},
+    "structpe.parsing.component": {"spacy"},
+}
 # Folders in which one file is one member of a registry, and the files and folders there that are for all of them.
 REGISTRIES = ("attention", "cli", "converters", "datasets", "encodings", "objectives", "positions", "writers")
 SHARED = {

@@ -86,7 +86,7 @@ def to_pyg(structure: Structure, hetero: bool = False) -> Data | HeteroData:
         ConversionError: PyG uses the name of a feature for something else, or PyTorch does not have its dtype; with
             ``hetero``, a label is empty, or only some relations are empty.
     """
-    with needing("torch_geometric", "all"):
+    with needing("torch_geometric", "pyg"):
         from torch_geometric.data import Data, HeteroData
     for key in structure.features:
         if key in (*NO_FEATURES, *OWN, "edge_attr"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.errors import ConfigError
+from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.convolutions import CONVOLUTIONS, Convolution
 from structpe.nn.convolutions.gatedgcn import GatedGCN
 from structpe.structure import Structure
@@ -162,3 +164,12 @@ def test_vectors_of_edges_matter_where_they_are_read(name: str) -> None:
 def test_an_unknown_one_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match=r"gnn.*gatedgcn.*gin"):
         CONVOLUTIONS["gnn"]
+
+
+def test_without_pyg_only_its_convolution_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch_geometric.nn", None)
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(MissingExtra, match=r"structpe\[pyg\]"):
+        CONVOLUTIONS["gatv2"](WIDTH)
+    for name in set(NAMES) - {"gatv2"}:
+        CONVOLUTIONS[name](WIDTH)

@@ -24,7 +24,7 @@ import torch
 from structpe.datasets.files.opcodes import look_through
 from structpe.datasets.files.unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.datasets.files.zips import check_zip
-from structpe.errors import ReadError, reason_of
+from structpe.errors import ReadError, needing, reason_of
 from structpe.files import finish, lock
 
 __all__ = ["load", "save"]
@@ -109,8 +109,9 @@ def _pickled(archive: zipfile.ZipFile, cycles: bool = False) -> bytes:
 
 
 def _tensors(file: Path, archive: zipfile.ZipFile) -> Any:
-    from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
-    from torch_geometric.data.storage import GlobalStorage
+    with needing("torch_geometric", "ogb"):
+        from torch_geometric.data.data import Data, DataEdgeAttr, DataTensorAttr
+        from torch_geometric.data.storage import GlobalStorage
 
     _pickled(archive, cycles=True)
     known = [(stand_in, f"{module}.{name}") for (module, name), stand_in in ALLOWED.items()]

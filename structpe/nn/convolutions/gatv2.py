@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from structpe.data.adjacency import CSRAdjacency
+from structpe.errors import needing
 from structpe.nn.convolutions.base import Convolution
 
 __all__ = ["GATv2"]
@@ -19,13 +20,17 @@ class GATv2(Convolution, name="gatv2"):
 
     Args:
         width: d.
+
+    Raises:
+        MissingExtra: PyTorch Geometric is not installed.
     """
 
     reads_edges = True
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        from torch_geometric.nn import GATv2Conv  # slow to import
+        with needing("torch_geometric", "pyg"):
+            from torch_geometric.nn import GATv2Conv  # slow to import
 
         self.convolution = GATv2Conv(width, width, edge_dim=width)
 
