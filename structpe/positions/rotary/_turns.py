@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
@@ -34,10 +34,15 @@ __all__ = [
 CELLS = Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0")
 """What turns queries and keys at every layer, at any place and without parameters."""
 
+Both: TypeAlias = tuple[Tensor, Tensor]
+"""Queries and keys."""
+
 
 @dataclass(frozen=True, eq=False)
 class Turns:
-    """Angles of the queries (b, 1, n, d_h/2) and of the keys (b, 1, m, d_h/2), float64; and the factors of both.
+    """Angles of the queries (b, 1, n, p) and of the keys (b, 1, m, p), float64; and the factors of both.
+
+    p is the number of pairs that are turned: d_h/2, or fewer; the channels after the first 2p then stay as they are.
 
     A decoding step has one query but all keys, so that these are two tensors. ``neighbours`` and ``halves`` are the two
     layouts, for ``Terms.maps``.
@@ -45,7 +50,7 @@ class Turns:
     Attributes:
         queries: angles.
         keys: angles.
-        query_lengths: factors of the turned queries: one for all, or (b, 1, n, d_h/2).
+        query_lengths: factors of the turned queries: one for all, or (b, 1, n, p).
         key_lengths: the same of the keys.
     """
 
@@ -61,7 +66,7 @@ class Turns:
             a, b = _turned(x[..., ::2], x[..., 1::2], angles, lengths)
             return torch.stack([a, b], dim=-1).flatten(-2)
 
-        return turned(q, self.queries, self.query_lengths), turned(k, self.keys, self.key_lengths)
+        return self._part(turned, q, k)
 
     def halves(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Channels i and i + d_h/2 are a pair (Llama, GPT-NeoX)."""
@@ -70,7 +75,17 @@ class Turns:
             first, second = x.chunk(2, dim=-1)
             return torch.cat(_turned(first, second, angles, lengths), dim=-1)
 
-        return turned(q, self.queries, self.query_lengths), turned(k, self.keys, self.key_lengths)
+        return self._part(turned, q, k)
+
+    def _part(self, turned: Callable[[Tensor, Tensor, Tensor | float], Tensor], q: Tensor, k: Tensor) -> Both:
+        width = 2 * self.queries.shape[-1]
+
+        def of(x: Tensor, angles: Tensor, lengths: Tensor | float) -> Tensor:
+            if width == x.shape[-1]:
+                return turned(x, angles, lengths)
+            return torch.cat([turned(x[..., :width], angles, lengths), x[..., width:]], dim=-1)
+
+        return of(q, self.queries, self.query_lengths), of(k, self.keys, self.key_lengths)
 
 
 class RotaryModel(PositionModel):
@@ -80,19 +95,28 @@ class RotaryModel(PositionModel):
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: t, one number per unit.
         base: of the inverse frequencies.
+        fraction: share of the channels of a head that is turned, the first ones.
 
     Raises:
-        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
+        PositionError: the width of a head is odd, the fraction is not above 0 and at most 1, or the encoding gives a
+            vector per unit.
     """
 
     interleaved: ClassVar[bool] = False
     """Whether the channels 2i and 2i + 1 are a pair; otherwise i and i + d_h/2 are."""
     longer = 1.0
     """Factor of the turned queries and keys."""
+    fraction = 1.0
+    """Share of the channels of a head that is turned."""
 
-    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0) -> None:
+    def __init__(self, dims: Dims, encoding: Encoding = Order(), base: float = 10000.0, fraction: float = 1.0) -> None:
         self._begin(dims, [encoding])
-        self.base = base
+        if not 0 < fraction <= 1 or dims.head * fraction < 2:
+            raise PositionError(
+                f"position model {self.name!r} turns a fraction {fraction} of the {dims.head} channels of a head; give "
+                f"a number up to 1 with which a pair is left"
+            )
+        self.base, self.fraction = base, fraction
 
     def prepare(self, positions: Positions) -> Any:
         """The angles, once for all layers."""
@@ -107,7 +131,7 @@ class RotaryModel(PositionModel):
 
     def inverse_frequencies(self) -> Tensor:
         """(d_h/2,) float64 the w_i."""
-        return inverse_frequencies(self.dims.head, base=self.base)
+        return inverse_frequencies(2 * int(self.dims.head * self.fraction / 2), base=self.base)
 
     def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
         check_even(self.name, dims)

@@ -20,9 +20,11 @@ class Rotary(RotaryModel, name="rotary"):
         dims: sizes of the Transformer; the width of a head must be even.
         encoding: one number per unit.
         base: the slowest pair turns about this many times slower than the fastest.
+        fraction: share of the channels of a head that is turned, the first ones; d_h above is then their number.
+            (Partial rotary positions of GPT-J and GPT-NeoX; "partial_rotary_factor" of Hugging Face.)
 
     Raises:
-        PositionError: the width of a head is odd, or the encoding gives a vector per unit.
+        PositionError: the width of a head is odd, no pair is left, or the encoding gives a vector per unit.
     """
 
     spec = Spec("su2021", "sequence", CELLS, table1=CELLS)
