@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["Graphs", "ranges", "starts_of"]
+__all__ = ["Graphs", "blocks", "ranges", "starts_of"]
 
 Array = NDArray[Any]
 
@@ -87,7 +87,7 @@ class Graphs:
         row = self.pair_start[graph] + local * self.sizes[graph]  # the first pair of the node of each query
         first, widths = self.unit_start[graph], self.units[graph]
         done = 0
-        for block in _blocks(widths):
+        for block in blocks(widths, _CELLS):
             which = np.repeat(row[block], widths[block])
             which += local[ranges(first[block], widths[block])]
             result[done : done + len(which)] = pairs[which]
@@ -121,11 +121,11 @@ def ranges(first: Ids, lengths: Ids) -> Ids:
     return result
 
 
-def _blocks(widths: Ids) -> Iterator[slice]:
-    """Consecutive rows that together have about :data:`_CELLS` entries."""
+def blocks(widths: Ids, cells: int) -> Iterator[slice]:
+    """Consecutive rows of these widths that together have so many cells; one row at the least."""
     ends, first = np.cumsum(widths), 0
     while first < len(widths):
         before = int(ends[first] - widths[first])
-        last = max(first + 1, int(np.searchsorted(ends, before + _CELLS, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, before + cells, side="right")))
         yield slice(first, last)
         first = last

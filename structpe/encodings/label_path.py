@@ -11,12 +11,16 @@ from typing import Literal
 import numpy as np
 
 from structpe.encodings._encoded import narrow
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
+from structpe.encodings._path_search import Paths, search
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["LabelPath", "PathToken"]
+
+_TOGETHER = 1000  # structures whose paths are counted together
 
 
 @dataclass(frozen=True)
@@ -78,16 +82,17 @@ class LabelPath(Encoding, name="label-path"):
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
-        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
-        return Column.of([self._encode(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
-
-    def _encode(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
         if self.paths == 1:
-            found = Encoded.of_pairs(_to_units(structure, rows[:, :, 0]))
-            values, index = walks.paths[found.values], found.index
-        else:
-            sets, index = _distinct_sets(_to_units(structure, rows))
-            values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets])
+            graphs = Graphs.of(structures)
+            found = search(graphs, structures, numbers, self.limit, self.longer == "cut")
+            return Column.of_pairs(graphs.units, found.table, found.index)
+        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
+        return Column.of([self._sets(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
+
+    def _sets(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
+        """Several paths of each pair."""
+        sets, index = _distinct_sets(_to_units(structure, rows))
+        values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets]).astype(np.min_scalar_type(-self.size))
         longest = int((values >= 0).reshape(-1, values.shape[-1]).any(0).sum())
         return Encoded(values[..., :longest], index)
 
@@ -134,10 +139,11 @@ class PathToken(Encoding, name="path-token"):
     def fit(self, structures: Sequence[Structure]) -> PathToken:
         check_all_pairs(self, structures)
         times: Counter[str] = Counter()
-        for structure in structures:
-            rows, words = _in_words([structure], self.limit)
-            for row, often in zip(*np.unique(rows[0], return_counts=True), strict=True):
-                times[words[row]] += int(often)
+        for first in range(0, len(structures), _TOGETHER):  # which bounds the memory
+            some = structures[first : first + _TOGETHER]
+            found, words = _in_words(replace(Graphs.of(some), owner=None), some, self.limit)
+            for word, often in zip(words, np.bincount(found.index, minlength=len(words)).tolist(), strict=True):
+                times[word] += often
         del times[_SELF], times[_UNREACHED]
         ranked = sorted(times, key=lambda word: (-times[word], word))
         return replace(self, tokens=tuple(sorted(ranked[: self.most])))
@@ -148,11 +154,10 @@ class PathToken(Encoding, name="path-token"):
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
-        rows, words = _in_words(structures, self.limit)
-        values = np.array([self._numbers.get(word, UNKNOWN) for word in words])
-        return Column.of(
-            [Encoded.of_pairs(_to_units(s, values[mine])) for s, mine in zip(structures, rows, strict=True)]
-        )
+        graphs = Graphs.of(structures)
+        found, words = _in_words(graphs, structures, self.limit)
+        values, row = np.unique([self._numbers.get(word, UNKNOWN) for word in words], return_inverse=True)
+        return Column.of_pairs(graphs.units, values, narrow(row)[found.index])
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -162,13 +167,12 @@ class PathToken(Encoding, name="path-token"):
 _SELF, _UNREACHED = "self", "unreachable"  # not steps, which begin with - or +
 
 
-def _in_words(structures: Sequence[Structure], limit: int | None) -> tuple[list[Ids], list[str]]:
-    """Per structure (n, n) indices of the distinct paths; and these paths as words."""
+def _in_words(graphs: Graphs, structures: Sequence[Structure], limit: int | None) -> tuple[Paths, list[str]]:
+    """The path of each pair of units, and the paths as words."""
     labels = labels_of(structures)
-    walks = walk(structures, {label: i for i, label in enumerate(labels)}, limit, True, 1)
-    steps = ["", "", "", ""] + [sign + label for label in labels for sign in ("-:", "+:")]
-    words = [" ".join([steps[symbol] for symbol in path if symbol >= 0]) for path in walks.paths[3:].tolist()]
-    return [rows[:, :, 0] for rows in walks.rows], [_SELF, _UNREACHED, "", *words]
+    found = search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True)
+    steps = ["", _SELF, _UNREACHED, ""] + [sign + label for label in labels for sign in ("-:", "+:")]
+    return found, [" ".join([steps[symbol] for symbol in path if symbol >= 0]) for path in found.table.tolist()]
 
 
 def _to_units(structure: Structure, nodes: Ids) -> Ids:
