@@ -43,10 +43,12 @@ class Paths:
     Attributes:
         table: (r, L) distinct sequences of symbols, padded with -1, by length, then by symbols, in the narrowest signed
             dtype. Each is that of a pair.
+        parent: (r,) the row of each sequence without its last symbol; -1 if that is empty, or is not in the table.
         index: the row of each pair, flat, in the narrowest unsigned dtype.
     """
 
     table: Array
+    parent: Ids
     index: Array
 
 
@@ -85,13 +87,14 @@ def search(
     steps = _Steps.of(graphs, _symbols(structures, labels), FIRST_STEP + 2 * len(labels))
     longest = int(graphs.sizes.max(initial=1)) if limit is None else limit
     found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
-    row, table = _rows(found, steps.symbols)
+    row, table, above = _rows(found, steps.symbols)
     index, first = [], 0
     while found:
         part = found.pop(0)
         index.append(_renumbered(part.index, row[first : first + len(part.parent)]))
         first += len(part.parent)
-    return _in_use(table, graphs, np.concatenate(index) if len(index) > 1 else index[0])
+    together = index[0] if len(index) == 1 else np.concatenate([np.zeros(0, dtype=row.dtype), *index])
+    return _in_use(Paths(table, above, together), graphs)
 
 
 def _renumbered(index: Array, row: Array) -> Array:
@@ -148,8 +151,11 @@ def _symbols(structures: Sequence[Structure], labels: Mapping[str, int]) -> Ids:
     return np.fromiter(map(known.get, names, repeat(UNKNOWN)), dtype=np.int64, count=total)
 
 
-def _rows(found: Sequence[_Found], symbols: int) -> tuple[Array, Array]:
-    """The row of each node of all tries, one trie after the other, and the table; equal sequences have one row."""
+def _rows(found: Sequence[_Found], symbols: int) -> tuple[Array, Array, Ids]:
+    """The row of each node of all tries, one trie after the other, the table, and the parent of each of its rows.
+
+    Equal sequences have one row.
+    """
     sizes = [len(each.parent) for each in found]
     parent = np.concatenate([each.parent + at for each, at in zip(found, starts_of(sizes), strict=False)])
     symbol, depth = np.concatenate([each.symbol for each in found]), np.concatenate([each.depth for each in found])
@@ -167,23 +173,27 @@ def _rows(found: Sequence[_Found], symbols: int) -> tuple[Array, Array]:
     check_memory(ends[-1], len(levels))
     table = np.full((ends[-1], max(len(levels), 1)), -1, dtype=np.min_scalar_type(-symbols))
     table[: ends[1], 0] = np.array([SELF, UNREACHED, TOO_LONG])[special]
+    above = np.full(len(table), -1)
     for length, mine in enumerate(keys):
         of_level = table[ends[length + 1] : ends[length + 2]]
         of_level[:, :length] = table[ends[length] : ends[length + 1], :length][mine // symbols]
         of_level[:, length] = mine % symbols
-    return narrow(row), table
+        above[ends[length + 1] : ends[length + 2]] = ends[length] + mine // symbols if length else -1
+    return narrow(row), table, above
 
 
-def _in_use(table: Array, graphs: Graphs, index: Array) -> Paths:
+def _in_use(paths: Paths, graphs: Graphs) -> Paths:
     """From pairs of nodes to pairs of units, without the rows that none has."""
     if graphs.owner is None:
-        return Paths(table, index)
-    index, used = graphs.pairs_of_units(index), np.zeros(len(table), dtype=np.bool_)
+        return paths
+    index, used = graphs.pairs_of_units(paths.index), np.zeros(len(paths.table), dtype=np.bool_)
     for first in range(0, len(index), _CELLS):
         used[index[first : first + _CELLS]] = True
-    kept = table[used]
-    longest = int((kept >= 0).any(axis=0).sum())
-    return Paths(kept[:, :longest], _renumbered(index, narrow(np.cumsum(used) - 1)))
+    row, table = np.cumsum(used) - 1, paths.table[used]
+    above = paths.parent[used]
+    above = np.where((above >= 0) & used[above], row[above], -1)
+    longest = int((table >= 0).any(axis=0).sum())
+    return Paths(table[:, :longest], above, _renumbered(index, narrow(row)))
 
 
 def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> _Found:

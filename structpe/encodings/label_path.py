@@ -172,7 +172,14 @@ def _in_words(graphs: Graphs, structures: Sequence[Structure], limit: int | None
     labels = labels_of(structures)
     found = search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True)
     steps = ["", _SELF, _UNREACHED, ""] + [sign + label for label in labels for sign in ("-:", "+:")]
-    return found, [" ".join([steps[symbol] for symbol in path if symbol >= 0]) for path in found.table.tolist()]
+    last = found.table[np.arange(len(found.table)), (found.table >= 0).sum(axis=1) - 1].tolist()
+    words: list[str] = []
+    for row, (parent, symbol) in enumerate(zip(found.parent.tolist(), last, strict=True)):
+        if parent < 0:
+            words.append(" ".join([steps[each] for each in found.table[row].tolist() if each >= 0]))
+        else:  # a parent has a lower row
+            words.append(f"{words[parent]} {steps[symbol]}")
+    return found, words
 
 
 def _to_units(structure: Structure, nodes: Ids) -> Ids:
