@@ -58,15 +58,12 @@ class _Found:
 
     Attributes:
         index: (P,) the node of the trie for each pair of nodes.
-        parent: (s,) the node of the sequence without its last symbol.
-        symbol: (s,) the last symbol; of the first three nodes, their own number.
-        depth: (s,) the number of symbols; 0 for the first three nodes.
+        trie: (3, s) of each node: that of the sequence without the last symbol; the last symbol; the number of symbols.
+            The first three have their own number as symbol, and no others.
     """
 
     index: Array
-    parent: Array
-    symbol: Array
-    depth: Array
+    trie: Array
 
 
 def search(
@@ -84,17 +81,19 @@ def search(
     Raises:
         EncodingError: the sequences would not fit into memory.
     """
+    if not structures:
+        return Paths(np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8))
     steps = _Steps.of(graphs, _symbols(structures, labels), FIRST_STEP + 2 * len(labels))
-    longest = int(graphs.sizes.max(initial=1)) if limit is None else limit
+    longest = int(graphs.sizes.max()) if limit is None else limit
     found = [_compiled(graphs, steps, longest, cut)] if fast() else [*_in_parts(graphs, steps, longest, cut)]
-    row, table, above = _rows(found, steps.symbols)
-    index, first = [], 0
-    while found:
-        part = found.pop(0)
-        index.append(_renumbered(part.index, row[first : first + len(part.parent)]))
-        first += len(part.parent)
-    together = index[0] if len(index) == 1 else np.concatenate([np.zeros(0, dtype=row.dtype), *index])
-    return _in_use(Paths(table, above, together), graphs)
+    indices, tries = [each.index for each in found], [each.trie for each in found]
+    del found
+    first = starts_of([trie.shape[1] for trie in tries])
+    special = np.array([True, *(any((index == node).any() for index in indices) for node in (_NONE, _LONG))])
+    row, table, above = _rows(tries, special, steps.symbols)
+    rows = np.split(row, first[1:-1])
+    index = np.concatenate([_renumbered(part, own) for part, own in zip(indices, rows, strict=True)])
+    return _in_use(Paths(table, above, index), graphs)
 
 
 def _renumbered(index: Array, row: Array) -> Array:
@@ -151,15 +150,20 @@ def _symbols(structures: Sequence[Structure], labels: Mapping[str, int]) -> Ids:
     return np.fromiter(map(known.get, names, repeat(UNKNOWN)), dtype=np.int64, count=total)
 
 
-def _rows(found: Sequence[_Found], symbols: int) -> tuple[Array, Array, Ids]:
-    """The row of each node of all tries, one trie after the other, the table, and the parent of each of its rows.
+def _rows(tries: list[Array], special: NDArray[np.bool_], symbols: int) -> tuple[Array, Array, Ids]:
+    """The row of each node, one trie after the other, the table, and the parent of each of its rows.
 
     Equal sequences have one row.
+
+    Args:
+        tries: they are taken out of the list, so that they do not stay in memory beside the table.
+        special: which of the first three nodes have a row.
+        symbols: number of symbols.
     """
-    sizes = [len(each.parent) for each in found]
-    parent = np.concatenate([each.parent + at for each, at in zip(found, starts_of(sizes), strict=False)])
-    symbol, depth = np.concatenate([each.symbol for each in found]), np.concatenate([each.depth for each in found])
-    special = np.array([True, *(any((each.index == node).any() for each in found) for node in (_NONE, _LONG))])
+    first = starts_of([trie.shape[1] for trie in tries])
+    parent = np.concatenate([trie[0] + at for trie, at in zip(tries, first, strict=False)])
+    symbol, depth = np.concatenate([trie[1:] for trie in tries], axis=1)
+    tries.clear()
     row = np.where(depth == 0, (np.cumsum(special) - 1)[np.minimum(symbol, _LONG)], 0)
     by_depth = np.argsort(depth.astype(np.uint16), kind="stable")  # counted, not compared, as there are two bytes
     levels = np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])[1:]
@@ -221,7 +225,7 @@ def _compiled(graphs: Graphs, steps: _Steps, longest: int, cut: bool) -> _Found:
             slots,
         )
         if source == len(graphs.graph):
-            return _Found(index, *trie[:, :used])
+            return _Found(index, trie[:, :used])
         trie = np.concatenate([trie, np.zeros_like(trie)], axis=1)
         if trie.shape[1] > 1 << 16:
             index = index.astype(np.uint32, copy=False)
@@ -352,7 +356,7 @@ class _Levels:
                 first, used = used, used + len(keys)
             number[pair] = first + rank if named or cut else _LONG
             node, origin = self.base[node[old]] + (step & ((1 << self.steps.bits) - 1)), origin[old]
-        return _Found(narrow(number), *np.concatenate(trie, axis=1))
+        return _Found(narrow(number), np.concatenate(trie, axis=1).astype(np.int32))
 
     def _onward(self, node: Ids, origin: Ids, number: Array) -> tuple[Ids, Ids, Ids]:
         """The steps to pairs without a number: index of the front, pair, and step, of each."""

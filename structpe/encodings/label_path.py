@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structpe.encodings._encoded import narrow
 from structpe.encodings._graphs import Graphs
@@ -20,7 +21,7 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["LabelPath", "PathToken"]
 
-_TOGETHER = 1000  # structures whose paths are counted together
+_TOGETHER = 500  # structures whose paths are searched together, where paths are not what is kept
 
 
 @dataclass(frozen=True)
@@ -139,11 +140,11 @@ class PathToken(Encoding, name="path-token"):
     def fit(self, structures: Sequence[Structure]) -> PathToken:
         check_all_pairs(self, structures)
         times: Counter[str] = Counter()
-        for first in range(0, len(structures), _TOGETHER):  # which bounds the memory
-            some = structures[first : first + _TOGETHER]
-            found, words = _in_words(replace(Graphs.of(some), owner=None), some, self.limit)
-            for word, often in zip(words, np.bincount(found.index, minlength=len(words)).tolist(), strict=True):
-                times[word] += often
+        for some in _some(structures):
+            found, labels = _search(replace(Graphs.of(some), owner=None), some, self.limit)
+            often = np.bincount(found.index, minlength=len(found.table)).tolist()
+            for word, number in zip(_words(found, labels), often, strict=True):
+                times[word] += number
         del times[_SELF], times[_UNREACHED]
         ranked = sorted(times, key=lambda word: (-times[word], word))
         return replace(self, tokens=tuple(sorted(ranked[: self.most])))
@@ -154,10 +155,17 @@ class PathToken(Encoding, name="path-token"):
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
-        graphs = Graphs.of(structures)
-        found, words = _in_words(graphs, structures, self.limit)
-        values, row = np.unique([self._numbers.get(word, UNKNOWN) for word in words], return_inverse=True)
-        return Column.of_pairs(graphs.units, values, narrow(row)[found.index])
+        values, parts = np.arange(self.size), [np.zeros(0, dtype=np.min_scalar_type(self.size - 1))]
+        for some in _some(structures):
+            found, labels = _search(Graphs.of(some), some, self.limit)
+            numbers = np.array([self._numbers.get(word, UNKNOWN) for word in _words(found, labels)])
+            parts.append(numbers.astype(parts[0].dtype)[found.index])
+        used = np.zeros(self.size, dtype=np.bool_)
+        for part in parts:
+            used[part] = True
+        row = narrow(np.cumsum(used) - 1)
+        units = np.array([each.unit_count for each in structures], dtype=np.int64)
+        return Column.of_pairs(units, values[used], np.concatenate([row[part] for part in parts]))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -167,19 +175,43 @@ class PathToken(Encoding, name="path-token"):
 _SELF, _UNREACHED = "self", "unreachable"  # not steps, which begin with - or +
 
 
-def _in_words(graphs: Graphs, structures: Sequence[Structure], limit: int | None) -> tuple[Paths, list[str]]:
-    """The path of each pair of units, and the paths as words."""
+def _some(structures: Sequence[Structure]) -> Iterator[Sequence[Structure]]:
+    """Some structures at a time: their different paths take more memory than what is made of these."""
+    for first in range(0, len(structures), _TOGETHER):
+        yield structures[first : first + _TOGETHER]
+
+
+def _search(graphs: Graphs, structures: Sequence[Structure], limit: int | None) -> tuple[Paths, tuple[str, ...]]:
+    """The path of each pair, by the labels that these structures have."""
     labels = labels_of(structures)
-    found = search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True)
+    return search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True), labels
+
+
+def _words(paths: Paths, labels: Sequence[str]) -> Iterator[str]:
+    """The paths as words, in their order: that of each length is the one of the length before and a step."""
     steps = ["", _SELF, _UNREACHED, ""] + [sign + label for label in labels for sign in ("-:", "+:")]
-    last = found.table[np.arange(len(found.table)), (found.table >= 0).sum(axis=1) - 1].tolist()
-    words: list[str] = []
-    for row, (parent, symbol) in enumerate(zip(found.parent.tolist(), last, strict=True)):
-        if parent < 0:
-            words.append(" ".join([steps[each] for each in found.table[row].tolist() if each >= 0]))
-        else:  # a parent has a lower row
-            words.append(f"{words[parent]} {steps[symbol]}")
-    return found, words
+    lengths = np.bincount((paths.table >= 0).sum(axis=1))
+    before: list[str] = []
+    above = first = 0  # the first rows of the length before, and of this one
+    for length, count in enumerate(lengths[1:].tolist(), start=1):
+        mine = slice(first, first + count)
+        found = []
+        for row, parent, last in zip(
+            range(first, first + count),
+            paths.parent[mine].tolist(),
+            paths.table[mine, length - 1].tolist(),
+            strict=True,
+        ):
+            whole = parent < 0
+            found.append(
+                _word(paths.table[row, :length], steps) if whole else f"{before[parent - above]} {steps[last]}"
+            )
+        yield from found
+        before, above, first = found, first, first + count
+
+
+def _word(path: NDArray[Any], steps: Sequence[str]) -> str:
+    return " ".join([steps[symbol] for symbol in path.tolist()])
 
 
 def _to_units(structure: Structure, nodes: Ids) -> Ids:
