@@ -153,9 +153,12 @@ def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
 
 
 def _cut(table: Tensor) -> Tensor:
-    """Values without the padding that all of them have, which is for longer ones of structures in other batches."""
+    """Values without the padding that all of them have, which is for longer ones of structures in other batches.
+
+    They are stored in the narrowest type, and PyTorch looks up by int64.
+    """
     kept = (table != -1).nonzero().amax(dim=0) + 1
-    return table[(slice(None), *(slice(int(size)) for size in kept[1:]))]
+    return table[(slice(None), *(slice(int(size)) for size in kept[1:]))].long()
 
 
 def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:

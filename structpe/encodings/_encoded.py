@@ -18,7 +18,7 @@ from structpe.errors import EncodingError
 if TYPE_CHECKING:
     from structpe.encodings.base import Encoding
 
-__all__ = ["Column", "Encoded", "distinct", "narrow", "same_shape"]
+__all__ = ["Column", "Encoded", "as_items", "distinct", "narrow", "same_shape"]
 
 Array = NDArray[Any]
 
@@ -230,7 +230,7 @@ def distinct(values: Sequence[Array], search: bool = True) -> tuple[Array, list[
     ends = np.cumsum([len(v) for v in values])[:-1]
     if not search:
         return together, np.split(np.arange(len(together)), ends)
-    _, first, where = np.unique(_as_items(together), return_index=True, return_inverse=True)
+    _, first, where = np.unique(as_items(together), return_index=True, return_inverse=True)
     return together[first], np.split(where, ends)
 
 
@@ -246,7 +246,7 @@ def _padded(values: Array, shape: tuple[int, ...]) -> Array:
     return result
 
 
-def _as_items(rows: Array) -> Array:
+def as_items(rows: Array) -> Array:
     """Each row as one item: numpy compares items of bytes several times faster than rows of numbers (axis=0)."""
     if rows.ndim == 1:
         return rows

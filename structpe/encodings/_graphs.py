@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["Graphs", "ranges", "starts_of"]
+__all__ = ["Graphs", "blocks", "ranges", "starts_of"]
 
 Array = NDArray[Any]
 
@@ -73,6 +73,29 @@ class Graphs:
         """(T,) the structure of each node."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
+    @cached_property
+    def unit_graph(self) -> Ids:
+        """(U,) the structure of each unit."""
+        return np.repeat(np.arange(len(self.units)), self.units)
+
+    def pair(self, query: Ids, key: Ids) -> Ids:
+        """The pairs of nodes (query, key) of one structure, among the P pairs."""
+        graph = self.graph[query]
+        first = self.start[graph]
+        place: Ids = self.pair_start[graph] + (query - first) * self.sizes[graph] + key - first
+        return place
+
+    def places(self, rank: Array) -> Ids:
+        """(U,) the place of each unit among those of its structure, read by the rank (T,) of nodes.
+
+        Units of one node are in their order. The ranks of a structure are different numbers.
+        """
+        of_units = self.of_units(rank)
+        order = np.lexsort((of_units, self.unit_graph))
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = np.arange(len(order)) - np.repeat(self.unit_start[:-1], self.units)
+        return places
+
     def of_units(self, nodes: Array) -> Array:
         """From (T, ...) values of nodes to (U, ...) values of units: each unit has the value of its node."""
         return nodes if self.owner is None else nodes[self.owner]
@@ -82,12 +105,12 @@ class Graphs:
         if self.owner is None:
             return pairs
         result = np.empty((int(np.square(self.units).sum()), *pairs.shape[1:]), dtype=pairs.dtype)
-        graph = np.repeat(np.arange(len(self.units)), self.units)
+        graph = self.unit_graph
         local = self.owner - self.start[graph]
         row = self.pair_start[graph] + local * self.sizes[graph]  # the first pair of the node of each query
         first, widths = self.unit_start[graph], self.units[graph]
         done = 0
-        for block in _blocks(widths):
+        for block in blocks(widths, _CELLS):
             which = np.repeat(row[block], widths[block])
             which += local[ranges(first[block], widths[block])]
             result[done : done + len(which)] = pairs[which]
@@ -121,11 +144,11 @@ def ranges(first: Ids, lengths: Ids) -> Ids:
     return result
 
 
-def _blocks(widths: Ids) -> Iterator[slice]:
-    """Consecutive rows that together have about :data:`_CELLS` entries."""
+def blocks(widths: Ids, cells: int) -> Iterator[slice]:
+    """Consecutive rows of these widths that together have so many cells; one row at the least."""
     ends, first = np.cumsum(widths), 0
     while first < len(widths):
         before = int(ends[first] - widths[first])
-        last = max(first + 1, int(np.searchsorted(ends, before + _CELLS, side="right")))
+        last = max(first + 1, int(np.searchsorted(ends, before + cells, side="right")))
         yield slice(first, last)
         first = last

@@ -71,7 +71,7 @@ def eigenpairs(
 
 def per_unit(graphs: Graphs, nodes: NDArray[np.floating]) -> Column:
     """Values of all nodes, as float32 for their units."""
-    return Column.of_units(graphs.units, graphs.of_units(nodes.astype(np.float32)))
+    return Column.of_units(graphs.units, graphs.of_units(nodes.astype(np.float32, copy=False)))
 
 
 def _laplacians(nodes: Ids, edges: Ids, normalised: bool) -> Iterator[csr_array]:

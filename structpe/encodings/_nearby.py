@@ -1,29 +1,14 @@
-"""Neighbours of nodes, and a numbering of nodes that does not depend on their order in memory."""
+"""A numbering of nodes that does not depend on their order in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from structpe.structure import Ids, Structure
 
-__all__ = ["joined", "neighbours", "ranks", "ranks_of_all"]
-
-
-def joined(structure: Structure) -> NDArray[np.bool_]:
-    """(n, n) whether an edge joins two nodes, in either direction."""
-    result = np.zeros((structure.size, structure.size), dtype=np.bool_)
-    source, target = structure.edges.T
-    result[source, target] = result[target, source] = True
-    return result
-
-
-def neighbours(structure: Structure) -> list[Ids]:
-    """The distinct neighbours of each node, ignoring directions, in ascending order."""
-    both = np.unique(np.concatenate([structure.edges, structure.edges[:, ::-1]]), axis=0)
-    return np.split(both[:, 1], np.searchsorted(both[:, 0], np.arange(1, structure.size)))
+__all__ = ["ranks", "ranks_of_all"]
 
 
 def ranks(structure: Structure) -> Ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from structpe.encodings._graphs import Graphs, ranges, starts_of
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids
 
-__all__ = ["adjacencies", "parts", "same_size", "squares"]
+__all__ = ["adjacencies", "groups", "parts", "squares"]
 
 _CELLS = 1 << 22  # largest number of entries of the matrices of one group, which bounds the memory
 
@@ -32,7 +32,7 @@ def parts(graphs: Graphs, connected: bool) -> Iterator[tuple[Ids, Ids]]:
     of_edge = label[graphs.edges[:, 0]]
     edges, counts = place[graphs.edges[np.argsort(of_edge, kind="stable")]], np.bincount(of_edge, minlength=len(sizes))
     first_edge = starts_of(counts)
-    for group in _groups(sizes):
+    for group in groups(sizes):
         members = nodes[first[group][:, None] + np.arange(sizes[group[0]])]
         inside = edges[ranges(first_edge[group], counts[group])]
         yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
@@ -52,12 +52,6 @@ def squares(graphs: Graphs) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
         yield graphs.graph[nodes[:, 0]], adjacencies(edges, *nodes.shape)
 
 
-def same_size(structures: Sequence[Structure]) -> Iterator[list[int]]:
-    """Indices of structures of the same size, in groups whose matrices fit into memory."""
-    for group in _groups(np.array([s.size for s in structures], dtype=np.int64)):
-        yield group.tolist()
-
-
 def _connected(graphs: Graphs) -> Ids:
     """(T,) the number of each node's connected part."""
     total, (source, target) = int(graphs.start[-1]), graphs.edges.T
@@ -66,7 +60,8 @@ def _connected(graphs: Graphs) -> Ids:
     return label
 
 
-def _groups(sizes: Ids) -> Iterator[Ids]:
+def groups(sizes: Ids) -> Iterator[Ids]:
+    """Indices of equal sizes, in groups whose square matrices fit into memory."""
     for size in np.unique(sizes):
         same = np.flatnonzero(sizes == size)
         most = max(1, _CELLS // int(size) ** 2)

@@ -11,7 +11,7 @@ import numpy as np
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
-__all__ = ["FIRST_STEP", "SELF", "TOO_LONG", "UNKNOWN", "UNREACHED", "Walks", "labels_of", "walk"]
+__all__ = ["FIRST_STEP", "SELF", "TOO_LONG", "UNKNOWN", "UNREACHED", "Walks", "check_memory", "labels_of", "walk"]
 
 _MOST = 1 << 27
 """The largest number of symbols in all sequences: 1 GiB."""
@@ -75,7 +75,7 @@ def walk(structures: Sequence[Structure], labels: Mapping[str, int], limit: int 
             first = 3 if not tables else first + len(prefixes)
             prefixes = np.c_[prefixes[keys // graph.symbols], keys % graph.symbols]
             tables.append(prefixes)
-            _check_memory(sum(map(len, tables)), length)
+            check_memory(sum(map(len, tables)), length)
         rows[front.pair, front.place] = first + front.path
     raise AssertionError("unreachable")
 
@@ -156,7 +156,12 @@ class _Union:
         return [part.reshape(n, n, -1) for part, n in zip(parts, self.sizes, strict=True)]
 
 
-def _check_memory(paths: int, length: int) -> None:
+def check_memory(paths: int, length: int) -> None:
+    """Check that so many sequences of so many symbols fit into memory.
+
+    Raises:
+        EncodingError: they do not.
+    """
     if paths * length > _MOST:
         raise EncodingError(
             f"the shortest paths have {paths:,} different sequences of labels, of up to {length} steps and more, which "

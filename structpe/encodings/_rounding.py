@@ -9,17 +9,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["distinct", "significant", "to_grid"]
+__all__ = ["SPLIT", "distinct", "significant", "to_grid"]
 
 Floats = NDArray[np.float64]
 
 _BITS = 36
+SPLIT = 1 + 2.0 ** (53 - _BITS)
+"""The factor by which a number is split into its first digits and the others (Veltkamp); see :func:`significant`."""
+
 _WIDE = 64  # the largest width of a group of equal numbers, in errors
 
 
 def significant(values: Floats) -> Floats:
     """Round to 36 binary (11 decimal) digits, for numbers whose relative errors are a few units of the last of 53."""
-    high = values * (1 + 2.0 ** (53 - _BITS))  # Veltkamp's way to split a number: the sum keeps its first digits
+    high = values * SPLIT  # the sum keeps the first digits
     rounded: Floats = high - (high - values) + 0.0
     return rounded
 

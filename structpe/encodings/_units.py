@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from structpe.encodings.base import WITHIN
 from structpe.structure import Ids, Structure
 
-__all__ = ["of_units", "pairs_inside", "pairs_of_units", "places_by", "within"]
+__all__ = ["of_units", "places_by", "within"]
 
 
 def of_units(structure: Structure, nodes: NDArray[Any]) -> NDArray[Any]:
@@ -27,29 +27,6 @@ def within(structure: Structure, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     offset = places[None, :] - places[:, None]
     same = (owner[:, None] == owner[None, :]) & (offset != 0)
     return np.where(same, WITHIN + offset, nodes[owner[:, None], owner[None, :]])
-
-
-def pairs_of_units(structure: Structure, pairs: Ids) -> tuple[Ids, Ids]:
-    """From (e, 2) pairs of nodes to all (e', 2) pairs of their units, and (e',) the index of the pair of nodes."""
-    numbers = np.arange(len(pairs))
-    if structure.owner is None:
-        return pairs, numbers
-    count = np.bincount(structure.owner, minlength=structure.size)
-    first = np.cumsum(count) - count
-    query, key = pairs.T
-    many = count[query] * count[key]
-    which = np.repeat(numbers, many)
-    inside = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
-    wide = count[key][which]
-    return np.column_stack([first[query[which]] + inside // wide, first[key[which]] + inside % wide]), which
-
-
-def pairs_inside(structure: Structure) -> Ids:
-    """(e, 2) the pairs of different units of the same node."""
-    nodes = np.repeat(np.arange(structure.size)[:, None], 2, axis=1)
-    pairs, _ = pairs_of_units(structure, nodes)
-    different: Ids = pairs[pairs[:, 0] != pairs[:, 1]]
-    return different
 
 
 def places_by(structure: Structure, rank: NDArray[Any]) -> Ids:

@@ -18,6 +18,7 @@ from structpe.encodings._encoded import Column
 from structpe.encodings._fast import compiled, fast
 from structpe.encodings._graphs import Graphs, ranges, starts_of
 from structpe.encodings._own_values import OwnValues, column_of
+from structpe.encodings._rounding import SPLIT, significant
 from structpe.structure import Ids
 
 __all__ = ["Walks"]
@@ -76,12 +77,17 @@ class Walks:
         return result
 
     def powers(self, steps: int) -> Column:
-        """I, P, P^2, ... of each pair, float64 (steps); pairs that no such walk joins share a row of zeros."""
+        """I, P, P^2, ... of each pair, float64 (steps); pairs that no such walk joins share a row of zeros.
+
+        They are rounded by :func:`structpe.encodings._rounding.significant` while they are in the cache: all of them
+        afterwards would take longer than to compute them.
+        """
         graphs = self.graphs
         if not fast():
             found = OwnValues(graphs, np.zeros(steps, dtype=np.float64))
             for block in self._blocks(None):
-                found.add(block.members, *block.powers(steps))
+                values, there = block.powers(steps)
+                found.add(block.members, significant(values), there)
             return found.column()
         pairs, count = int(graphs.pair_start[-1]), len(graphs.sizes)
         values = np.empty((pairs, steps), dtype=np.float64)  # memory that is not written to is not taken
@@ -242,18 +248,20 @@ def _powers(indptr: Array, indices: Array, data: Array, start: Ids, values: Arra
                     before, weight = powers[k - 1, indices[p] - a], data[p]
                     for j in range(n):
                         at[j] += weight * before[j]
-        lacking = False
-        for i in range(n):
-            for j in range(n):
-                total = 0.0
-                for k in range(steps):
-                    values[row, k] = powers[k, i, j]
-                    total += powers[k, i, j]
-                index[pair + i * n + j] = row - first
-                if total > 0:
-                    row += 1
-                else:
-                    index[pair + i * n + j], lacking = n * n, True
+        flat, cells, lacking = room[: steps * n * n], powers.reshape(steps, n * n), False
+        for q in range(len(flat)):
+            high = flat[q] * SPLIT
+            flat[q] = high - (high - flat[q])
+        for q in range(n * n):
+            total = 0.0
+            for k in range(steps):
+                values[row, k] = cells[k, q]
+                total += cells[k, q]
+            index[pair + q] = row - first
+            if total > 0:
+                row += 1
+            else:
+                index[pair + q], lacking = n * n, True
         if lacking:
             for q in range(pair, pair + n * n):
                 index[q] = min(index[q], row - first)

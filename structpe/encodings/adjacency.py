@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._units import within
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._links import links
+from structpe.encodings.base import WITHIN, Column, Encoded, Encoding, check_all_pairs
 from structpe.structure import Structure
 
 __all__ = ["Adjacency"]
@@ -36,8 +38,18 @@ class Adjacency(Encoding, name="adjacency"):
     codes = ("within",)
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
-        there = structure.adjacency() > 0
-        nodes = there + 2 * there.T.astype(np.int64)
-        np.fill_diagonal(nodes, _SELF)
-        return Encoded.of_pairs(within(structure, nodes))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures)
+        graphs = Graphs.of(structures)
+        places, offsets = graphs.inside()
+        inner, which = np.unique(offsets, return_inverse=True)
+        index = np.zeros(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(_SELF + len(inner)))
+        first, second, directions = links(graphs)
+        index[graphs.pair(first, second)] = directions
+        nodes = np.arange(int(graphs.start[-1]))
+        index[graphs.pair(nodes, nodes)] = _SELF
+        of_units = graphs.pairs_of_units(index)
+        of_units[places] = _SELF + 1 + which
+        return Column.of_pairs(graphs.units, np.concatenate([np.arange(_SELF + 1), WITHIN + inner]), of_units)

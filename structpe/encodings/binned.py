@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.encodings._bins import Numbers, edges_of_areas, edges_of_offsets
 from structpe.encodings._encoded import narrow
-from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Encoded, Encoding, check_all_pairs
+from structpe.encodings.base import ENCODINGS, UNREACHABLE, WITHIN, Column, Encoded, Encoding, check_all_pairs
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -65,8 +65,14 @@ class Binned(Encoding, name="binned"):
             raise EncodingError(f"encoding {self.name!r} needs one number for each pair; {self.of.name!r} has none")
 
     def one(self, structure: Structure) -> Encoded:
-        check_all_pairs(self, [structure])
-        encoded = self.of.one(structure)
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        check_all_pairs(self, structures)
+        found = zip(structures, self.of.many(structures), strict=True)
+        return Column.of([self._binned(structure, encoded) for structure, encoded in found], self)
+
+    def _binned(self, structure: Structure, encoded: Encoded) -> Encoded:
         values, index = _steps(encoded.distinct), encoded.index
         if index is None or values.ndim != 1:
             raise self.error(structure, f"it needs one number for each pair; {self.of.name!r} has several")

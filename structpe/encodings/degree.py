@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._links import steps
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -35,9 +37,9 @@ class Degree(Encoding, name="degree"):
             raise EncodingError(f"encoding 'degree': direction is {self.direction!r}; give 'out', 'in' or 'both'")
 
     def one(self, structure: Structure) -> Encoded:
-        out, into = structure.edges.T
-        if self.direction == "both" or not structure.directed:
-            out, into = np.concatenate([out, into]), np.concatenate([into, out])
-        start, end = (into, out) if self.direction == "in" else (out, into)
-        pairs = np.unique(start * structure.size + end)
-        return Encoded(of_units(structure, np.bincount(pairs // structure.size, minlength=structure.size)))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        there = steps(graphs, onward=self.direction != "in", back=self.direction != "out")
+        return Column.of_units(graphs.units, graphs.of_units(np.diff(there.indptr).astype(np.int64)))

@@ -73,7 +73,7 @@ class Eigenpairs(Encoding, name="eigenpairs"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        result = np.tile([0.0, -1.0, -1.0], (int(graphs.start[-1]), self.k, 1))
+        result = np.tile(np.array([0, -1, -1], dtype=np.float32), (int(graphs.start[-1]), self.k, 1))
         rank, count = ranks_of_all(structures), self.skip + self.k
         found = eigenpairs(self, structures, graphs, count + self.whole, self.minutes, False, self.normalised)
         for nodes, values, vectors in found:

@@ -51,7 +51,7 @@ class Electrostatic(Encoding, name="electrostatic"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        result = np.zeros((int(graphs.start[-1]), 10))
+        result = np.zeros((int(graphs.start[-1]), 10), dtype=np.float32)
         for nodes, edges in parts(graphs, connected=False):
             check_matrices(self, nodes.shape[1])
             linked = adjacencies(edges, *nodes.shape)

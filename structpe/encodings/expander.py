@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._nearby import ranks
+from structpe.encodings._graphs import Graphs, ranges, starts_of
+from structpe.encodings._links import listed, lists_of_units, pairs_inside
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._path_labels import labels_of
 from structpe.encodings._regular_graphs import GENERATORS, Algorithm, expander
-from structpe.encodings._units import pairs_inside, pairs_of_units
-from structpe.encodings.base import Encoded, Encoding, check_sizes, flags
+from structpe.encodings.base import Column, Encoded, Encoding, check_sizes, flags
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
@@ -90,47 +92,60 @@ class Expander(Encoding, name="expander"):
         return replace(self, labels=labels_of(structures))
 
     def one(self, structure: Structure) -> Encoded:
-        virtual = flags(self, structure, "virtual")
-        typed = np.concatenate([self._virtual(virtual), self._edges(structure), self._random(structure, virtual)])
-        return self._of_units(structure, _first_of_each_pair(typed, structure.size, self.size))
+        return self.many([structure])[0]
 
-    def _virtual(self, virtual: NDArray[np.bool_]) -> Ids:
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        marked = [np.zeros(0, dtype=np.bool_), *(flags(self, each, "virtual") for each in structures)]
+        virtual = np.concatenate(marked)
+        typed = [self._virtual(graphs, virtual), self._edges(graphs, structures)]
+        typed += self._random(graphs, virtual, ranks_of_all(structures))
+        return self._of_units(graphs, _first_of_each_pair(np.concatenate(typed), len(virtual), self.size))
+
+    def _virtual(self, graphs: Graphs, virtual: NDArray[np.bool_]) -> Ids:
         """(e, 3) query, key, type."""
-        ends = np.meshgrid(np.flatnonzero(virtual), np.arange(len(virtual)), indexing="ij")
-        here = np.stack(ends, axis=-1).reshape(-1, 2)
-        joined = np.concatenate([here, here[:, ::-1]])
+        here = np.flatnonzero(virtual)
+        graph = graphs.graph[here]
+        there = ranges(graphs.start[graph], graphs.sizes[graph])
+        here = np.repeat(here, graphs.sizes[graph])
+        joined = np.concatenate([np.column_stack([here, there]), np.column_stack([there, here])])
         joined = joined[joined[:, 0] != joined[:, 1]]
         return np.column_stack([joined, np.where(virtual[joined[:, 0]], _TO_VIRTUAL, _FROM_VIRTUAL)])
 
-    def _edges(self, structure: Structure) -> Ids:
+    def _edges(self, graphs: Graphs, structures: Sequence[Structure]) -> Ids:
         numbers = {label: i for i, label in enumerate(self.labels, start=1)}
-        known = [numbers.get(label, 0) for label in structure.relations or [""] * len(structure.edges)]
-        types = _FIRST + 2 * np.array(known, dtype=np.int64)
-        here = np.column_stack([structure.edges, types])
-        back = np.column_stack([structure.edges[:, ::-1], types + structure.directed])
-        return np.concatenate([here, back[structure.edges[:, 0] != structure.edges[:, 1]]])
+        labels = chain.from_iterable(each.relations or repeat("", len(each.edges)) for each in structures)
+        known = np.fromiter(map(numbers.get, labels, repeat(0)), dtype=np.int64, count=len(graphs.edges))
+        types = _FIRST + 2 * known
+        here = np.column_stack([graphs.edges, types])
+        directed = np.repeat(graphs.directed, np.diff(graphs.edge_start))
+        back = np.column_stack([graphs.edges[:, ::-1], types + directed])
+        return np.concatenate([here, back[graphs.edges[:, 0] != graphs.edges[:, 1]]])
 
-    def _random(self, structure: Structure, virtual: NDArray[np.bool_]) -> Ids:
-        real = np.flatnonzero(~virtual)
-        real = real[np.argsort(ranks(structure)[real])]
-        edges = real[expander(len(real), self.degree, self.algorithm, self.seed, self.attempts)]
-        edges = edges[edges[:, 0] != edges[:, 1]]
-        both = np.concatenate([edges, edges[:, ::-1]])
-        return np.column_stack([both, np.full(len(both), _RANDOM)])
+    def _random(self, graphs: Graphs, virtual: NDArray[np.bool_], rank: Ids) -> Iterator[Ids]:
+        """Graphs of the same size have the same random graph, over their nodes in reading order."""
+        order = np.lexsort((rank, graphs.graph))
+        real = order[~virtual[order]]
+        counts = np.bincount(graphs.graph[real], minlength=len(graphs.sizes))
+        first = starts_of(counts)
+        for count in np.unique(counts):
+            edges = expander(int(count), self.degree, self.algorithm, self.seed, self.attempts)
+            edges = edges[edges[:, 0] != edges[:, 1]]
+            both = np.concatenate([edges, edges[:, ::-1]])
+            pairs = real[(first[:-1][counts == count][:, None, None] + both)].reshape(-1, 2)
+            yield np.column_stack([pairs, np.full(len(pairs), _RANDOM)])
 
-    def _of_units(self, structure: Structure, typed: Ids) -> Encoded:
+    def _of_units(self, graphs: Graphs, typed: Ids) -> Column:
         own = typed[:, 0] == typed[:, 1]
-        between, which = pairs_of_units(structure, typed[~own, :2])
-        loops = np.full(structure.size, _ITSELF if self.itself else -1)
+        between, which = lists_of_units(graphs, *typed[~own, :2].T)
+        loops = np.full(int(graphs.start[-1]), _ITSELF if self.itself else -1)
         loops[typed[own, 0]] = typed[own, 2]
-        of_units = loops[structure.unit_owner]
-        alone = np.flatnonzero(of_units >= 0)
-        inner = pairs_inside(structure)
-        return Encoded.of_list(
-            np.concatenate([between, np.column_stack([alone, alone]), inner]),
-            np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]),
-            structure.unit_count,
+        of_units = graphs.of_units(loops)
+        alone, inner = np.flatnonzero(of_units >= 0), pairs_inside(graphs)
+        types, index = np.unique(
+            np.concatenate([typed[~own, 2][which], of_units[alone], np.full(len(inner), _WITHIN)]), return_inverse=True
         )
+        return listed(graphs, np.concatenate([between, np.column_stack([alone, alone]), inner]), types, index)
 
 
 def _first_of_each_pair(typed: Ids, nodes: int, types: int) -> Ids:

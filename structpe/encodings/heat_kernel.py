@@ -48,7 +48,7 @@ class HeatKernel(Encoding, name="heat-kernel"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        result = np.zeros((int(graphs.start[-1]), len(self.times)))
+        result = np.zeros((int(graphs.start[-1]), len(self.times)), dtype=np.float32)
         for nodes, edges in parts(graphs, connected=True):
             check_matrices(self, nodes.shape[1])
             values, vectors = lowest_dense(plain_laplacians(adjacencies(edges, *nodes.shape)), nodes.shape[1])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._nearby import joined
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_matrices
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._parts import squares
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["Intimacy"]
+
+Floats = NDArray[np.float64]
 
 _SAME = 1e-9  # scores with a smaller relative difference are equal up to rounding
 
@@ -46,24 +49,39 @@ class Intimacy(Encoding, name="intimacy"):
             raise EncodingError(f"encoding 'intimacy': restart is {self.restart}; give a probability between 0 and 1")
 
     def one(self, structure: Structure) -> Encoded:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        roots = np.array([self._root(each) for each in structures], dtype=np.int64)
+        graphs = Graphs.of(structures)
+        check_matrices(self, int(graphs.sizes.max(initial=0)))
+        result = np.empty(int(graphs.start[-1]), dtype=np.int64)
+        for members, linked in squares(graphs):
+            places = graphs.start[members][:, None] + np.arange(linked.shape[1])
+            result[places] = _ranks(self._scores(linked, roots[members]), roots[members])
+        return Column.of_units(graphs.units, graphs.of_units(result))
+
+    def _root(self, structure: Structure) -> int:
         if structure.root is None:
             raise self.error(structure, "the structure has no root to be near to; give Structure(root=...)")
-        return Encoded(of_units(structure, _ranks(self._scores(structure, structure.root), structure.root)))
+        return structure.root
 
-    def _scores(self, structure: Structure, root: int) -> NDArray[np.float64]:
-        check_matrices(self, structure.size)
-        there = joined(structure)
-        scale = np.maximum(there.sum(axis=1), 1) ** -0.5
-        walk = scale[:, None] * there * scale[None, :]
-        start = self.restart * (np.arange(structure.size) == root)
-        scores: NDArray[np.float64] = np.linalg.solve(np.eye(structure.size) - (1 - self.restart) * walk, start)
-        return scores
+    def _scores(self, linked: NDArray[np.bool_], roots: Ids) -> Floats:
+        """(b, n) of (b, n, n) adjacencies."""
+        scale = np.maximum(linked.sum(axis=2), 1) ** -0.5
+        walk = scale[:, :, None] * linked * scale[:, None]
+        start = self.restart * (np.arange(linked.shape[1]) == roots[:, None])
+        scores: Floats = np.linalg.solve(np.eye(linked.shape[1]) - (1 - self.restart) * walk, start[..., None])
+        return scores[..., 0]
 
 
-def _ranks(scores: NDArray[np.float64], root: int) -> Ids:
-    others = np.delete(np.arange(len(scores)), root)
-    order = others[np.argsort(-scores[others], kind="stable")]
-    falls = np.flatnonzero(np.append(True, scores[order[1:]] < scores[order[:-1]] * (1 - _SAME)))[: len(order)]
-    result = np.zeros(len(scores), dtype=np.int64)
-    result[order] = 1 + np.repeat(falls, np.diff(np.append(falls, len(order))))
+def _ranks(scores: Floats, roots: Ids) -> Ids:
+    """(b, n) ranks of scores; those of roots, which count as the highest, are 0."""
+    np.put_along_axis(scores, roots[:, None], np.inf, axis=1)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    falling = np.take_along_axis(scores, order, axis=1)
+    falls = np.zeros(scores.shape, dtype=np.int64)
+    falls[:, 1:] = np.arange(1, scores.shape[1]) * (falling[:, 1:] < falling[:, :-1] * (1 - _SAME))
+    result = np.empty_like(falls)
+    np.put_along_axis(result, order, np.maximum.accumulate(falls, axis=1), axis=1)
     return result

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structpe.encodings._encoded import narrow
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
+from structpe.encodings._path_search import Paths, search
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["LabelPath", "PathToken"]
+
+_TOGETHER = 500  # structures whose paths are searched together, where paths are not what is kept
 
 
 @dataclass(frozen=True)
@@ -78,16 +83,17 @@ class LabelPath(Encoding, name="label-path"):
         check_all_pairs(self, structures, self.paths)
         _check_fitted(self, self.labels, structures)
         numbers = {label: i for i, label in enumerate(self.labels)}
-        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
-        return Column.of([self._encode(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
-
-    def _encode(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
         if self.paths == 1:
-            found = Encoded.of_pairs(_to_units(structure, rows[:, :, 0]))
-            values, index = walks.paths[found.values], found.index
-        else:
-            sets, index = _distinct_sets(_to_units(structure, rows))
-            values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets])
+            graphs = Graphs.of(structures)
+            found = search(graphs, structures, numbers, self.limit, self.longer == "cut")
+            return Column.of_pairs(graphs.units, found.table, found.index)
+        walks = walk(structures, numbers, self.limit, self.longer == "cut", self.paths)
+        return Column.of([self._sets(s, rows, walks) for s, rows in zip(structures, walks.rows, strict=True)], self)
+
+    def _sets(self, structure: Structure, rows: Ids, walks: Walks) -> Encoded:
+        """Several paths of each pair."""
+        sets, index = _distinct_sets(_to_units(structure, rows))
+        values = np.where(sets[:, :, None] < 0, -1, walks.paths[sets]).astype(np.min_scalar_type(-self.size))
         longest = int((values >= 0).reshape(-1, values.shape[-1]).any(0).sum())
         return Encoded(values[..., :longest], index)
 
@@ -134,10 +140,11 @@ class PathToken(Encoding, name="path-token"):
     def fit(self, structures: Sequence[Structure]) -> PathToken:
         check_all_pairs(self, structures)
         times: Counter[str] = Counter()
-        for structure in structures:
-            rows, words = _in_words([structure], self.limit)
-            for row, often in zip(*np.unique(rows[0], return_counts=True), strict=True):
-                times[words[row]] += int(often)
+        for some in _some(structures):
+            found, labels = _search(replace(Graphs.of(some), owner=None), some, self.limit)
+            often = np.bincount(found.index, minlength=len(found.table)).tolist()
+            for word, number in zip(_words(found, labels), often, strict=True):
+                times[word] += number
         del times[_SELF], times[_UNREACHED]
         ranked = sorted(times, key=lambda word: (-times[word], word))
         return replace(self, tokens=tuple(sorted(ranked[: self.most])))
@@ -148,11 +155,17 @@ class PathToken(Encoding, name="path-token"):
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures)
         _check_fitted(self, self.tokens, structures)
-        rows, words = _in_words(structures, self.limit)
-        values = np.array([self._numbers.get(word, UNKNOWN) for word in words])
-        return Column.of(
-            [Encoded.of_pairs(_to_units(s, values[mine])) for s, mine in zip(structures, rows, strict=True)]
-        )
+        values, parts = np.arange(self.size), [np.zeros(0, dtype=np.min_scalar_type(self.size - 1))]
+        for some in _some(structures):
+            found, labels = _search(Graphs.of(some), some, self.limit)
+            numbers = np.array([self._numbers.get(word, UNKNOWN) for word in _words(found, labels)])
+            parts.append(numbers.astype(parts[0].dtype)[found.index])
+        used = np.zeros(self.size, dtype=np.bool_)
+        for part in parts:
+            used[part] = True
+        row = narrow(np.cumsum(used) - 1)
+        units = np.array([each.unit_count for each in structures], dtype=np.int64)
+        return Column.of_pairs(units, values[used], np.concatenate([row[part] for part in parts]))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -162,13 +175,43 @@ class PathToken(Encoding, name="path-token"):
 _SELF, _UNREACHED = "self", "unreachable"  # not steps, which begin with - or +
 
 
-def _in_words(structures: Sequence[Structure], limit: int | None) -> tuple[list[Ids], list[str]]:
-    """Per structure (n, n) indices of the distinct paths; and these paths as words."""
+def _some(structures: Sequence[Structure]) -> Iterator[Sequence[Structure]]:
+    """Some structures at a time: their different paths take more memory than what is made of these."""
+    for first in range(0, len(structures), _TOGETHER):
+        yield structures[first : first + _TOGETHER]
+
+
+def _search(graphs: Graphs, structures: Sequence[Structure], limit: int | None) -> tuple[Paths, tuple[str, ...]]:
+    """The path of each pair, by the labels that these structures have."""
     labels = labels_of(structures)
-    walks = walk(structures, {label: i for i, label in enumerate(labels)}, limit, True, 1)
-    steps = ["", "", "", ""] + [sign + label for label in labels for sign in ("-:", "+:")]
-    words = [" ".join([steps[symbol] for symbol in path if symbol >= 0]) for path in walks.paths[3:].tolist()]
-    return [rows[:, :, 0] for rows in walks.rows], [_SELF, _UNREACHED, "", *words]
+    return search(graphs, structures, {label: i for i, label in enumerate(labels)}, limit, True), labels
+
+
+def _words(paths: Paths, labels: Sequence[str]) -> Iterator[str]:
+    """The paths as words, in their order: that of each length is the one of the length before and a step."""
+    steps = ["", _SELF, _UNREACHED, ""] + [sign + label for label in labels for sign in ("-:", "+:")]
+    lengths = np.bincount((paths.table >= 0).sum(axis=1))
+    before: list[str] = []
+    above = first = 0  # the first rows of the length before, and of this one
+    for length, count in enumerate(lengths[1:].tolist(), start=1):
+        mine = slice(first, first + count)
+        found = []
+        for row, parent, last in zip(
+            range(first, first + count),
+            paths.parent[mine].tolist(),
+            paths.table[mine, length - 1].tolist(),
+            strict=True,
+        ):
+            whole = parent < 0
+            found.append(
+                _word(paths.table[row, :length], steps) if whole else f"{before[parent - above]} {steps[last]}"
+            )
+        yield from found
+        before, above, first = found, first, first + count
+
+
+def _word(path: NDArray[Any], steps: Sequence[str]) -> str:
+    return " ".join([steps[symbol] for symbol in path.tolist()])
 
 
 def _to_units(structure: Structure, nodes: Ids) -> Ids:

@@ -68,7 +68,7 @@ class Laplacian(Encoding, name="laplacian"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        result = np.zeros((int(graphs.start[-1]), self.k))
+        result = np.zeros((int(graphs.start[-1]), self.k), dtype=np.float32)
         rank = ranks_of_all(structures)
         for nodes, _, vectors in eigenpairs(
             self, structures, graphs, self.skip + self.k, self.minutes, self.components
@@ -109,7 +109,7 @@ class Eigenvalues(Encoding, name="eigenvalues"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         graphs = Graphs.of(structures)
-        result = np.full((int(graphs.start[-1]), self.k), -1.0)
+        result = np.full((int(graphs.start[-1]), self.k), -1.0, dtype=np.float32)
         count = self.skip + self.k
         for nodes, values, _ in eigenpairs(self, structures, graphs, count, self.minutes, self.components):
             kept = np.clip(values[:, self.skip :], 0.0, 2.0)  # rounding may exceed the range

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._units import pairs_inside, pairs_of_units
-from structpe.encodings.base import WITHIN, Encoded, Encoding
-from structpe.structure import Ids, Structure
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._links import links, listed, lists_of_units, pairs_inside
+from structpe.encodings.base import WITHIN, Column, Encoded, Encoding
+from structpe.structure import Structure
 
 __all__ = ["Neighbours"]
 
-_AHEAD, _BACK, _ITSELF = 1, 2, 4
+_ITSELF = 4
 
 
 @dataclass(frozen=True)
@@ -41,26 +43,20 @@ class Neighbours(Encoding, name="neighbours"):
     itself: bool = False
 
     def one(self, structure: Structure) -> Encoded:
-        pairs, values = _joined(structure)
-        joined, which = pairs_of_units(structure, pairs)
-        alone = np.arange(structure.unit_count)
-        if not self.itself:
-            source, target = structure.edges.T
-            alone = alone[np.isin(structure.unit_owner, source[source == target])]
-        inner = pairs_inside(structure)
-        return Encoded.of_list(
-            np.concatenate([joined, np.column_stack([alone, alone]), inner]),
-            np.concatenate([values[which], np.full(len(alone), _ITSELF), WITHIN + inner[:, 1] - inner[:, 0]]),
-            structure.unit_count,
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        first, second, directions = links(graphs)
+        joined, which = lists_of_units(graphs, first, second)
+        itself = np.full(int(graphs.start[-1]), self.itself)
+        itself[graphs.edges[graphs.edges[:, 0] == graphs.edges[:, 1], 0]] = True
+        alone, inside = np.flatnonzero(graphs.of_units(itself)), pairs_inside(graphs)
+        inner, number = np.unique(inside[:, 1] - inside[:, 0], return_inverse=True)
+        return listed(
+            graphs,
+            np.concatenate([joined, np.column_stack([alone, alone]), inside]),
+            np.concatenate([np.arange(1, _ITSELF + 1), WITHIN + inner]),
+            np.concatenate([directions[which].astype(np.int64), np.full(len(alone), _ITSELF), _ITSELF + 1 + number])
+            - 1,
         )
-
-
-def _joined(structure: Structure) -> tuple[Ids, Ids]:
-    """(e, 2) the pairs of different nodes that an edge joins, and (e,) the direction of the edges."""
-    edges = structure.edges[structure.edges[:, 0] != structure.edges[:, 1]]
-    back = _BACK if structure.directed else _AHEAD | _BACK
-    ahead = _AHEAD if structure.directed else _AHEAD | _BACK
-    pairs, place = np.unique(np.concatenate([edges, edges[:, ::-1]]), axis=0, return_inverse=True)
-    values = np.zeros(len(pairs), dtype=np.int64)
-    np.bitwise_or.at(values, place.reshape(-1), np.repeat([ahead, back], len(edges)))
-    return pairs, values

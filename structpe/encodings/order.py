@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from structpe.encodings._encoded import narrow
-from structpe.encodings._units import places_by
-from structpe.encodings.base import Encoded, Encoding, check_all_pairs
+from structpe.encodings._graphs import Graphs, blocks, ranges, starts_of
+from structpe.encodings._links import listed
+from structpe.encodings._nearby import ranks_of_all
+from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["Centred", "Offset", "Order", "Remaining", "Window"]
 
+_CELLS = 1 << 20  # offsets that are computed at a time
 _MOST_PAIRS = 1 << 27  # listed pairs, each of which takes 64 bytes during the computation
 
 
@@ -31,7 +35,11 @@ class Order(Encoding, name="order"):
     causal = True
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(_places(self, structure))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        return Column.of_units(graphs.units, places)
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,11 @@ class Remaining(Encoding, name="remaining"):
     arity = 1
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(structure.unit_count - 1 - _places(self, structure))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        return Column.of_units(graphs.units, np.repeat(graphs.units - 1, graphs.units) - places)
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,12 @@ class Centred(Encoding, name="centred"):
     real = True
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded((_places(self, structure) - (structure.unit_count - 1) / 2).astype(np.float32))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        middle = np.repeat((graphs.units - 1) / 2, graphs.units)
+        return Column.of_units(graphs.units, (places - middle).astype(np.float32))
 
 
 @dataclass(frozen=True)
@@ -75,15 +92,28 @@ class Offset(Encoding, name="offset"):
     causal = True
 
     def quadratic(self, structure: Structure) -> bool:
-        return not _in_order(_places(self, structure))
+        graphs, places = _read(self, [structure])
+        return not _in_order(graphs, places)[0]
 
     def one(self, structure: Structure) -> Encoded:
-        places = _places(self, structure)
-        most = len(places) - 1
-        if _in_order(places):
-            return Encoded.of_offsets(np.arange(-most, most + 1))
-        check_all_pairs(self, [structure])
-        return Encoded(np.arange(-most, most + 1), narrow(places[None, :] - places[:, None] + most))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        alike = _in_order(graphs, places)  # the offset of two units is that of their indices
+        check_all_pairs(self, [each for each, toeplitz in zip(structures, alike, strict=True) if not toeplitz])
+        most, units = int(graphs.units.max(initial=1)) - 1, graphs.units
+        starts = starts_of(np.where(alike, 2 * units - 1, np.square(units)))
+        index = np.empty(int(starts[-1]), dtype=np.min_scalar_type(2 * most))
+        lengths = np.where(alike, 2 * units - 1, 0)
+        index[ranges(starts[:-1], lengths)] = ranges(most + 1 - units, lengths)
+        rows = np.flatnonzero(~np.repeat(alike, units))  # the queries of the others
+        widths, first = units[graphs.unit_graph[rows]], graphs.unit_start[graphs.unit_graph[rows]]
+        begin = starts[graphs.unit_graph[rows]] + (rows - first) * widths
+        for some in blocks(widths, _CELLS):
+            offsets = places[ranges(first[some], widths[some])] - np.repeat(places[rows[some]], widths[some])
+            index[ranges(begin[some], widths[some])] = offsets + most
+        return Column(units, np.arange(-most, most + 1), index, starts)
 
 
 @dataclass(frozen=True)
@@ -108,32 +138,48 @@ class Window(Encoding, name="window"):
             raise EncodingError(f"encoding 'window': reach is {self.reach}; give 1 or more")
 
     def one(self, structure: Structure) -> Encoded:
-        in_order = np.argsort(_places(self, structure))
-        n = len(in_order)
-        most = min(self.reach, n - 1)
-        if (pairs := n * (2 * most + 1)) > _MOST_PAIRS:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs, places = _read(self, structures)
+        reach = np.minimum(self.reach, graphs.units - 1)
+        self._check_pairs(structures, graphs.units * (2 * reach + 1), reach)
+        query, first = np.arange(len(places)), np.repeat(graphs.unit_start[:-1], graphs.units)
+        in_order, most = np.empty_like(places), np.repeat(reach, graphs.units)
+        in_order[first + places] = query
+        low = np.maximum(query - most, first)
+        lengths = np.minimum(query + most, first + np.repeat(graphs.units, graphs.units) - 1) - low + 1
+        key, query = ranges(low, lengths), np.repeat(query, lengths)
+        far = int(reach.max(initial=0))
+        pairs = in_order[np.column_stack([query, key])]
+        return listed(graphs, pairs, np.arange(-far, far + 1), key - query + far)
+
+    def _check_pairs(self, structures: Sequence[Structure], pairs: Ids, reach: Ids) -> None:
+        for which in np.flatnonzero(pairs > _MOST_PAIRS)[:1]:
+            n = structures[which].unit_count
             raise self.error(
-                structure,
-                f"{n} units with {most} to either side are {pairs} pairs, which take {pairs / 2**24:.0f} GiB; "
-                f"{_MOST_PAIRS} pairs at most. Give a reach of {max((_MOST_PAIRS // n - 1) // 2, 1)}, or encode parts "
-                f"of the text",
+                structures[which],
+                f"{n} units with {reach[which]} to either side are {pairs[which]} pairs, which take "
+                f"{pairs[which] / 2**24:.0f} GiB; {_MOST_PAIRS} pairs at most. Give a reach of "
+                f"{max((_MOST_PAIRS // n - 1) // 2, 1)}, or encode parts of the text",
             )
-        query, offset = np.repeat(np.arange(n), 2 * most + 1), np.tile(np.arange(-most, most + 1), n)
-        there = (query + offset >= 0) & (query + offset < n)
-        query, offset = query[there], offset[there]
-        return Encoded.of_list(in_order[np.column_stack([query, query + offset])], offset, n)
 
 
-def _in_order(places: Ids) -> bool:
-    """Whether units are in reading order, so that an offset is that of their indices."""
-    return bool((places[1:] > places[:-1]).all())
+def _in_order(graphs: Graphs, places: Ids) -> NDArray[np.bool_]:
+    """(g,) whether units are in reading order."""
+    kept = places == np.arange(len(places)) - np.repeat(graphs.unit_start[:-1], graphs.units)
+    alike: NDArray[np.bool_] = np.bincount(graphs.unit_graph[~kept], minlength=len(graphs.units)) == 0
+    return alike
 
 
-def _places(encoding: Encoding, structure: Structure) -> Ids:
-    if structure.order is None:
-        raise encoding.error(
-            structure,
-            "the structure has no reading order; give Structure(order=...), or choose an "
-            "encoding of the graph itself, such as 'distance'",
-        )
-    return places_by(structure, structure.order)
+def _read(encoding: Encoding, structures: Sequence[Structure]) -> tuple[Graphs, Ids]:
+    """(U,) the place of each unit."""
+    for structure in structures:
+        if structure.order is None:
+            raise encoding.error(
+                structure,
+                "the structure has no reading order; give Structure(order=...), or choose an "
+                "encoding of the graph itself, such as 'distance'",
+            )
+    graphs, rank = Graphs.of(structures), ranks_of_all(structures)
+    return graphs, rank if graphs.owner is None else graphs.places(rank)

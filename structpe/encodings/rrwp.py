@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from structpe.encodings._graphs import Graphs
-from structpe.encodings._rounding import significant
 from structpe.encodings._walks import Walks
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_sizes
 from structpe.structure import Structure
@@ -49,5 +48,4 @@ class RRWP(Encoding, name="rrwp"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         check_all_pairs(self, structures, self.steps)
-        column = Walks.of(Graphs.of(structures), undirected=False).powers(self.steps)
-        return replace(column, values=significant(column.values))
+        return Walks.of(Graphs.of(structures), undirected=False).powers(self.steps)

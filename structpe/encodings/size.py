@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings._graphs import Graphs
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.structure import Structure
 
 __all__ = ["Size"]
@@ -23,4 +25,8 @@ class Size(Encoding, name="size"):
     arity = 1
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(np.full(structure.unit_count, structure.unit_count))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        return Column.of_units(graphs.units, np.repeat(graphs.units, graphs.units))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._graphs import Graphs, ranges
 from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._parts import same_size
+from structpe.encodings._parts import groups
 from structpe.encodings._spectra import canonical_signs, lowest_dense
-from structpe.encodings._units import of_units
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
-from structpe.structure import Structure
+from structpe.structure import Ids, Structure
 
 __all__ = ["Tabular"]
 
@@ -63,50 +63,64 @@ class Tabular(Encoding, name="tabular"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        result: dict[int, Encoded] = {}
-        for members in same_size(structures):
-            check_matrices(self, structures[members[0]].size)
-            values, vectors = lowest_dense(_laplacians([self._weights(structures[i]) for i in members]), 1 << 62)
-            signed = canonical_signs(vectors, ranks_of_all([structures[i] for i in members]).reshape(values.shape))
-            for i, lambdas, columns in zip(members, values, signed, strict=True):
-                k = _count(lambdas, self.most)
-                scores = _z(np.concatenate([columns[:, 1 : k + 1], columns[:, -k:]], axis=1))
-                wide = np.zeros((len(scores), 2 * self.most), dtype=np.float32)
-                wide[:, : scores.shape[1]] = scores
-                result[i] = Encoded(of_units(structures[i], wide))
-        return Column.of([result[i] for i in range(len(structures))])
+        graphs, weights, rank = Graphs.of(structures), self._weights(structures), ranks_of_all(structures)
+        check_matrices(self, int(graphs.sizes.max(initial=0)))
+        result = np.zeros((int(graphs.start[-1]), 2 * self.most), dtype=np.float32)
+        for members in groups(graphs.sizes):
+            nodes = graphs.start[members][:, None] + np.arange(graphs.sizes[members[0]])
+            values, vectors = lowest_dense(_laplacians(_matrices(graphs, members, weights)), 1 << 62)
+            signed, counts = canonical_signs(vectors, rank[nodes]), _counts(values, self.most)
+            for k in np.unique(counts):
+                same = counts == k
+                columns = signed[same]
+                scores = _z(np.concatenate([columns[..., 1 : k + 1], columns[..., -k:]], axis=2))
+                result[nodes[same], : scores.shape[2]] = scores
+        return Column.of_units(graphs.units, graphs.of_units(result))
 
-    def _weights(self, structure: Structure) -> Floats:
-        """(n, n) symmetric."""
-        given = structure.features.get("edge_weight", np.ones(len(structure.edges)))
-        if np.ndim(given) != 1:
-            shape = np.shape(given)
-            raise self.error(structure, f"the feature 'edge_weight' has shape {shape}; give one number per edge")
-        weights = np.zeros((structure.size, structure.size))
-        np.maximum.at(weights, tuple(structure.edges.T), np.abs(given).astype(np.float64))
-        return np.maximum(weights, weights.T)
+    def _weights(self, structures: Sequence[Structure]) -> Floats:
+        """(E,) of all edges."""
+        found = [np.zeros(0)]
+        for structure in structures:
+            given = structure.features.get("edge_weight", np.ones(len(structure.edges)))
+            if np.ndim(given) != 1:
+                shape = np.shape(given)
+                raise self.error(structure, f"the feature 'edge_weight' has shape {shape}; give one number per edge")
+            found.append(np.abs(given).astype(np.float64))
+        return np.concatenate(found)
 
 
-def _laplacians(weights: Sequence[Floats]) -> Floats:
-    each = np.stack(weights)
+def _matrices(graphs: Graphs, members: Ids, weights: Floats) -> Floats:
+    """(b, n, n) the largest weight of the edges between two nodes, in either direction, of structures of one size."""
+    counts = np.diff(graphs.edge_start)[members]
+    edges = ranges(graphs.edge_start[members], counts)
+    source, target = (graphs.edges[edges] - np.repeat(graphs.start[members], counts)[:, None]).T
+    result = np.zeros((len(members), int(graphs.sizes[members[0]]), int(graphs.sizes[members[0]])))
+    np.maximum.at(result, (np.repeat(np.arange(len(members)), counts), source, target), weights[edges])
+    return np.maximum(result, result.swapaxes(1, 2))
+
+
+def _laplacians(each: Floats) -> Floats:
     degree = each.sum(axis=2)
     scale = np.where(degree == 0, 1.0, degree) ** -0.5
     result: Floats = np.eye(each.shape[1]) - scale[:, :, None] * each * scale[:, None, :]
     return result
 
 
-def _count(values: Floats, most: int) -> int:
-    """k, from the ascending eigenvalues of one graph."""
-    low = values[1:][values[1:] <= _LOW]
-    count = len(low)
-    if count > 3:
-        gaps = np.diff(low)
-        large = np.flatnonzero(gaps > max(10 * float(np.median(gaps)), _GAP))
-        count = int(large[0]) + 1 if len(large) else count
-    return max(2, min(count, most))
+def _counts(values: Floats, most: int) -> Ids:
+    """(b,) k, from the ascending eigenvalues (b, n) of each graph."""
+    counts = (values[:, 1:] <= _LOW).sum(axis=1)
+    for count in np.unique(counts[counts > 3]):
+        same = np.flatnonzero(counts == count)
+        gaps = np.diff(values[same, 1 : count + 1], axis=1)
+        large = gaps > np.maximum(10 * np.median(gaps, axis=1, keepdims=True), _GAP)
+        counts[same] = np.where(large.any(axis=1), large.argmax(axis=1) + 1, count)
+    kept: Ids = np.maximum(2, np.minimum(counts, most))
+    return kept
 
 
 def _z(columns: Floats) -> Floats:
-    deviation = columns.std(axis=0, ddof=int(len(columns) > 1))
-    scores: Floats = (columns - columns.mean(axis=0)) / np.where(deviation < _FLAT, 1.0, deviation)
+    """(b, n, m) with mean 0 and deviation 1 over nodes."""
+    deviation = columns.std(axis=1, ddof=int(columns.shape[1] > 1), keepdims=True)
+    mean = columns.mean(axis=1, keepdims=True)
+    scores: Floats = (columns - mean) / np.where(deviation < _FLAT, 1.0, deviation)
     return scores

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._parts import adjacencies
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._parts import adjacencies, groups
 from structpe.encodings._spectra import canonical_signs, laplacians, lowest_dense
 from structpe.encodings._tokens import endpoints
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_matrices, check_sizes
+from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
 from structpe.structure import Structure
 
 __all__ = ["TokenLaplacian"]
@@ -42,12 +43,25 @@ class TokenLaplacian(Encoding, name="token-laplacian"):
         check_sizes(self, k=self.k)
 
     def one(self, structure: Structure) -> Encoded:
-        nodes, ends, edges = endpoints(self, structure)
-        m = len(nodes)
-        check_matrices(self, m)
-        # Nodes are in reading order here, which breaks ties of signs.
-        with_part = np.column_stack([np.zeros(len(edges), dtype=np.int64), edges])
-        _, vectors = lowest_dense(laplacians(adjacencies(with_part, 1, m)), self.k)
-        rows = np.zeros((m, self.k), dtype=np.float32)
-        rows[:, : vectors.shape[-1]] = canonical_signs(vectors, np.arange(m)[None])[0]
-        return Encoded(of_units(structure, rows[ends].reshape(len(ends), 2 * self.k)))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        found = [endpoints(self, each) for each in structures]
+        counts = np.array([len(nodes) for nodes, _, _ in found], dtype=np.int64)
+        check_matrices(self, int(counts.max(initial=0)))
+        rows = [np.zeros((0, 0))] * len(found)
+        for members in groups(counts):
+            b, m = len(members), int(counts[members[0]])
+            edges = [found[i][2] for i in members]
+            part = np.repeat(np.arange(b), [len(each) for each in edges])
+            matrices = laplacians(adjacencies(np.column_stack([part, np.concatenate(edges)]), b, m))
+            vectors = lowest_dense(matrices, self.k)[1]
+            # Nodes are in reading order here, which breaks ties of signs.
+            signed = canonical_signs(vectors, np.broadcast_to(np.arange(m), (b, m)))
+            wide = np.zeros((b, m, self.k), dtype=np.float32)
+            wide[..., : signed.shape[-1]] = signed
+            for i, of_nodes in zip(members.tolist(), wide, strict=True):
+                rows[i] = of_nodes[found[i][1]].reshape(-1, 2 * self.k)
+        graphs = Graphs.of(structures)
+        nothing = np.zeros((0, 2 * self.k), dtype=np.float32)
+        return Column.of_units(graphs.units, graphs.of_units(np.concatenate([nothing, *rows])))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings._graphs import Graphs
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.structure import Structure
 
 __all__ = ["UnitCount"]
@@ -24,4 +25,11 @@ class UnitCount(Encoding, name="unit-count"):
     arity = 1
 
     def one(self, structure: Structure) -> Encoded:
-        return Encoded(of_units(structure, np.bincount(structure.unit_owner, minlength=structure.size)))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        count = np.ones(len(graphs.graph), dtype=np.int64)
+        if graphs.owner is not None:
+            count = np.bincount(graphs.owner, minlength=len(count))
+        return Column.of_units(graphs.units, graphs.of_units(count))

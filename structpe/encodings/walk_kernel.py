@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
 
 __all__ = ["WalkKernel", "kernel_of"]
+
+_VISITS = 1 << 18  # of the walks of a group of graphs
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,13 @@ class WalkKernel(Encoding, name="walk-kernel"):
         most = int(graphs.sizes.max(initial=0)) * self.walks * (self.length - 1)
         drawn, found = np.random.default_rng(self.seed).random(most), OwnValues(graphs, np.array(0.0))
         for members, linked in squares(graphs):
-            order = np.argsort(rank[graphs.start[members][:, None] + np.arange(linked.shape[1])], axis=1)
-            for each, graph, nodes in zip(linked, members, order, strict=True):
-                kernel = significant(kernel_of(self._draw(each, nodes, drawn)))
-                found.add(graph[None], kernel.reshape(1, -1), kernel.reshape(1, -1) > 0)
+            size = linked.shape[1]
+            order = np.argsort(rank[graphs.start[members][:, None] + np.arange(size)], axis=1)
+            most = max(1, _VISITS // (size * self.walks * self.length))
+            for first in range(0, len(members), most):
+                some = slice(first, first + most)
+                kernel = significant(kernel_of(self._draw(linked[some], order[some], drawn)))
+                found.add(members[some], kernel.reshape(len(kernel), -1), kernel.reshape(len(kernel), -1) > 0)
         return found.column()
 
     def _check_visits(self, structure: Structure) -> None:
@@ -81,28 +87,30 @@ class WalkKernel(Encoding, name="walk-kernel"):
             )
 
     def _draw(self, linked: NDArray[np.bool_], order: Ids, drawn: NDArray[np.float64]) -> Ids:
-        """(n, walks, length) the nodes that the walks from each node visit, from its nodes in order."""
-        by_rank = linked[order[:, None], order]
-        by_rank[np.arange(len(order)), np.arange(len(order))] |= ~by_rank.any(axis=1)
-        degree = by_rank.sum(axis=1)
-        flat, first = np.nonzero(by_rank)[1], np.cumsum(degree) - degree
-        at = np.repeat(np.arange(len(order)), self.walks)
+        """(b, n, walks, length) the nodes that the walks from each node visit, from its nodes in order (b, n)."""
+        b, n = order.shape
+        by_rank = linked[np.arange(b)[:, None, None], order[:, :, None], order[:, None]]
+        by_rank[:, np.arange(n), np.arange(n)] |= ~by_rank.any(axis=2)
+        degree = by_rank.sum(axis=2).reshape(-1)
+        ends, first, base = np.nonzero(by_rank)[2], np.cumsum(degree) - degree, np.arange(b)[:, None] * n
+        at = np.tile(np.repeat(np.arange(n), self.walks), (b, 1))
         visits = [at]
         for step in range(self.length - 1):
-            share = drawn[step * len(at) : (step + 1) * len(at)]
-            at = flat[first[at] + (share * degree[at]).astype(np.int64)]
+            share, row = drawn[step * at.shape[1] : (step + 1) * at.shape[1]], base + at
+            at = ends[first[row] + (share * degree[row]).astype(np.int64)]
             visits.append(at)
-        result = np.empty((len(order), self.walks, self.length), dtype=np.int64)
-        result[order] = order[np.stack(visits, axis=-1).reshape(result.shape)]
+        numbers = np.stack(visits, axis=-1).reshape(b, n, self.walks, self.length)
+        result = np.empty_like(numbers)
+        result[np.arange(b)[:, None], order] = order[np.arange(b)[:, None, None, None], numbers]
         return result
 
 
 def kernel_of(walks: Ids) -> NDArray[np.float64]:
-    """(n, n) K from the nodes (n, walks, length) that the walks from each node visit."""
-    n = len(walks)
-    starts = np.repeat(np.arange(n) * n, walks[0].size)
-    visits = np.bincount(starts + walks.reshape(-1), minlength=n * n).reshape(n, n).astype(np.float64)
-    products = visits @ visits.T  # of whole numbers, so exact for any order of the sum
-    own = np.sqrt(np.diagonal(products))
-    kernel: NDArray[np.float64] = products / (own[:, None] * own[None, :])
+    """(..., n, n) K from the nodes (..., n, walks, length) that the walks from each node of a graph visit."""
+    shape, n = walks.shape[:-2], walks.shape[-3]
+    starts = np.repeat(np.arange(math.prod(shape)) * n, math.prod(walks.shape[-2:]))
+    visits = np.bincount(starts + walks.reshape(-1), minlength=math.prod(shape) * n).reshape(*shape, n)
+    products = visits.astype(np.float64) @ visits.swapaxes(-1, -2)  # of whole numbers, exact in any order of the sum
+    own = np.sqrt(np.diagonal(products, axis1=-2, axis2=-1))
+    kernel: NDArray[np.float64] = products / (own[..., :, None] * own[..., None, :])
     return kernel

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array
 
-from structpe.encodings._nearby import neighbours
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding, check_limit, check_sizes
+from structpe.encodings._encoded import as_items
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._links import steps
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["WeisfeilerLehman"]
@@ -60,46 +61,83 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
         return 1 + len(self.roles)
 
     def fit(self, structures: Sequence[Structure]) -> WeisfeilerLehman:
-        near = [neighbours(s) for s in structures]
-        rounds = self.iterations or max(map(_rounds, near), default=1)
-        times = Counter(colour for each in near for colour in _colours(each, rounds))
+        graphs = Graphs.of(structures)
+        near = steps(graphs, back=True)
+        rounds = self.iterations or _rounds(graphs, near)
+        colours, names = _refined_often(near, rounds)
+        times = dict(zip(names, np.bincount(colours, minlength=len(names)).tolist(), strict=True))
         ranked = sorted(times, key=lambda colour: (-times[colour], colour))
         return replace(self, roles=tuple(sorted(ranked[: self.most])), iterations=rounds)
 
     def one(self, structure: Structure) -> Encoded:
-        if not self.roles or self.iterations is None:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        if structures and (not self.roles or self.iterations is None):
             raise self.error(
-                structure,
+                structures[0],
                 "it knows no role yet; fit it to the training structures first: encoding = encoding.fit(structures)",
             )
-        colours = _colours(neighbours(structure), self.iterations)
-        numbers = np.array([self._numbers.get(colour, 0) for colour in colours])
-        return Encoded(of_units(structure, numbers))
+        graphs = Graphs.of(structures)
+        colours, names = _refined_often(steps(graphs, back=True), self.iterations or 1)
+        numbers = np.array([self._numbers.get(name, 0) for name in names], dtype=np.int64)
+        return Column.of_units(graphs.units, graphs.of_units(numbers[colours]))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {colour: i for i, colour in enumerate(self.roles, start=1)}
 
 
-def _colours(near: Sequence[Ids], rounds: int) -> list[str]:
-    colours = ["1"] * len(near)
+def _refined_often(near: csr_array, rounds: int) -> tuple[Ids, list[str]]:
+    """The colour of each node after some rounds; see :func:`_refined`."""
+    colours, names = np.zeros(near.shape[0], dtype=np.int64), ["1"]
     for _ in range(rounds):
-        colours = _refined(near, colours)
-    return colours
+        colours, names = _refined(near, colours, names)
+    return colours, names
 
 
-def _refined(near: Sequence[Ids], colours: Sequence[str]) -> list[str]:
-    texts = ["_".join([own, *sorted(colours[i] for i in each)]) for own, each in zip(colours, near, strict=True)]
-    # Half of the sum is enough to distinguish colours, and sorts as the whole does.
-    return [hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts]
+def _refined(near: csr_array, colours: Ids, names: Sequence[str]) -> tuple[Ids, list[str]]:
+    """The next colours (T,), as indices of sorted names.
+
+    Args:
+        near: (T, T) the distinct neighbours of each node, in any direction.
+        colours: (T,) index of the name of each node's colour.
+        names: sorted, so that colours sort as their names do.
+    """
+    degree = np.diff(near.indptr)
+    around = np.repeat(np.arange(len(degree)), degree) * len(names) + colours[near.indices]
+    around.sort()
+    around %= len(names)
+    found, finer = dict[str, int](), np.empty_like(colours)
+    for size in np.unique(degree):
+        nodes = np.flatnonzero(degree == size)
+        own = colours[nodes]
+        rows = np.column_stack([own, around[near.indptr[nodes][:, None] + np.arange(size)]])
+        _, first, which = np.unique(as_items(rows), return_index=True, return_inverse=True)
+        texts = ["_".join([names[colour] for colour in row]) for row in rows[first].tolist()]
+        # Half of the sum is enough to distinguish colours, and sorts as the whole does.
+        sums = [hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:16] for text in texts]
+        finer[nodes] = np.array([found.setdefault(each, len(found)) for each in sums])[which]
+    ordered = sorted(found)
+    place = np.empty(len(found), dtype=np.int64)
+    place[[found[name] for name in ordered]] = np.arange(len(found))
+    return place[finer], ordered
 
 
-def _rounds(near: Sequence[Ids]) -> int:
-    """Number of rounds until one does not distinguish more nodes than the one before."""
-    colours = _refined(near, ["1"] * len(near))
-    for rounds in range(1, len(near) + 1):
-        finer = _refined(near, colours)
-        if len(set(finer)) == len(set(colours)):
-            return rounds
-        colours = finer
-    return len(near)
+def _rounds(graphs: Graphs, near: csr_array) -> int:
+    """Number of rounds until one does not distinguish more nodes of any structure than the one before."""
+    colours, names = _refined_often(near, 1)
+    most, before = 1, _distinct(graphs, colours)
+    unsettled = np.ones(len(before), dtype=np.bool_)
+    while unsettled.any():
+        colours, names = _refined(near, colours, names)
+        found = _distinct(graphs, colours)
+        unsettled &= found != before
+        most, before = most + bool(unsettled.any()), found
+    return most
+
+
+def _distinct(graphs: Graphs, colours: Ids) -> Ids:
+    """(g,) number of colours in each structure."""
+    width = int(colours.max(initial=0)) + 1
+    return np.bincount(np.unique(graphs.graph * width + colours) // width, minlength=len(graphs.sizes))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, repeat
 
 import numpy as np
 
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.errors import EncodingError
 from structpe.structure import Structure
 
@@ -47,11 +48,17 @@ class Words(Encoding, name="words"):
         return replace(self, texts=tuple(sorted({text for s in structures for text in s.unit_texts})))
 
     def one(self, structure: Structure) -> Encoded:
-        if not self.texts:
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        if not self.texts and structures:
             raise self.error(
-                structure, "no text is known, so all words would be equal; fit the encoding to a data set first"
+                structures[0], "no text is known, so all words would be equal; fit the encoding to a data set first"
             )
-        return Encoded(np.array([self._numbers.get(text, 0) for text in structure.unit_texts], dtype=np.int64))
+        units = np.array([each.unit_count for each in structures], dtype=np.int64)
+        texts = chain.from_iterable(each.unit_texts for each in structures)
+        numbers = np.fromiter(map(self._numbers.get, texts, repeat(0)), dtype=np.int64, count=int(units.sum()))
+        return Column.of_units(units, numbers)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

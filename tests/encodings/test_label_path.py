@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structpe.encodings import ENCODINGS, _path_labels
+from structpe.encodings import ENCODINGS, Encoding, _path_labels
+from structpe.encodings._fast import slow
 from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.errors import EncodingError
@@ -139,6 +143,25 @@ def test_a_token_is_the_path_in_words(structure: Structure, limit: int | None) -
         assert words[token] == (whole or " ".join(names[symbol - 4] for symbol in read(value)[0]))
 
 
+@MANY
+@given(st.lists(structures(most=8), min_size=1, max_size=5), encodings())
+def test_with_numba_and_without_it_are_equal_byte_by_byte(batch: list[Structure], encoding: LabelPath) -> None:
+    pytest.importorskip("numba")
+    assert_same_by_both_ways(encoding.fit(batch), batch)
+    assert_same_by_both_ways(PathToken(limit=encoding.limit).fit(batch), batch)
+
+
+def assert_same_by_both_ways(encoding: Encoding, batch: list[Structure]) -> None:
+    fast = encoding.many(batch)
+    with slow():
+        plain = encoding.many(batch)
+    for mine, other in ((fast.values, plain.values), (fast.index, plain.index)):
+        assert mine is not None
+        assert other is not None
+        assert mine.dtype == other.dtype
+        assert np.array_equal(mine, other)
+
+
 def test_a_path_graph_reads_as_steps_down_and_up() -> None:
     encoding = LabelPath(limit=2).fit([path("abc")])
     assert encoding.labels == ("",)
@@ -160,6 +183,82 @@ def test_a_vocabulary_of_tokens_keeps_the_most_frequent() -> None:
     often, once = Structure(("a", "b"), [(0, 1)], ("x",)), Structure(("a", "b"), [(0, 1)], ("a",))
     assert PathToken(most=2).fit([often, often, once]).tokens == ("+:x", "-:x")
     assert PathToken(most=None).fit([often, often, once]).size == 7
+
+
+def many_labels(nodes: int) -> Structure:
+    """A drawn tree, nearly all of whose paths have labels of their own."""
+    generator = np.random.default_rng(0)
+    edges = [(int(generator.integers(node)), node) for node in range(1, nodes)]
+    return Structure(("x",) * nodes, edges, tuple(f"r{edge}" for edge in range(nodes - 1)))
+
+
+def test_more_sequences_than_two_bytes_number() -> None:
+    pytest.importorskip("numba")
+    tree = many_labels(300)
+    encoding = LabelPath().fit([tree])
+    column = encoding.many([tree])
+    assert column.values.shape[0] == 300 * 299 + 1
+    assert column.index is not None
+    assert (column.index.dtype, column.values.dtype) == (np.uint32, np.int16)
+    assert_same_by_both_ways(encoding, [tree, tree])
+
+
+@pytest.mark.parametrize("way", [nullcontext, slow])
+def test_structures_share_their_sequences(way: Callable[[], AbstractContextManager[None]]) -> None:
+    """Of many small graphs the same few paths come again and again."""
+    with way():
+        chain = Structure(("x",) * 4, [(0, 1), (1, 2), (2, 3)], ("a", "b", "a"), directed=False)
+        column = LabelPath().fit([chain]).many([chain] * 300)
+    assert column.values.tolist() == [[1, -1, -1], [4, -1, -1], [6, -1, -1], [4, 6, -1], [6, 4, -1], [4, 6, 4]]
+    assert column.index is not None
+    assert column.index.dtype == np.uint8
+    assert (
+        column.index.reshape(300, 4, 4)[[0, 299]].tolist()
+        == [[[0, 1, 3, 5], [1, 0, 2, 4], [4, 2, 0, 1], [5, 3, 1, 0]]] * 2
+    )
+
+
+@pytest.mark.parametrize("way", [nullcontext, slow])
+@pytest.mark.parametrize(
+    ("graph", "pairs"),
+    [
+        (Structure(("x",), []), [[[1]]]),
+        (Structure(("x", "y"), [(0, 0), (1, 1)], ("a", "a")), [[[1], [2]], [[2], [1]]]),
+        (Structure(("x", "y"), [(0, 1), (0, 1), (1, 0)], ("b", "c", "a")), [[[1], [5]], [[4], [1]]]),
+        (
+            Structure(("x", "y", "z"), [(0, 1), (1, 2), (2, 0)], ("a", "a", "a")),  # a directed cycle
+            [[[1], [4], [5]], [[5], [1], [4]], [[4], [5], [1]]],
+        ),
+        (
+            # two ways around a square: 0 -a- 1 -c- 2 and 0 -b- 3 -a- 2
+            Structure(("x",) * 4, [(0, 1), (1, 2), (0, 3), (3, 2)], ("a", "c", "b", "a"), directed=False),
+            [
+                [[1, -1], [4, -1], [4, 8], [6, -1]],
+                [[4, -1], [1, -1], [8, -1], [4, 6]],
+                [[4, 6], [8, -1], [1, -1], [4, -1]],
+                [[6, -1], [4, 8], [4, -1], [1, -1]],
+            ],
+        ),
+    ],
+    ids=["one node", "loops only", "parallel", "cycle", "square"],
+)
+def test_small_graphs(way: Callable[[], AbstractContextManager[None]], graph: Structure, pairs: list[Any]) -> None:
+    with way():
+        found = LabelPath(labels=("a", "b", "c")).one(graph)
+    assert found.pairs().tolist() == pairs
+    assert found.values.dtype == np.int8
+
+
+def test_a_node_without_a_unit_is_walked_through_and_has_no_path() -> None:
+    chain = Structure(("x", "y", "z"), [(0, 1), (1, 2)], ("a", "b")).with_units(["x", "z"], [0, 2])
+    found = LabelPath().fit([chain]).one(chain)
+    assert found.values.tolist() == [[1, -1], [4, 6], [7, 5]]
+    assert found.index is not None
+    assert found.index.tolist() == [[0, 1], [2, 0]]
+
+
+def test_no_structure() -> None:
+    assert len(LabelPath(labels=("a",)).many([])) == len(PathToken(tokens=("+:a",)).many([])) == 0
 
 
 def test_what_has_no_edge_needs_no_label() -> None:

@@ -158,7 +158,7 @@ def test_walks_go_to_each_neighbour_equally_often(seed: int) -> None:
 
 def walks_of(graph: Structure, seed: int) -> np.ndarray:
     shares = np.random.default_rng(seed).random(12 * 50 * 3)
-    return WalkKernel()._draw(matrix(graph) > 0, np.arange(12), shares)
+    return WalkKernel()._draw(matrix(graph)[None] > 0, np.arange(12)[None], shares)[0]
 
 
 def test_every_step_is_along_an_edge_and_the_seed_decides() -> None:

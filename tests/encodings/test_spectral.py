@@ -23,7 +23,7 @@ from structpe.encodings import (
     Tabular,
     UnitCount,
 )
-from structpe.encodings.tabular import _count
+from structpe.encodings.tabular import _counts
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.golden import golden
@@ -312,10 +312,12 @@ def test_columns_of_tables_are_scored_as_coded(seed: int) -> None:
 
 
 def test_a_gap_ends_the_low_eigenvectors() -> None:
-    assert _count(np.array([0, 0.01, 0.011, 0.012, 0.013, 0.72, 1.1, 1.2]), 10) == 4
-    assert _count(np.array([0, 0.01, 0.3, 0.72, 1.1, 1.2]), 10) == 3
-    assert _count(np.array([0, 1.0, 1.1, 1.2]), 10) == 2
-    assert _count(np.linspace(0, 0.7, 15), 10) == 10
+    # the second has as many low eigenvalues as the first, and no gap
+    low = [[0, 0.01, 0.011, 0.012, 0.013, 0.72, 1.1, 1.2], [0, 0.01, 0.1, 0.2, 0.3, 0.4, 1.1, 1.2]]
+    assert _counts(np.array(low), 10).tolist() == [4, 5]
+    assert _counts(np.array([[0, 0.01, 0.3, 0.72, 1.1, 1.2]]), 10).tolist() == [3]
+    assert _counts(np.array([[0, 1.0, 1.1, 1.2]]), 10).tolist() == [2]
+    assert _counts(np.linspace(0, 0.7, 15)[None], 10).tolist() == [10]
 
 
 def test_single_nodes_and_constant_columns_are_scored_zero() -> None:

@@ -202,7 +202,7 @@ def test_which_end_a_path_is_read_from(name: str) -> None:
     fork = Structure(("a", "b", "c"), [(0, 1), (0, 2)], ("a", "b"), root=0)
     model = made(name, **({"sinusoid": False} if name in ("zhu-avg", "zhu-sum") else {}))
     vectors = key_vectors(model, fork)
-    down, up = torch.tensor(model.encodings[0].one(fork).pairs()[[0, 1], [1, 0]])
+    down, up = torch.tensor(model.encodings[0].one(fork).pairs()[[0, 1], [1, 0]]).long()
     reverse = name in ("zhu-feature", "zhu-avg", "zhu-sum")
     table = model.prepare(Positions({model.encodings[0]: _single(up if reverse else down)}))
     expected = model.terms(table, Site(0)).key[0].dense()[0, 0, 0, 0]
