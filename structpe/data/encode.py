@@ -138,18 +138,28 @@ def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
     if (sequences := _of_sequences(encoded, places)) is not None:
         return Lookup(torch.from_numpy(table), torch.arange(len(table))[None], sequences)
     most, used = max(e.count for e in encoded), max(len(p) for p in places)
-    alike = all(where is places[0] for where in places)  # a vocabulary for all, such as distances
-    rows = np.zeros((1 if alike else len(encoded), used), dtype=np.int64)
     index = np.zeros((len(encoded), most, most), dtype=_narrowest(used))
     for i, e in enumerate(encoded):
         index[i, : e.count, : e.count] = e.matrix()
+    alike = all(where is places[0] for where in places)  # a vocabulary for all, such as distances
+    if alike and used > _WIDE:
+        there, index = _there(index, used)
+        of_batch = torch.from_numpy(table[places[0][there]])
+        return Lookup(of_batch, torch.arange(len(there))[None], torch.from_numpy(index))
+    rows = np.zeros((1 if alike else len(encoded), used), dtype=np.int64)
     for row, where in zip(rows, places, strict=False):
         row[: len(where)] = where
-    if alike and used > _WIDE:  # of large structures that are not in this batch
-        present = np.bincount(index.reshape(-1), minlength=used) > 0
-        table, number = table[rows[0, present]], np.cumsum(present) - 1
-        rows, index = np.arange(len(table))[None], number.astype(_narrowest(len(table)))[index]
     return Lookup(torch.from_numpy(table), torch.from_numpy(rows), torch.from_numpy(index))
+
+
+def _there(index: NDArray[Any], used: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The values that some pair of the batch has, of a vocabulary that all structures of a data set share."""
+    if used > 16 * index.size:  # sorting takes so much longer than counting; label paths of a large data set
+        there, number = np.unique(index, return_inverse=True)
+        return there, number.reshape(index.shape).astype(_narrowest(len(there)))
+    present = np.bincount(index.reshape(-1), minlength=used) > 0
+    there = np.flatnonzero(present)
+    return there, (np.cumsum(present) - 1).astype(_narrowest(len(there)))[index]
 
 
 def _cut(table: Tensor) -> Tensor:
@@ -157,8 +167,11 @@ def _cut(table: Tensor) -> Tensor:
 
     They are stored in the narrowest type, and PyTorch looks up by int64.
     """
-    kept = (table != -1).nonzero().amax(dim=0) + 1
-    return table[(slice(None), *(slice(int(size)) for size in kept[1:]))].long()
+    there = table != -1
+    for axis in range(1, table.ndim):
+        kept = there.movedim(axis, 0).flatten(1).any(dim=1).nonzero()
+        table = table.narrow(axis, 0, int(kept.max()) + 1)
+    return table.long()
 
 
 def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:

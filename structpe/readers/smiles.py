@@ -58,7 +58,9 @@ def of_molecule(found: Any, name: str = "", features: Kind = "none") -> Structur
         ReadError: ``features`` is unknown, or needs a sanitized molecule, or an atom is not an element.
     """
     _check(features)
-    atoms, bonds = list(found.GetAtoms()), list(found.GetBonds())  # once: RDKit makes new objects each time
+    # Once, as RDKit makes new objects each time; and by number, as its own iterators count them anew for each.
+    atoms = [found.GetAtomWithIdx(number) for number in range(found.GetNumAtoms())]
+    bonds = [found.GetBondWithIdx(number) for number in range(found.GetNumBonds())]
     try:
         symbols = tuple(atom.GetSymbol() for atom in atoms)
     except RuntimeError:  # RDKit's

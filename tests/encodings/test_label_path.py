@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structpe.data.encode import join
 from structpe.encodings import ENCODINGS, Encoding, _path_labels
 from structpe.encodings._fast import slow
 from structpe.encodings.distance import UndirectedDistance
@@ -201,6 +203,21 @@ def test_more_sequences_than_two_bytes_number() -> None:
     assert column.index is not None
     assert (column.index.dtype, column.values.dtype) == (np.uint32, np.int16)
     assert_same_by_both_ways(encoding, [tree, tree])
+
+
+def test_a_batch_has_its_own_paths_of_a_large_column() -> None:
+    """Whether the column has more paths than the batch has pairs, or fewer."""
+    small = [Structure(("x",) * 3, [(0, 1), (1, 2)], ("r0", "r1")), Structure(("x", "y"), [(1, 0)], ("r9",))]
+    for nodes in (60, 12):
+        data = [many_labels(nodes), *small]
+        encoding = LabelPath().fit(data)
+        column = encoding.many(data)
+        found = join({encoding: [column[1], column[2]]})[encoding]
+        assert found.table.dtype == torch.int64
+        for structure, index in zip(small, found.index, strict=True):
+            n = structure.unit_count
+            mine = found.table[found.rows[0][index[:n, :n].long()]].numpy()
+            assert np.array_equal(unpadded(mine), unpadded(encoding.one(structure).pairs()))
 
 
 @pytest.mark.parametrize("way", [nullcontext, slow])

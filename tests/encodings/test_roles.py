@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from structpe.encodings import Degree, Intimacy, RootDistance, WalkKernel, WeisfeilerLehman
 from structpe.encodings._rounding import significant
@@ -16,7 +17,7 @@ from structpe.encodings.walk_kernel import kernel_of
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.golden import golden
-from tests.strategies import undirected
+from tests.strategies import structures, undirected
 
 SIZES = {"g7": 7, "disc6": 6, "cycle4": 4}
 
@@ -64,6 +65,38 @@ def test_until_stable_it_tells_apart_what_colour_refinement_does(graph: Structur
         classes = [sorted(set(seen)).index(one) for one in seen]
     roles = WeisfeilerLehman(iterations=None).fit([graph]).one(graph).values.tolist()
     assert len(set(zip(classes, roles, strict=True))) == len(set(classes)) == len(set(roles))
+
+
+def literal_colours(graph: Structure, rounds: int) -> list[str]:
+    """Node by node, as the definition says."""
+    near = [
+        {j for a, b in graph.edges.tolist() for i, j in ((a, b), (b, a)) if i == node} for node in range(graph.size)
+    ]
+    colours = ["1"] * graph.size
+    for _ in range(rounds):
+        texts = ["_".join([own, *sorted(colours[j] for j in each)]) for own, each in zip(colours, near, strict=True)]
+        colours = [hashlib.md5(text.encode()).hexdigest()[:16] for text in texts]
+    return colours
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(structures(), min_size=1, max_size=4), st.integers(1, 4))
+def test_colours_are_those_of_the_definition(graphs: list[Structure], rounds: int) -> None:
+    colours = [literal_colours(graph, rounds) for graph in graphs]
+    encoding = WeisfeilerLehman(iterations=rounds).fit(graphs)
+    assert encoding.roles == tuple(sorted({colour for each in colours for colour in each}))
+    for graph, mine, found in zip(graphs, colours, encoding.many(graphs), strict=True):
+        assert found.values.tolist() == [1 + encoding.roles.index(mine[node]) for node in graph.unit_owner]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(structures(), min_size=1, max_size=4))
+def test_as_many_rounds_as_any_structure_needs(graphs: list[Structure]) -> None:
+    def needed(graph: Structure) -> int:
+        kinds = [len(set(literal_colours(graph, rounds))) for rounds in range(1, graph.size + 2)]
+        return next((i for i, (a, b) in enumerate(pairwise(kinds), start=1) if a == b), graph.size)
+
+    assert WeisfeilerLehman(iterations=None).fit(graphs).iterations == max(map(needed, graphs))
 
 
 def test_nodes_of_different_graphs_have_one_role_if_they_look_alike() -> None:

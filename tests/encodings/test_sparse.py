@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.encodings import Adjacency, Encoded, Neighbours, Offset, Window
+from structpe.encodings import WITHIN, Adjacency, Degree, Encoded, Expander, Neighbours, Offset, Window
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.strategies import paths, structures
@@ -76,3 +76,31 @@ def test_a_window_needs_a_reach_and_an_order() -> None:
 def test_pairs_of_all_are_not_to_be_had() -> None:
     with pytest.raises(EncodingError, match=r"this encoding lists some pairs only; use .listed and .values\[.in"):
         Neighbours().one(path("ab")).pairs()
+
+
+def test_each_structure_lists_its_own_pairs() -> None:
+    """Nodes are numbered over all structures only while they are computed."""
+    split = Structure(("a", "b"), [(1, 0), (1, 0)]).with_units(["x", "y", "z"], [0, 0, 1])
+    column = Neighbours().many([path("ab"), Structure(("a",), []), split])
+    assert [each.listed.tolist() for each in column if each.listed is not None] == [
+        [[0, 1], [1, 0]],
+        [],
+        [[0, 2], [1, 2], [2, 0], [2, 1], [0, 1], [1, 0]],
+    ]
+    last = column[2]
+    assert last.values[last.index].tolist() == [2, 2, 1, 1, WITHIN + 1, WITHIN - 1]
+    assert column[1].count == 1
+
+
+def test_as_many_parallel_edges_as_a_byte_overflows_by_are_one() -> None:
+    graph = Structure(("a", "b"), [(0, 1)] * 256)
+    assert pairs_of(Neighbours().one(graph)) == {(0, 1): 1, (1, 0): 2}
+    assert Degree().one(graph).values.tolist() == [1, 1]
+
+
+@given(st.lists(structures(most=6), max_size=4), st.integers(1, 3))
+def test_a_list_of_structures_is_listed_as_each_of_them(drawn: list[Structure], reach: int) -> None:
+    ordered = [each for each in drawn if each.order is not None]
+    for encoding, given_ones in ((Window(reach), ordered), (Expander(degree=2).fit(drawn), drawn)):
+        for together, structure in zip(encoding.many(given_ones), given_ones, strict=True):
+            assert pairs_of(together) == pairs_of(encoding.one(structure))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from distances import DISTANCES
+from paths import PATHS
 from peers import installed
 from quantities import OURS, Quantity
 from spectra import SPECTRA
@@ -16,7 +17,7 @@ from walks import WALKS
 
 __all__ = ["TABLE"]
 
-QUANTITIES = (*DISTANCES, *SPECTRA, *WALKS, *TREES)
+QUANTITIES = (*DISTANCES, *PATHS, *SPECTRA, *WALKS, *TREES)
 
 
 def _measure(quantity: Quantity, graphs: str, rounds: int) -> Iterator[Sequence[str]]:

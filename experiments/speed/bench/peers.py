@@ -36,8 +36,9 @@ LIBRARIES = {
     "DGL": "dgl",
     "spaCy": "spacy",
     "rustworkx": "rustworkx",
+    "numba": "numba",
 }
-"""What the tables call a library, and its module."""
+"""What the tables call a library, and its module. Graphormer's recipe is written here, for numba."""
 
 
 def installed() -> dict[str, str]:

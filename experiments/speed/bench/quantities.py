@@ -58,7 +58,8 @@ class Quantity:
     def ways(self, graphs: str, libraries: Sequence[str]) -> dict[str, Way]:
         """Ours first, then those of the libraries that are here."""
         structures = sample(graphs)
-        ours = Way(lambda: self.encoding.many(structures), _reader(self.read, structures))
+        encoding = self.encoding.fit(structures)  # it learns the labels, if it needs them
+        ours = Way(lambda: encoding.many(structures), _reader(self.read, structures))
         found = {OURS: ours}
         for peer in self.peers:
             if peer.library in libraries:
