@@ -30,7 +30,7 @@ _SMALL = 64  # up to this number of nodes, Floyd-Warshall over a group of graphs
 _INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
 _CELLS = 1 << 19  # of a group of small graphs: with their sums they stay in the cache
 _ROW = 400  # how many sums take as long as the step from a row of sums to the next one
-_FLOATS = 1 << 16  # which scipy writes in one go
+_FLOATS = 1 << 20  # which scipy writes in one go; each time it checks the graph again
 
 
 def shortest(graphs: Graphs, directed: bool) -> Array:
@@ -216,7 +216,7 @@ def _large(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) 
         nodes = slice(graphs.start[number], graphs.start[number + 1])
         lengths = _by_scipy(csr_array(steps[nodes, nodes]))
         if finite(lengths)[1] < np.iinfo(np.uint8).max:
-            np.minimum(lengths, np.iinfo(np.uint8).max, out=parts[number], casting="unsafe")
+            np.copyto(parts[number], lengths, casting="unsafe")  # all ones remain so
         else:
             yield number, lengths
 
@@ -238,11 +238,32 @@ def _deep_ones(graphs: Graphs, steps: csr_array) -> list[int]:
 
 
 def _by_scipy(steps: csr_array) -> NDArray[np.uint16]:
-    """(n, n) lengths of a graph with long paths."""
+    """(n, n) lengths of a graph with long paths.
+
+    A node is one step farther than the nearest of its neighbours. So nodes of which no two are neighbours need no
+    search: in a sparse graph, up to half of all.
+    """
     n, top = steps.shape[0], np.iinfo(np.uint16).max
-    result, some = np.empty((n, n), dtype=np.uint16), max(1, _FLOATS // steps.shape[0])
-    for first in range(0, n, some):
-        rows = np.arange(first, min(n, first + some))
+    result, some, later = np.empty((n, n), dtype=np.uint16), max(1, _FLOATS // n), _no_neighbours(steps)
+    searched = np.flatnonzero(~later)
+    for first in range(0, len(searched), some):
+        rows = searched[first : first + some]
         lengths = dijkstra(steps, unweighted=True, indices=rows)
         result[rows] = np.minimum(lengths, top, out=lengths)
+    for node in np.flatnonzero(later).tolist():
+        near = steps.indices[steps.indptr[node] : steps.indptr[node + 1]]
+        least = result[near[near != node]].min(axis=0, initial=top)
+        result[node] = least + (least < top)
+        result[node, node] = 0
     return result
+
+
+def _no_neighbours(steps: csr_array) -> NDArray[np.bool_]:
+    """(n,) nodes of which no two are joined, chosen one by one, those with few neighbours first."""
+    both = csr_array(steps + steps.T)
+    chosen, near = np.zeros(steps.shape[0], dtype=np.bool_), np.zeros(steps.shape[0], dtype=np.bool_)
+    for node in np.argsort(np.diff(both.indptr), kind="stable").tolist():
+        if not near[node]:
+            chosen[node] = True
+            near[both.indices[both.indptr[node] : both.indptr[node + 1]]] = True
+    return chosen
