@@ -22,6 +22,7 @@ from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut
 from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import join
+from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoded, Encoding
 from structpe.positions import Positions
 from structpe.structure import Structure
@@ -141,7 +142,8 @@ class Batch:
             edge_types: numbers of edge labels, used as features of edges; None for the structures' ``edge_x``.
             grouping: as the model needs it (:attr:`structpe.nn.stack.Stack.grouping`).
         """
-        values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
+        with concatenated_once():
+            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
         each = ({encoding: v[i] for encoding, v in values.items()} for i in range(len(structures)))
         return collate(
             [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping

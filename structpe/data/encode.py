@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.encodings._encoded import distinct
+from structpe.encodings._graphs import concatenated_once
 from structpe.encodings._guards import check_key
 from structpe.encodings.base import MOST_NODES, Column, Encoded, Encoding, check_matrices
 from structpe.errors import EncodingError
@@ -42,7 +43,8 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding | str |
         PositionError: there is no encoding of a name, or no such option.
     """
     made = _check(structures, encodings)
-    return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
+    with concatenated_once():
+        return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
 
 
 def _check(
@@ -136,7 +138,7 @@ def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
     table, places = _table(encoded, real)
     if (sequences := _of_sequences(encoded, places)) is not None:
-        return Lookup(torch.from_numpy(table), torch.arange(len(table))[None], sequences)
+        return _lookup_of_sequences(table, sequences)
     most, used = max(e.count for e in encoded), max(len(p) for p in places)
     index = np.zeros((len(encoded), most, most), dtype=_narrowest(used))
     for i, e in enumerate(encoded):
@@ -192,8 +194,8 @@ def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any]
     return table[used], np.split(where, np.cumsum([len(p) for p in places])[:-1])
 
 
-def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]]) -> Toeplitz | None:
-    """One index for all structures, if it depends on the offset only and means the same in all; None otherwise."""
+def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64] | None:
+    """One index (2m - 1,) of offsets for all structures, if it means the same in all; None otherwise."""
     if any(e.index is None or e.index.ndim == 2 for e in encoded):
         return None
     each = [where[e.index] for e, where in zip(encoded, places, strict=True)]
@@ -201,8 +203,14 @@ def _of_sequences(encoded: Sequence[Encoded], places: Sequence[NDArray[np.int64]
     most = len(longest) // 2
     if any(not np.array_equal(mine, longest[most - len(mine) // 2 :][: len(mine)]) for mine in each):
         return None
-    diagonals = longest.astype(_narrowest(1 + max(int(where.max(initial=0)) for where in places)))
-    return Toeplitz(torch.from_numpy(diagonals)[None], most + 1, most + 1)
+    return longest
+
+
+def _lookup_of_sequences(table: NDArray[Any], index: NDArray[np.int64]) -> Lookup:
+    """From the index of offsets; without values of longer sequences of other batches."""
+    used, offsets = np.unique(index, return_inverse=True)
+    diagonals, most = torch.from_numpy(offsets.astype(_narrowest(len(used))))[None], len(offsets) // 2 + 1
+    return Lookup(torch.from_numpy(table[used]), torch.arange(len(used))[None], Toeplitz(diagonals, most, most))
 
 
 def _narrowest(rows: int) -> type[np.integer[Any]]:

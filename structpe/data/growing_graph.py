@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.growing import Matrix, clipped, newest, unknown_encoding
-from structpe.encodings._shortest import UNREACHED
 from structpe.encodings.base import UNREACHABLE, Encoding
 from structpe.encodings.depth import Depth
 from structpe.encodings.distance import Distance, UndirectedDistance
@@ -20,6 +19,7 @@ from structpe.structure import Ids, Structure
 
 __all__ = ["GrowingGraph"]
 
+_UNREACHED = np.iinfo(np.int64).max // 4  # the length of a missing path: larger than any, and two can be added
 _OF_NODES, _OF_PAIRS = (Order, Depth), (Distance, UndirectedDistance)
 
 
@@ -102,7 +102,7 @@ class GrowingGraph:
         if not isinstance(encoding, Depth):
             raise unknown_encoding(encoding, "graph", _OF_NODES)
         depth = self._apart.of(self.size)[0]
-        if len(missed := np.flatnonzero(depth == UNREACHED)):
+        if len(missed := np.flatnonzero(depth == _UNREACHED)):
             raise encoding.error(self.structure, f"no path leads from the root to node {missed[0]}; connect it")
         found: Ids = depth.copy()
         return found
@@ -140,7 +140,7 @@ class GrowingGraph:
         signed = isinstance(encoding, Distance) and self._directed
         lengths = (self._along if signed else self._apart).of(self.size)
         to, fro = lengths[there], lengths[back]
-        found = np.where(np.minimum(to, fro) == UNREACHED, UNREACHABLE, np.where(to <= fro, to, -fro))
+        found = np.where(np.minimum(to, fro) == _UNREACHED, UNREACHABLE, np.where(to <= fro, to, -fro))
         return clipped(found, encoding.limit)
 
 
@@ -148,12 +148,12 @@ def _grown(matrix: Matrix, new: int, sources: Sequence[int], targets: Sequence[i
     """Add a node to a matrix of lengths; (c, 2) which earlier pairs it has brought nearer."""
     lengths = matrix.of(new + 1)
     old = lengths[:new, :new]
-    to = old[:, list(sources)].min(1, initial=UNREACHED - 1) + 1
-    out = old[list(targets)].min(0, initial=UNREACHED - 1) + 1
-    lengths[:new, new], lengths[new, :new] = np.minimum(to, UNREACHED), np.minimum(out, UNREACHED)
+    to = old[:, list(sources)].min(1, initial=_UNREACHED - 1) + 1
+    out = old[list(targets)].min(0, initial=_UNREACHED - 1) + 1
+    lengths[:new, new], lengths[new, :new] = np.minimum(to, _UNREACHED), np.minimum(out, _UNREACHED)
     if not sources or not targets or len({*sources, *targets}) == 1:  # no path leads through it
         return np.zeros((0, 2), dtype=np.int64)
-    through = np.minimum(to[:, None] + out[None], UNREACHED)
+    through = np.minimum(to[:, None] + out[None], _UNREACHED)
     nearer = through < old
     old[nearer] = through[nearer]
     return np.argwhere(nearer)

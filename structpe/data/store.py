@@ -29,6 +29,7 @@ from structpe import __version__
 from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
 from structpe.data.workers import in_order
+from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, lock, naming, sealed, sha256_of, unsealed
@@ -282,7 +283,8 @@ def _write_shard(
     file: Path, content: str, structures: Sequence[Structure], encodings: Sequence[Encoding]
 ) -> dict[str, Any]:
     check_pairs(structures, encodings)
-    tensors = pack([encoding.many(structures) for encoding in encodings])
+    with concatenated_once():
+        tensors = pack([encoding.many(structures) for encoding in encodings])
     hidden = file.with_name(f"{file.name}.{os.getpid()}")  # a cluster may give one shard to two workers
     save_file(tensors, hidden)
     os.replace(hidden, file)

@@ -7,6 +7,8 @@ structure after the other. Shapes: g structures, T nodes, U units, E edges, P pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,13 +16,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._flat import blocks, joined, ranges, starts_of
+from structpe.encodings._rooted import Rooted
+from structpe.encodings._tree_pairs import Ways
 from structpe.structure import Ids, Structure
 
-__all__ = ["Graphs", "blocks", "ranges", "starts_of"]
+__all__ = ["Graphs", "concatenated_once"]
 
 Array = NDArray[Any]
 
 _CELLS = 1 << 20  # of a block of rows, which bounds the memory that the index of its pairs takes
+
+_once: ContextVar[dict[int, tuple[Sequence[Structure], Graphs]] | None] = ContextVar("_once", default=None)
+
+
+@contextmanager
+def concatenated_once() -> Iterator[None]:
+    """Inside a ``with`` block, the structures of a list are concatenated by the first encoding that asks for it.
+
+    The list is known by its identity: whoever opens a block does not change the list in it.
+    """
+    token = _once.set({})
+    try:
+        yield
+    finally:
+        _once.reset(token)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +56,7 @@ class Graphs:
         owner: (U,) the node that owns each unit; None if each node is one unit in all structures.
         units: (g,) number of units of each structure.
         unit_start: (g + 1,) the first unit of each, and U.
+        roots: (g,) the root of each structure, counted in it; -1 without one.
     """
 
     sizes: Ids
@@ -46,27 +67,106 @@ class Graphs:
     owner: Ids | None
     units: Ids
     unit_start: Ids
+    roots: Ids
 
     @classmethod
     def of(cls, structures: Sequence[Structure]) -> Graphs:
         """Concatenate structures."""
-        sizes = np.array([len(each.nodes) for each in structures], dtype=np.int64)
-        start, listed = starts_of(sizes), [each.edges for each in structures]
+        known = _once.get()
+        if known is None:
+            return cls._of(structures)
+        if id(structures) not in known:  # the list is kept, so that no other gets its number
+            known[id(structures)] = structures, cls._of(structures)
+        return known[id(structures)][1]
+
+    @classmethod
+    def _of(cls, structures: Sequence[Structure]) -> Graphs:
+        sizes, listed, directed = list[int](), list[Ids](), list[bool]()
+        owners, roots = list[Ids | None](), list[int]()
+        for each in structures:  # one after the other, as each is somewhere else in memory
+            sizes.append(len(each.nodes))
+            listed.append(each.edges)
+            directed.append(each.directed)
+            owners.append(each.owner)
+            roots.append(-1 if each.root is None else each.root)
+        size, start = np.array(sizes, dtype=np.int64), starts_of(sizes)
+        edges = joined(listed).reshape(-1, 2)
         counts = np.array([len(each) for each in listed], dtype=np.int64)
-        edges = np.concatenate([*listed, np.zeros((0, 2), dtype=np.int64)])
         edges += np.repeat(start[:-1], counts)[:, None]
-        directed = np.array([each.directed for each in structures], dtype=np.bool_)
-        if all(each.owner is None for each in structures):
-            return cls(sizes, start, edges, starts_of(counts), directed, None, sizes, start)
-        owners = [each.unit_owner for each in structures]
-        units = np.array([len(each) for each in owners], dtype=np.int64)
-        owner = np.concatenate(owners) + np.repeat(start[:-1], units)
-        return cls(sizes, start, edges, starts_of(counts), directed, owner, units, starts_of(units))
+        ends = edges, starts_of(counts), np.array(directed, dtype=np.bool_)
+        split = np.array([each is not None for each in owners], dtype=np.bool_)
+        if not split.any():
+            return cls(size, start, *ends, None, size, start, np.array(roots, dtype=np.int64))
+        given, units = [each for each in owners if each is not None], size.copy()
+        units[split] = [len(each) for each in given]
+        unit_start, which = starts_of(units), np.repeat(split, units)
+        owner = np.arange(len(which)) - np.repeat(unit_start[:-1], units)
+        owner[which] = np.concatenate(given)
+        owner += np.repeat(start[:-1], units)
+        return cls(size, start, *ends, owner, units, unit_start, np.array(roots, dtype=np.int64))
+
+    @property
+    def most(self) -> int:
+        """The number of nodes or units of the structure that has most."""
+        return int(max(self.sizes.max(initial=0), self.units.max(initial=0)))
+
+    @cached_property
+    def lines(self) -> NDArray[np.bool_]:
+        """(g,) whether the nodes of a structure are a path in their order, and each is one unit: a plain sequence."""
+        counts = np.diff(self.edge_start)
+        graph = np.repeat(np.arange(len(counts)), counts)
+        source = np.arange(len(self.edges)) - (self.edge_start[:-1] - self.start[:-1])[graph]
+        wrong = (self.edges[:, 0] != source) | (self.edges[:, 1] != source + 1)
+        right: NDArray[np.bool_] = self.whole & (counts == self.sizes - 1)
+        right[graph[wrong]] = False
+        return right
+
+    @cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """(g,) whether each node of a structure is one unit."""
+        if self.owner is None:
+            return np.ones(len(self.sizes), dtype=np.bool_)
+        right: NDArray[np.bool_] = self.units == self.sizes
+        graph = np.repeat(np.arange(len(self.units)), self.units)
+        other = self.owner != np.arange(len(graph)) - (self.unit_start[:-1] - self.start[:-1])[graph]
+        right[graph[other]] = False
+        return right
+
+    @cached_property
+    def rooted(self) -> Rooted:
+        """The structures as trees whose edges lead away from the root, as far as they are trees."""
+        return Rooted.of(self.start, self.edges, self.edge_start)
+
+    @cached_property
+    def ways(self) -> Ways:
+        """Where the ways of each pair of nodes to the root meet, if all structures are trees."""
+        return Ways.of(self.start, self.rooted)
+
+    def only(self, kept: NDArray[np.bool_]) -> Graphs:
+        """Some of the structures, those that are marked (g,)."""
+        if kept.all():
+            return self
+        sizes, units, counts = self.sizes[kept], self.units[kept], np.diff(self.edge_start)[kept]
+        start = starts_of(sizes)
+        moved = start[:-1] - self.start[:-1][kept]
+        edges = self.edges.take(np.flatnonzero(np.repeat(kept, np.diff(self.edge_start))), axis=0)
+        edges += np.repeat(moved, counts)[:, None]
+        owner, unit_start = self.owner, start
+        if owner is not None:
+            owner = owner[ranges(self.unit_start[:-1][kept], units)] + np.repeat(moved, units)
+            unit_start = starts_of(units)
+        ends = edges, starts_of(counts), self.directed[kept]
+        return Graphs(sizes, start, *ends, owner, units, unit_start, self.roots[kept])
 
     @cached_property
     def pair_start(self) -> Ids:
         """(g + 1,) the first pair of nodes of each structure, and P."""
         return starts_of(np.square(self.sizes))
+
+    @cached_property
+    def squares(self) -> Ids:
+        """(g + 1,) the first pair of units of each structure, and Q."""
+        return self.pair_start if self.owner is None else starts_of(np.square(self.units))
 
     @cached_property
     def graph(self) -> Ids:
@@ -78,12 +178,10 @@ class Graphs:
         """(U,) the structure of each unit."""
         return np.repeat(np.arange(len(self.units)), self.units)
 
-    def pair(self, query: Ids, key: Ids) -> Ids:
-        """The pairs of nodes (query, key) of one structure, among the P pairs."""
+    def pairs_at(self, query: Ids, key: Ids) -> Ids:
+        """The places of some pairs of nodes of one structure among the P pairs."""
         graph = self.graph[query]
-        first = self.start[graph]
-        place: Ids = self.pair_start[graph] + (query - first) * self.sizes[graph] + key - first
-        return place
+        return self.pair_start[graph] + (query - self.start[graph]) * self.sizes[graph] + key - self.start[graph]
 
     def places(self, rank: Array) -> Ids:
         """(U,) the place of each unit among those of its structure, read by the rank (T,) of nodes.
@@ -104,17 +202,20 @@ class Graphs:
         """From (P, ...) values of pairs of nodes to (Q, ...) values of pairs of units."""
         if self.owner is None:
             return pairs
-        result = np.empty((int(np.square(self.units).sum()), *pairs.shape[1:]), dtype=pairs.dtype)
-        graph = self.unit_graph
-        local = self.owner - self.start[graph]
-        row = self.pair_start[graph] + local * self.sizes[graph]  # the first pair of the node of each query
+        squares, split = np.square(self.units), ~self.whole
+        result = np.empty((int(squares.sum()), *pairs.shape[1:]), dtype=pairs.dtype)
+        if not split.all():
+            result[np.repeat(self.whole, squares)] = pairs[np.repeat(self.whole, np.square(self.sizes))]
+        query = np.flatnonzero(np.repeat(split, self.units))
+        graph = np.repeat(np.flatnonzero(split), self.units[split])
+        local = self.owner - np.repeat(self.start[:-1], self.units)
+        row = self.pair_start[graph] + local[query] * self.sizes[graph]  # the first pair of the node of each query
         first, widths = self.unit_start[graph], self.units[graph]
-        done = 0
+        done = starts_of(squares)[graph] + (query - first) * widths
         for block in blocks(widths, _CELLS):
             which = np.repeat(row[block], widths[block])
             which += local[ranges(first[block], widths[block])]
-            result[done : done + len(which)] = pairs[which]
-            done += len(which)
+            result[ranges(done[block], widths[block])] = pairs[which]
         return result
 
     def inside(self) -> tuple[Ids, Ids]:
@@ -129,26 +230,3 @@ class Graphs:
         graph = self.graph[self.owner[query]]
         place = starts_of(np.square(self.units))[graph] + (query - self.unit_start[graph]) * self.units[graph]
         return place + key - self.unit_start[graph], key - query
-
-
-def starts_of(lengths: Any) -> Ids:
-    """(parts + 1,) where each of consecutive parts of these lengths begins, and the end."""
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def ranges(first: Ids, lengths: Ids) -> Ids:
-    """The numbers first[i] .. first[i] + lengths[i] - 1 of each i, one range after the other."""
-    ends = np.cumsum(lengths)
-    result: Ids = np.repeat(first - ends + lengths, lengths)
-    result += np.arange(len(result))
-    return result
-
-
-def blocks(widths: Ids, cells: int) -> Iterator[slice]:
-    """Consecutive rows of these widths that together have so many cells; one row at the least."""
-    ends, first = np.cumsum(widths), 0
-    while first < len(widths):
-        before = int(ends[first] - widths[first])
-        last = max(first + 1, int(np.searchsorted(ends, before + cells, side="right")))
-        yield slice(first, last)
-        first = last

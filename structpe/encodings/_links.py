@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from structpe.encodings._encoded import Column, narrow
-from structpe.encodings._graphs import Graphs, ranges, starts_of
+from structpe.encodings._flat import ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.structure import Ids
 
 __all__ = ["AHEAD", "BACK", "links", "listed", "lists_of_units", "pairs_inside", "steps"]

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._encoded import Column, narrow
-from structpe.encodings._graphs import Graphs, starts_of
+from structpe.encodings._flat import starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.structure import Ids
 
 __all__ = ["OwnValues", "column_of"]

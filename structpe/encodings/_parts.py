@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from structpe.encodings._graphs import Graphs, ranges, starts_of
+from structpe.encodings._flat import ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.structure import Ids
 
 __all__ = ["adjacencies", "groups", "parts", "squares"]

@@ -18,7 +18,8 @@ from scipy.sparse import csr_array
 
 from structpe.encodings._encoded import narrow
 from structpe.encodings._fast import compiled, fast
-from structpe.encodings._graphs import Graphs, blocks, ranges, starts_of
+from structpe.encodings._flat import blocks, ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._path_labels import FIRST_STEP, SELF, TOO_LONG, UNKNOWN, UNREACHED, check_memory
 from structpe.structure import Ids, Structure
 

@@ -1,7 +1,4 @@
-"""Concatenated rooted trees, so that one numpy call processes all of them.
-
-The nodes of tree i are start[i] .. start[i+1]-1. Shapes: T nodes of all trees.
-"""
+"""Concatenated rooted trees, so that one numpy call processes all of them. Shapes: T nodes of all trees."""
 
 from __future__ import annotations
 
@@ -9,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from structpe.encodings.base import Encoding
+from structpe.encodings._graphs import Graphs
+from structpe.encodings.base import Encoding, check_matrices
 from structpe.errors import StructureError
 from structpe.structure import Ids, Structure
 
-__all__ = ["Forest", "branches", "depths", "starts"]
+__all__ = ["Forest", "branches", "by_parent"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,63 +20,67 @@ class Forest:
     """Concatenated trees.
 
     Attributes:
+        graphs: the trees as graphs.
         parent: (T,) parent of each node, -1 for a root.
-        start: (trees + 1,) the first node of each tree, and T.
+        depth: (T,) number of edges from the root.
+        line: (T,) the nodes of each tree by their depth: parents before children.
     """
 
+    graphs: Graphs
     parent: Ids
-    start: Ids
+    depth: Ids
+    line: Ids
 
     @classmethod
-    def of(cls, encoding: Encoding, structures: Sequence[Structure]) -> Forest:
+    def of(cls, encoding: Encoding, structures: Sequence[Structure], numbers: int = 0) -> Forest:
         """Concatenate the structures.
 
-        Raises:
-            EncodingError: a structure is not a tree whose edges lead away from its root.
-        """
-        start = starts(structures)
-        parents = [_parents(encoding, s) for s in structures]
-        shifted = [np.where(p >= 0, p + first, -1) for p, first in zip(parents, start, strict=False)]
-        return cls(np.concatenate([*shifted, np.zeros(0, dtype=np.int64)]), start)
+        Args:
+            encoding: the encoding, for errors.
+            structures: trees.
+            numbers: how many numbers a pair of nodes will have; 0 if pairs have none.
 
-    def ancestors(self, depth: Ids) -> NDArray[np.bool_]:
-        """(T, nodes of the largest tree) whether the w-th node of the same tree is the node or one of its ancestors."""
-        sizes = np.diff(self.start)
-        place = np.arange(len(self.parent)) - np.repeat(self.start[:-1], sizes)
-        result = np.zeros((len(self.parent), int(sizes.max(initial=0))), dtype=np.bool_)
-        result[np.arange(len(place)), place] = True
-        by_depth = np.argsort(depth, kind="stable")
-        for level in np.split(by_depth, np.cumsum(np.bincount(depth))[:-1])[1:]:
-            result[level] |= result[self.parent[level]]
-        return result
+        Raises:
+            EncodingError: a structure is not a tree whose edges lead away from its root, or is too large for numbers
+                of pairs.
+        """
+        graphs = Graphs.of(structures)
+        if numbers:
+            check_matrices(encoding, graphs.most, numbers)
+        rooted = graphs.rooted
+        above = rooted.parent[graphs.start[:-1] + np.maximum(graphs.roots, 0)] >= 0  # of what is to be the root
+        wrong = ~rooted.tree | ((graphs.roots >= 0) & above)
+        for which in np.flatnonzero(wrong)[:1]:
+            _refuse(encoding, structures[which])
+        return cls(graphs, rooted.parent, rooted.depth, rooted.line)
+
+    @property
+    def start(self) -> Ids:
+        """(trees + 1,) the first node of each tree, and T."""
+        return self.graphs.start
+
+    @property
+    def deepest(self) -> int:
+        """The largest depth."""
+        return int(self.depth.max(initial=0))
+
+
+def by_parent(parent: Ids, order: Ids) -> Ids:
+    """(T,) the nodes by their parent, and those of one parent by a rank (T,)."""
+    return np.lexsort((order, parent))
 
 
 def branches(parent: Ids, order: Ids) -> Ids:
     """(T,) index of each node among the children of its parent, sorted by a rank (T,); 0 for a root."""
-    by_parent = np.lexsort((order, parent))
-    sorted_parent = parent[by_parent]
+    nodes = by_parent(parent, order)
+    sorted_parent = parent[nodes]
     first = np.searchsorted(sorted_parent, sorted_parent, side="left")
     branch = np.empty_like(parent)
-    branch[by_parent] = np.arange(len(parent)) - first
+    branch[nodes] = np.arange(len(parent)) - first
     return np.where(parent >= 0, branch, 0)
 
 
-def depths(parent: Ids) -> Ids:
-    """(T,) number of edges to the root (parent -1), in log2(depth) rounds, each of which doubles the step."""
-    jump, depth = parent, (parent >= 0).astype(np.int64)
-    while (below := np.flatnonzero(jump >= 0)).size:
-        depth = depth.copy()
-        depth[below] += depth[jump[below]]
-        jump = np.where(jump >= 0, jump[jump], -1)
-    return depth
-
-
-def starts(structures: Sequence[Structure]) -> Ids:
-    """(structures + 1,) the first node of each structure when all nodes are numbered consecutively."""
-    return np.cumsum([0, *(s.size for s in structures)])
-
-
-def _parents(encoding: Encoding, structure: Structure) -> Ids:
+def _refuse(encoding: Encoding, structure: Structure) -> None:
     try:
         parents = structure.parents()
     except StructureError as error:
@@ -88,12 +89,10 @@ def _parents(encoding: Encoding, structure: Structure) -> Ids:
             f"it needs a tree whose edges lead away from the root: {error.message}; for graphs choose an "
             "encoding of the graph itself, such as 'distance'",
         ) from error
-    if structure.root is not None and parents[structure.root] >= 0:
-        top = int(np.flatnonzero(parents < 0)[0])
-        raise encoding.error(
-            structure,
-            f"it needs a tree; the root is node {structure.root} "
-            f"({structure.nodes[structure.root]!r}), but the edges lead away from node {top} "
-            f"({structure.nodes[top]!r}); give Structure(root={top}), or reverse the edges",
-        )
-    return parents
+    top, root = int(np.flatnonzero(parents < 0)[0]), structure.root or 0
+    raise encoding.error(
+        structure,
+        f"it needs a tree; the root is node {root} "
+        f"({structure.nodes[root]!r}), but the edges lead away from node {top} "
+        f"({structure.nodes[top]!r}); give Structure(root={top}), or reverse the edges",
+    )

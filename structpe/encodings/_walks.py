@@ -16,7 +16,8 @@ from scipy.sparse import csr_array
 
 from structpe.encodings._encoded import Column
 from structpe.encodings._fast import compiled, fast
-from structpe.encodings._graphs import Graphs, ranges, starts_of
+from structpe.encodings._flat import ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._own_values import OwnValues, column_of
 from structpe.encodings._rounding import SPLIT, significant
 from structpe.structure import Ids

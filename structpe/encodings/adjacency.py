@@ -47,9 +47,9 @@ class Adjacency(Encoding, name="adjacency"):
         inner, which = np.unique(offsets, return_inverse=True)
         index = np.zeros(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(_SELF + len(inner)))
         first, second, directions = links(graphs)
-        index[graphs.pair(first, second)] = directions
+        index[graphs.pairs_at(first, second)] = directions
         nodes = np.arange(int(graphs.start[-1]))
-        index[graphs.pair(nodes, nodes)] = _SELF
+        index[graphs.pairs_at(nodes, nodes)] = _SELF
         of_units = graphs.pairs_of_units(index)
         of_units[places] = _SELF + 1 + which
         return Column.of_pairs(graphs.units, np.concatenate([np.arange(_SELF + 1), WITHIN + inner]), of_units)

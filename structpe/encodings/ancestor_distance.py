@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._trees import Forest, depths
-from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings._integers import column_of_integers
+from structpe.encodings._trees import Forest
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit
 from structpe.structure import Structure
 
 __all__ = ["AncestorDistance"]
@@ -47,17 +47,10 @@ class AncestorDistance(Encoding, name="ancestor-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures)
-        forest = Forest.of(self, structures)
-        depth = depths(forest.parent)
-        above = forest.ancestors(depth)
-        result = []
-        for structure, start in zip(structures, forest.start, strict=False):
-            rows = slice(start, start + structure.size)
-            mine, up = depth[rows], above[rows, : structure.size]
-            below = mine[None, :] - mine[:, None]
-            related = up | up.T
-            if self.limit is not None:
-                related &= np.abs(below) <= self.limit
-            result.append(Encoded.of_pairs(within(structure, np.where(related, below, UNREACHABLE))))
-        return Column.of(result)
+        forest = Forest.of(self, structures, numbers=1)
+        graphs, most = forest.graphs, forest.deepest if self.limit is None else self.limit
+        dtype = np.min_scalar_type(-forest.deepest - 2)
+        ways = graphs.ways
+        below = ways.down.astype(dtype) - ways.up.astype(dtype)
+        np.copyto(below, np.iinfo(dtype).max, where=~ways.related | (np.abs(below) > most))
+        return column_of_integers(graphs, below)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._trees import Forest, branches
-from structpe.encodings._units import of_units
 from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -69,8 +68,7 @@ class BranchPath(Encoding, name="branch-path"):
             parent, branch = forest.parent, branches(forest.parent, order)
             self._check_width(structures, forest, branch)
         paths = self._paths(parent, branch)
-        bounds = zip(forest.start, forest.start[1:], strict=False)
-        return Column.of([Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)])
+        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
 
     def _paths(self, parent: Ids, branch: Ids) -> NDArray[np.float32]:
         paths = np.zeros((len(parent), self.depth * self.width), dtype=np.float32)

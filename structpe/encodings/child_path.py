@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._trees import Forest, branches, depths
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_sizes
+from structpe.encodings._trees import Forest, branches
+from structpe.encodings.base import Column, Encoded, Encoding, check_sizes
 from structpe.structure import Ids, Structure
 
 __all__ = ["ChildPath", "ParentChild"]
@@ -46,7 +45,7 @@ class ChildPath(Encoding, name="child-path"):
 
     def many(self, structures: Sequence[Structure]) -> Column:
         forest, ids = _ids(self, structures, self.width)
-        level = depths(forest.parent)
+        level = forest.depth
         paths = np.zeros((len(ids), self.depth), dtype=np.int64)
         nodes = np.arange(len(ids))
         at = np.where(level >= self.depth, forest.parent, nodes)
@@ -56,8 +55,7 @@ class ChildPath(Encoding, name="child-path"):
             paths[nodes, level[at]] = ids[at]
             below = forest.parent[at] >= 0
             nodes, at = nodes[below], forest.parent[at[below]]
-        bounds = zip(forest.start, forest.start[1:], strict=False)
-        return Column.of([Encoded(of_units(s, paths[a:b])) for s, (a, b) in zip(structures, bounds, strict=True)])
+        return Column.of_units(forest.graphs.units, forest.graphs.of_units(paths))
 
 
 @dataclass(frozen=True)
@@ -84,22 +82,19 @@ class ParentChild(Encoding, name="parent-child"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures)
-        forest, ids = _ids(self, structures, self.width)
-        result = []
-        for structure, start in zip(structures, forest.start, strict=False):
-            n, owner = structure.size, structure.unit_owner
-            parent, child = forest.parent[start : start + n] - start, np.arange(n)
-            below = parent >= 0
-            pairs = np.zeros((n, n), dtype=np.int64)
-            pairs[parent[below], child[below]] = ids[start : start + n][below]
-            pairs -= pairs.T
-            result.append(Encoded.of_pairs(pairs[owner[:, None], owner[None, :]]))
-        return Column.of(result)
+        forest, ids = _ids(self, structures, self.width, numbers=1)
+        graphs, parent = forest.graphs, forest.parent
+        child = np.flatnonzero(parent >= 0)
+        values, which = np.unique(np.concatenate([[0], ids[child], -ids[child]]), return_inverse=True)
+        index = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(len(values)))
+        index.fill(which[0])
+        index[graphs.pairs_at(parent[child], child)] = which[1 : len(child) + 1]
+        index[graphs.pairs_at(child, parent[child])] = which[len(child) + 1 :]
+        return Column.of_pairs(graphs.units, values, graphs.pairs_of_units(index))
 
 
-def _ids(encoding: Encoding, structures: Sequence[Structure], width: int) -> tuple[Forest, Ids]:
-    forest = Forest.of(encoding, structures)
+def _ids(encoding: Encoding, structures: Sequence[Structure], width: int, numbers: int = 0) -> tuple[Forest, Ids]:
+    forest = Forest.of(encoding, structures, numbers)
     parent = forest.parent
     order = ranks_of_all(structures)
     children = np.bincount(parent[parent >= 0], minlength=len(parent))

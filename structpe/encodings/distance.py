@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from structpe.encodings._shortest import UNREACHED, all_pairs
-from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
-from structpe.structure import Ids, Structure
+from structpe.encodings._flat import interleave, ranges, starts_of
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._integers import clipped, column_of_integers
+from structpe.encodings._shortest import shortest, signed
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit, check_matrices
+from structpe.structure import Structure
 
 __all__ = ["Distance", "UndirectedDistance"]
 
@@ -26,10 +28,14 @@ class Distance(Encoding, name="distance"):
                +d(t, s)       if d(t, s) <= d(s, t)
                -d(s, t)       otherwise
 
-    On a path graph this is the sequential offset s - t. Undirected structures have no negative distances.
+    On a path graph this is the sequential offset s - t. Undirected structures have no negative distances. Parallel
+    edges count as one, and self-loops do not count.
 
     Args:
         limit: D_max, the largest distance; longer ones are clipped to it. None for no limit.
+
+    Raises:
+        EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
     """
 
     arity = 2
@@ -48,12 +54,7 @@ class Distance(Encoding, name="distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        paths = [_of_path(each, each.directed, self.limit) for each in structures]
-        others = [each for each, path in zip(structures, paths, strict=True) if path is None]
-        check_all_pairs(self, others)
-        found = zip(others, all_pairs(others, directed=True), strict=True)
-        rest = (_encode(structure, _signed(there), self.limit) for structure, there in found)
-        return Column.of([next(rest) if path is None else path for path in paths])
+        return _column(self, structures, along=True)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,9 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
 
     Args:
         limit: the largest distance; longer ones are clipped to it. None for no limit.
+
+    Raises:
+        EncodingError: more than 20,000 nodes or units, unless the structure is a plain sequence.
     """
 
     arity = 2
@@ -82,36 +86,32 @@ class UndirectedDistance(Encoding, name="undirected-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        paths = [_of_path(each, False, self.limit) for each in structures]
-        others = [each for each, path in zip(structures, paths, strict=True) if path is None]
-        check_all_pairs(self, others)
-        found = zip(others, all_pairs(others, directed=False), strict=True)
-        rest = (_encode(each, np.where(there == UNREACHED, UNREACHABLE, there), self.limit) for each, there in found)
-        return Column.of([next(rest) if path is None else path for path in paths])
+        return _column(self, structures, along=False)
 
 
 def is_path(structure: Structure) -> bool:
     """Whether the nodes are a path in their order, and each is one unit: a plain sequence."""
     nodes = np.arange(structure.size)
     edges = np.column_stack([nodes[:-1], nodes[1:]])
-    return structure.owner is None and np.array_equal(structure.edges, edges)
+    return np.array_equal(structure.edges, edges) and np.array_equal(structure.unit_owner, nodes)
 
 
-def _of_path(structure: Structure, signed: bool, limit: int | None) -> Encoded | None:
-    """The distances of a path, which depend on the offset only; None for other structures."""
-    if not is_path(structure):
-        return None
-    most = structure.size - 1
-    lengths = np.arange(-most, most + 1) if limit is None else np.arange(-most, most + 1).clip(-limit, limit)
-    return Encoded.of_offsets(lengths if signed else np.abs(lengths))
-
-
-def _signed(there: Ids) -> Ids:
-    back = there.T
-    return np.where(np.minimum(there, back) == UNREACHED, UNREACHABLE, np.where(there <= back, there, -back))
-
-
-def _encode(structure: Structure, nodes: Ids, limit: int | None) -> Encoded:
-    if limit is not None:
-        nodes = np.where(nodes == UNREACHABLE, nodes, np.clip(nodes, -limit, limit))
-    return Encoded.of_pairs(within(structure, nodes))
+def _column(encoding: Distance | UndirectedDistance, structures: Sequence[Structure], along: bool) -> Column:
+    graphs = Graphs.of(structures)
+    lines = graphs.lines & (graphs.sizes > 1)  # of one node, both forms of an index are the same
+    others = graphs.only(~lines)
+    check_matrices(encoding, others.most)
+    lengths = clipped(signed(others) if along else shortest(others, directed=False), encoding.limit)
+    if not lines.any():
+        return column_of_integers(others, lengths)
+    # Those of plain sequences depend on the offset only.
+    widths = 2 * graphs.sizes[lines] - 1
+    offsets = clipped(ranges(1 - graphs.sizes[lines], widths), encoding.limit)
+    offsets = np.where(np.repeat(graphs.directed[lines] & along, widths), offsets, np.abs(offsets))
+    column = column_of_integers(others, lengths, also=offsets)
+    assert column.index is not None
+    starts = starts_of(np.where(lines, 2 * graphs.sizes - 1, np.square(graphs.units)))
+    index = np.empty(int(starts[-1]), dtype=column.index.dtype)
+    interleave(index, starts, lines, column.index)
+    interleave(index, starts, ~lines, offsets - column.values[0])
+    return replace(column, sizes=graphs.units, index=index, starts=starts)

@@ -9,7 +9,8 @@ from itertools import chain, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._graphs import Graphs, blocks, ranges
+from structpe.encodings._flat import blocks, ranges
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._own_values import column_of
 from structpe.encodings._rounding import significant
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_key

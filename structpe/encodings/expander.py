@@ -9,7 +9,8 @@ from itertools import chain, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._graphs import Graphs, ranges, starts_of
+from structpe.encodings._flat import ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._links import listed, lists_of_units, pairs_inside
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._path_labels import labels_of

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structpe.encodings._encoded import narrow
-from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings._integers import known
+from structpe.encodings._trees import Forest
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit
 from structpe.structure import Structure
 
 __all__ = ["LowestCommonAncestor"]
@@ -42,22 +42,12 @@ class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures, 2)
-        forest = Forest.of(self, structures)
-        depth = depths(forest.parent)
-        above = forest.ancestors(depth)
-        result = []
-        for structure, start in zip(structures, forest.start, strict=False):
-            rows, owner = slice(start, start + structure.size), structure.unit_owner
-            mine = above[rows, : structure.size].astype(np.float32)
-            # Common ancestors are the nodes from the root to the lowest one: its depth + 1.
-            lowest = (mine @ mine.T).astype(np.int64)[owner[:, None], owner[None, :]] - 1
-            level = depth[rows][owner]
-            up, down = level[:, None] - lowest, level[None, :] - lowest
-            if self.limit is not None and self.limit < structure.size:
-                up, down = np.minimum(up, self.limit), np.minimum(down, self.limit)
-            most = int(max(up.max(), down.max())) + 1
-            distinct, index = np.unique(up * most + down, return_inverse=True)
-            values = np.stack(np.divmod(distinct, most), axis=1)
-            result.append(Encoded(values, narrow(index.reshape(up.shape))))
-        return Column.of(result)
+        forest = Forest.of(self, structures, numbers=2)
+        graphs, most = forest.graphs, min(self.limit or forest.deepest, forest.deepest)
+        dtype = np.min_scalar_type((most + 1) ** 2 - 1)
+        up, down = (np.minimum(each, most).astype(dtype) for each in (graphs.ways.up, graphs.ways.down))
+        up *= dtype.type(most + 1)
+        up += down
+        values, index = known(up, (most + 1) ** 2)
+        steps = np.stack(np.divmod(values, most + 1), axis=1)
+        return Column(graphs.units, steps, graphs.pairs_of_units(index), graphs.squares)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._graphs import Graphs, blocks, ranges, starts_of
+from structpe.encodings._flat import blocks, ranges, starts_of
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._links import listed
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import shortest_path
-
-from structpe.encodings._units import of_units
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings._from_roots import steps_from_roots
+from structpe.encodings._graphs import Graphs
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.structure import Structure
 
 __all__ = ["RootDistance"]
@@ -35,10 +33,10 @@ class RootDistance(Encoding, name="root-distance"):
     unreachable: int = 99
 
     def one(self, structure: Structure) -> Encoded:
-        if structure.root is None:
-            raise self.error(structure, "the structure has no root to count from; give Structure(root=...)")
-        n, edges = structure.size, structure.edges
-        graph = csr_array((np.ones(len(edges)), edges.T), shape=(n, n))
-        hops = shortest_path(graph, directed=False, unweighted=True, indices=structure.root)
-        reached = np.isfinite(hops)
-        return Encoded(of_units(structure, np.where(reached, np.where(reached, hops, 0), self.unreachable).astype(int)))
+        return self.many([structure])[0]
+
+    def many(self, structures: Sequence[Structure]) -> Column:
+        graphs = Graphs.of(structures)
+        steps = steps_from_roots(self, graphs, structures)
+        steps[steps < 0] = self.unreachable
+        return Column.of_units(graphs.units, graphs.of_units(steps))

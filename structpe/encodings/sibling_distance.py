@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._flat import ranges
+from structpe.encodings._integers import column_of_integers
 from structpe.encodings._nearby import ranks_of_all
-from structpe.encodings._trees import Forest, branches
-from structpe.encodings._units import within
-from structpe.encodings.base import UNREACHABLE, Column, Encoded, Encoding, check_all_pairs, check_limit
+from structpe.encodings._trees import Forest, by_parent
+from structpe.encodings.base import Column, Encoded, Encoding, check_limit
 from structpe.structure import Structure
 
 __all__ = ["SiblingDistance"]
@@ -48,16 +49,18 @@ class SiblingDistance(Encoding, name="sibling-distance"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures)
-        forest = Forest.of(self, structures)
-        order = ranks_of_all(structures)
-        place = branches(forest.parent, order)
-        result = []
-        for structure, start in zip(structures, forest.start, strict=False):
-            parent, mine = (of_all[start : start + structure.size] for of_all in (forest.parent, place))
-            after = mine[None, :] - mine[:, None]
-            together = parent[:, None] == parent[None, :]
-            if self.limit is not None:
-                together &= np.abs(after) <= self.limit
-            result.append(Encoded.of_pairs(within(structure, np.where(together, after, UNREACHABLE))))
-        return Column.of(result)
+        forest = Forest.of(self, structures, numbers=1)
+        graphs, parent = forest.graphs, forest.parent
+        nodes = by_parent(parent, ranks_of_all(structures))
+        # Roots, which come first, are alone; others stand beside those with the same parent.
+        family = np.where(parent[nodes] < 0, -1 - np.arange(len(nodes)), parent[nodes])
+        ends = np.append(np.flatnonzero(np.diff(family)) + 1, len(nodes))
+        first = np.repeat(np.append(0, ends[:-1]), count := np.diff(ends, prepend=0))
+        key = ranges(first, np.repeat(count, count))
+        query = np.repeat(np.arange(len(nodes)), np.repeat(count, count))
+        after, most = key - query, int(count.max(initial=1)) if self.limit is None else self.limit
+        near = np.abs(after) <= most
+        pairs = np.empty(int(graphs.pair_start[-1]), dtype=np.min_scalar_type(-int(count.max(initial=1)) - 1))
+        pairs.fill(np.iinfo(pairs.dtype).max)
+        pairs[graphs.pairs_at(nodes[query[near]], nodes[key[near]])] = after[near]
+        return column_of_integers(graphs, pairs)

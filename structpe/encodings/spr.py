@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from structpe.encodings._trees import Forest, depths
-from structpe.encodings.base import Column, Encoded, Encoding, check_all_pairs
+from structpe.encodings._flat import joined
+from structpe.encodings._integers import column_of_integers
+from structpe.encodings._tree_pairs import sides
+from structpe.encodings._trees import Forest
+from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.structure import Ids, Structure
 
 __all__ = ["SPRRelative"]
@@ -39,35 +39,18 @@ class SPRRelative(Encoding, name="spr-relative"):
         return self.many([structure])[0]
 
     def many(self, structures: Sequence[Structure]) -> Column:
-        check_all_pairs(self, structures)
-        forest = Forest.of(self, structures)
-        depth = depths(forest.parent)
-        above = forest.ancestors(depth)
-        bounds = zip(forest.start, forest.start[1:], strict=False)
-        return Column.of(
-            [
-                _encode(s, _relative(depth[a:b], above[a:b, : s.size], _order(self, s)))
-                for s, (a, b) in zip(structures, bounds, strict=True)
-            ]
-        )
-
-
-def _relative(depth: Ids, above: NDArray[np.bool_], order: Ids) -> Ids:
-    here, there = depth[:, None], depth[None, :]
-    apart = np.sign(order[:, None] - order[None, :]) * (here + there)
-    return np.where(above | above.T, here - there, apart)
-
-
-def _encode(structure: Structure, nodes: Ids) -> Encoded:
-    owner = structure.owner
-    return Encoded.of_pairs(nodes if owner is None else nodes[owner[:, None], owner[None, :]])
+        forest = Forest.of(self, structures, numbers=1)
+        graphs = forest.graphs
+        order = joined([_order(self, each) for each in structures])
+        return column_of_integers(graphs, sides(graphs.start, graphs.rooted, graphs.ways, order), within=False)
 
 
 def _order(encoding: SPRRelative, structure: Structure) -> Ids:
-    if structure.order is None:
+    order = structure.order
+    if order is None:
         raise encoding.error(
             structure,
             "the structure has no reading order, which tells left from right between "
             "branches; give Structure(order=...), or choose 'distance', which needs none",
         )
-    return structure.order
+    return order

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.encodings._graphs import Graphs, ranges
+from structpe.encodings._flat import ranges
+from structpe.encodings._graphs import Graphs
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import groups
 from structpe.encodings._spectra import canonical_signs, lowest_dense

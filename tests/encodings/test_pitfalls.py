@@ -18,6 +18,7 @@ from structpe.encodings import (
     _lowest_eigenpairs,
     _shortest,
 )
+from structpe.encodings._fast import slow
 from structpe.encodings.label_path import LabelPath, PathToken
 from structpe.structure import Structure, path
 from tests.encodings.asking import asked
@@ -129,9 +130,12 @@ def test_eight_bits_hold_the_paths_of_every_graph_that_gets_them(monkeypatch: py
     """The longest path of a graph of _INF nodes is _INF - 1, the first number that must not be taken for "none"."""
     assert _shortest._SMALL <= _shortest._INF
     assert np.iinfo(np.uint8).max >= 2 * _shortest._INF
-    monkeypatch.setattr(_shortest, "_SMALL", _shortest._INF)
-    longest = path(["x"] * _shortest._INF)
-    np.testing.assert_array_equal(Distance().one(longest).pairs(), Offset().one(longest).pairs())
+    monkeypatch.setattr(_shortest, "_SMALL", n := _shortest._INF)
+    backwards = Structure(("x",) * n, np.column_stack([np.arange(1, n), np.arange(n - 1)]))  # no plain sequence
+    with slow():
+        there, apart = Distance().one(backwards).pairs(), UndirectedDistance().one(backwards).pairs()
+    np.testing.assert_array_equal(there, -Offset().one(path(["x"] * n)).pairs())
+    np.testing.assert_array_equal(apart, np.abs(there))
 
 
 # --- padding ---

@@ -9,6 +9,7 @@ mainly ratios are meant to be read. Progress goes to standard error.
     python experiments/speed/bench > bench.md                    # the same, where the environment is active
     python experiments/speed/bench --only laplacian t5           # rows of these encodings and position models
     python experiments/speed/bench --rounds 1                    # quick and rough
+    python experiments/speed/bench --without-numba               # as where numba is not installed
     python experiments/speed/bench --list                        # which rows there are
 """
 
@@ -16,10 +17,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext
 
 from report import listed, report
 from turns import Disagreement
 
+from structpe.encodings._fast import slow
 from structpe.errors import StructPEError
 
 
@@ -29,6 +32,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="encodings and position models; by default all")
     parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 9 in the three tables")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and measure nothing")
+    parser.add_argument("--without-numba", action="store_true", help="encode as where numba is not installed")
     given = parser.parse_args()
     if given.rounds is not None and given.rounds < 1:
         parser.error(f"--rounds is {given.rounds}; give 1 or more")
@@ -36,7 +40,8 @@ def main() -> int:
         print(listed())
         return 0
     try:
-        return 0 if report(given.only, given.rounds) else 1
+        with slow() if given.without_numba else nullcontext():
+            return 0 if report(given.only, given.rounds) else 1
     except (Disagreement, StructPEError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

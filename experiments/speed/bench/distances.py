@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from peers import dgl_graph, networkx_graph, rustworkx, rustworkx_graph, scipy_matrix
 from quantities import Peer, Quantity, Read, from_rows
-from scipy.sparse import csgraph
+from scipy.sparse import csgraph, csr_array
 
 from structpe.converters import import_dgl
 from structpe.encodings import UNREACHABLE, Depth, Distance, Encoded, UndirectedDistance
@@ -47,11 +47,30 @@ def _signed(read: Read) -> Read:
     return of_pairs
 
 
+def _whole_scipy(structure: Structure) -> NDArray[np.int16]:
+    edges = structure.edges if structure.directed else np.concatenate([structure.edges, structure.edges[:, ::-1]])
+    matrix = csr_array((np.ones(len(edges)), edges.T), shape=(structure.size, structure.size))
+    lengths = csgraph.shortest_path(matrix, unweighted=True)
+    lengths[np.isinf(lengths)] = -1
+    return lengths.astype(np.int16)
+
+
+def _whole_rustworkx(structure: Structure) -> NDArray[np.int16]:
+    found: NDArray[np.float64] = rustworkx().distance_matrix(rustworkx_graph(structure), null_value=-1)
+    return found.astype(np.int16)
+
+
 PEERS = (
-    Peer("scipy", scipy_matrix, lambda m: csgraph.shortest_path(m, unweighted=True), _lengths),
+    Peer("scipy", scipy_matrix, lambda m: csgraph.shortest_path(m, unweighted=True), _lengths, _whole_scipy),
     Peer("networkx", networkx_graph, lambda g: list(networkx.all_pairs_shortest_path_length(g)), _rows),
     Peer("DGL", dgl_graph, lambda g: import_dgl().shortest_dist(g), _lengths),
-    Peer("rustworkx", rustworkx_graph, lambda g: rustworkx().distance_matrix(g, null_value=np.inf), _lengths),
+    Peer(
+        "rustworkx",
+        rustworkx_graph,
+        lambda g: rustworkx().distance_matrix(g, null_value=np.inf),
+        _lengths,
+        _whole_rustworkx,
+    ),
 )
 
 
@@ -82,6 +101,12 @@ FROM_ROOT = (
 
 DISTANCES = (
     Quantity(UndirectedDistance(), _ours, PEERS, ("1,000 molecules", "200 drawn graphs", "one drawn graph")),
+    Quantity(
+        UndirectedDistance(),
+        _ours,
+        tuple(peer for peer in PEERS if peer.library in ("scipy", "rustworkx")),
+        ("1,000 trees of parses", "one long ring"),
+    ),
     Quantity(
         Distance(),
         _ours,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
@@ -16,6 +17,7 @@ from structpe.transforms import grid
 __all__ = ["SAMPLES", "sample"]
 
 DATASETS = Path(__file__).parents[3] / "datasets"
+PARSES = "trees_sample/sample.conllu"
 
 
 def _read(*files: str, format: str | None = None, count: int) -> list[Structure]:
@@ -33,6 +35,13 @@ def drawn(nodes: int, degree: float, generator: np.random.Generator) -> Structur
     return Structure(("",) * nodes, edges, directed=False, name=f"drawn graph of {nodes} nodes")
 
 
+def lattice(nodes: int, reach: int) -> Structure:
+    """A ring in which each node is joined with some of the next ones."""
+    here = np.arange(nodes)
+    edges = np.concatenate([np.column_stack([here, (here + step) % nodes]) for step in range(1, reach + 1)])
+    return Structure(("",) * nodes, edges, directed=False, name=f"ring of {nodes} nodes")
+
+
 def _drawn_of_all_sizes() -> list[Structure]:
     generator = np.random.default_rng(0)
     return [drawn(int(generator.integers(20, 121)), 2.5, generator) for _ in range(200)]
@@ -41,17 +50,20 @@ def _drawn_of_all_sizes() -> list[Structure]:
 SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
     "1,000 molecules": lambda: _read("diameters_sample/molecules.csv", "molecules_sample/molecules.csv", count=1000),
     "1,000 larger molecules": lambda: _larger("1,000 molecules", 9),
-    "200 parses": lambda: _read("trees_sample/sample.conllu", count=200),
+    "200 parses": lambda: _read(PARSES, count=200),
+    "1,000 trees of parses": lambda: [replace(each, directed=False) for each in _read(PARSES, count=1000)],
     "600 AMR graphs": lambda: _read("amr_sample/train.txt", format="amr", count=600),
     "160 knowledge graphs": lambda: _read("kg_sample/train.xml", format="webnlg", count=160),
     "200 drawn graphs": _drawn_of_all_sizes,
     "32 drawn trees": lambda: binary_trees(32, 24),
     "32 grids of 4 by 6": lambda: [grid((4, 6))] * 32,
     "32 grids of 2 by 3 by 4": lambda: [grid((2, 3, 4))] * 32,
+    "one long ring": lambda: [lattice(2000, 5)],
     "one drawn graph": lambda: [drawn(2000, 10.0, np.random.default_rng(0))],
 }
 """Each sample by the name that the tables give it; made when it is asked for. The drawn graphs have 20 to 120 nodes of
-mean degree 2.5, and 2,000 of mean degree 10. The larger molecules have ten atoms or more."""
+mean degree 2.5, and 2,000 of mean degree 10. In the ring of
+2,000 nodes, each is joined with the five next ones. The larger molecules have ten atoms or more."""
 
 
 def _larger(name: str, least: int) -> list[Structure]:

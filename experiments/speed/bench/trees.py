@@ -8,10 +8,10 @@ from typing import Any
 import networkx
 import numpy as np
 from numpy.typing import NDArray
-from peers import networkx_graph
+from peers import networkx_graph, rustworkx, rustworkx_graph
 from quantities import Peer, Quantity
 
-from structpe.encodings import Depth, Encoded, LowestCommonAncestor
+from structpe.encodings import Depth, Encoded, LowestCommonAncestor, SPRRelative
 from structpe.structure import Structure
 
 __all__ = ["TREES"]
@@ -49,6 +49,10 @@ def _doc(structure: Structure) -> Any:
     return Doc(Vocab(), words=list(structure.nodes), heads=heads, deps=["dep"] * structure.size)
 
 
+def _distances(tree: Any) -> Any:
+    return rustworkx().distance_matrix(tree)
+
+
 TREES = (
     Quantity(
         LowestCommonAncestor(),
@@ -60,5 +64,21 @@ TREES = (
             ),
         ),
         ("200 parses",),
+    ),
+    Quantity(
+        LowestCommonAncestor(),
+        lambda _, encoded: encoded.pairs().sum(-1).astype(np.float64),
+        (
+            Peer(
+                "rustworkx",
+                rustworkx_graph,
+                _distances,
+                lambda _, lengths: np.asarray(lengths),
+                lambda structure: _distances(rustworkx_graph(structure)).astype(np.int16),
+                named="rustworkx, distances only; ours: with spr-relative and depth",
+            ),
+        ),
+        ("1,000 trees of parses",),
+        beside=(SPRRelative(), Depth()),
     ),
 )

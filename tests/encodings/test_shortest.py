@@ -1,0 +1,220 @@
+"""Shortest paths of many graphs at once, with and without numba, beside SciPy's of each graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+from structpe.data.encode import encode
+from structpe.encodings import UNREACHABLE, WITHIN, Distance, Encoding, Offset, UndirectedDistance, _bits, _shortest
+from structpe.encodings._fast import slow
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._shortest import shortest, signed
+from structpe.errors import EncodingError
+from structpe.structure import Structure, path
+from structpe.terms import Toeplitz
+from tests.strategies import structures
+
+LISTS = st.lists(structures(), max_size=6)
+NONE = np.zeros((0, 2), dtype=int)
+
+
+def by_scipy(structure: Structure, directed: bool) -> NDArray[np.float64]:
+    ends = (np.ones(len(structure.edges)), structure.edges.T)
+    matrix = coo_array(ends, shape=(structure.size, structure.size)).tocsr()
+    lengths: NDArray[np.float64] = shortest_path(matrix, directed=directed and structure.directed, unweighted=True)
+    return lengths
+
+
+def literal(structure: Structure, directed: bool) -> NDArray[np.float64]:
+    """Equation 31 of the survey for nodes, infinite without a path."""
+    there = by_scipy(structure, directed)
+    return np.where(there <= there.T, there, -there.T)
+
+
+def check(drawn: Sequence[Structure]) -> None:
+    """Flat lengths, plain and signed, in both ways of computing them."""
+    graphs = Graphs.of(drawn)
+    for directed in (True, False):
+        quick = shortest(graphs, directed)
+        with slow():
+            plain = shortest(graphs, directed)
+        compare(drawn, quick, plain, [by_scipy(each, directed) for each in drawn])
+    quick = signed(graphs)
+    with slow():
+        plain = signed(graphs)
+    compare(drawn, quick, plain, [literal(each, True) for each in drawn])
+
+
+def compare(
+    drawn: Sequence[Structure], quick: NDArray[np.integer], plain: NDArray[np.integer], expected: list[NDArray]
+) -> None:
+    assert quick.dtype == plain.dtype
+    np.testing.assert_array_equal(quick, plain)
+    top = np.iinfo(plain.dtype).max
+    flat = np.concatenate([*(each.reshape(-1) for each in expected), np.zeros(0)])
+    np.testing.assert_array_equal(plain, np.where(np.isfinite(flat), flat, top))
+    if plain.dtype.kind == "u":
+        assert (plain.dtype == np.uint8) == (flat[np.isfinite(flat)].max(initial=0) <= 254)
+
+
+def ring(size: int, directed: bool = False) -> Structure:
+    nodes = np.arange(size)
+    return Structure(("",) * size, np.column_stack([nodes, (nodes + 1) % size]), directed=directed)
+
+
+def drawn_graph(size: int, edges: int, directed: bool, seed: int = 0) -> Structure:
+    ends = np.random.default_rng(seed).integers(0, size, (edges, 2))
+    return Structure(("",) * size, ends, directed=directed)
+
+
+def star(size: int, out: bool = True) -> Structure:
+    leaves = np.arange(1, size)
+    ends = np.column_stack([np.zeros(size - 1, dtype=int), leaves])
+    return Structure(("",) * size, ends if out else ends[:, ::-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn=LISTS)
+def test_lengths_of_small_graphs(drawn: list[Structure]) -> None:
+    check(drawn)
+
+
+SIZES = (1, 3, 63, 64, 65, 100, 128, 129, 513, 600)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_lengths_of_graphs_of_all_sizes(degree: int, directed: bool) -> None:
+    """Words of 64 targets, and blocks of 8 words, are whole or not; pieces, loops and parallel edges are drawn too."""
+    check([drawn_graph(size, size * degree, directed, seed=size) for size in SIZES])
+
+
+@pytest.mark.parametrize("size", [65, 66, 127, 128, 129, 254, 255, 256, 257, 511, 514, 700])
+def test_lengths_that_eight_bits_do_not_hold(size: int) -> None:
+    """A ring with directions has lengths up to its size - 1, one without up to half of it; others beside stay right."""
+    check([ring(5), ring(size, directed=True), ring(size), star(70), drawn_graph(20, 15, directed=True)])
+
+
+def test_hubs_have_more_neighbours_than_are_visited_one_by_one() -> None:
+    hub = star(200)
+    assert len(hub.edges) > _bits._SLOTS
+    check([hub, star(300, out=False), Structure(("",) * 90, np.argwhere(np.triu(np.ones((90, 90)), 1)))])
+
+
+def test_large_graphs_may_lie_together_or_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [drawn_graph(size, size * 2, directed=False, seed=size) for size in (70, 90, 80, 130, 140, 70)]
+    for room in (1, 100, 1 << 15):
+        monkeypatch.setattr(_bits, "_ROOM", room)
+        check(graphs)
+    monkeypatch.setattr(_bits, "_LINES", 64 * 17)  # written some rows at a time
+    check([*graphs, drawn_graph(600, 1800, directed=True)])
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_long_paths_are_handed_over(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the first search tells that paths are long, or only the search by bits itself."""
+    late = np.column_stack([np.arange(1, 80), np.arange(80)[1:] - 1])  # from its first node, nothing is reached
+    for module in (_bits, _shortest):
+        monkeypatch.setattr(module, "STEPS", steps)
+    check([ring(90), Structure(("",) * 80, late), drawn_graph(100, 200, directed=True), star(66)])
+
+
+@pytest.mark.parametrize("cells", [1, 500, 1 << 19])
+def test_groups_of_small_graphs(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all sizes from 1 to 64, few or many of each; graphs come in any order."""
+    monkeypatch.setattr(_shortest, "_CELLS", cells)
+    generator = np.random.default_rng(0)
+    sizes = generator.permutation(np.repeat(np.arange(1, 65), generator.integers(0, 5, 64)))
+    groups = _shortest._groups(sizes, np.flatnonzero(sizes > 3))
+    assert sorted(np.concatenate(groups).tolist()) == np.flatnonzero(sizes > 3).tolist()
+    assert all(len(group) * sizes[group].max() ** 2 <= cells or len(group) == 1 for group in groups)
+    check([drawn_graph(int(n), int(n), bool(n % 2), seed=i) for i, n in enumerate(sizes[:60])])
+
+
+# --- the columns ---
+
+BOTH: list[Encoding] = [Distance(), UndirectedDistance(), Distance(limit=2), UndirectedDistance(limit=1)]
+
+
+def expected(encoding: Encoding, structure: Structure) -> NDArray[np.int64]:
+    found = literal(structure, isinstance(encoding, Distance))
+    limit = encoding.options()["limit"]
+    nodes = np.where(np.isfinite(found), found if limit is None else found.clip(-limit, limit), UNREACHABLE)
+    owner = structure.unit_owner
+    places = np.arange(len(owner))
+    offsets = places[None] - places[:, None]
+    inside = (owner[:, None] == owner) & (offsets != 0)
+    return np.where(inside, WITHIN + offsets, nodes[owner[:, None], owner]).astype(np.int64)
+
+
+@pytest.mark.parametrize("encoding", BOTH, ids=repr)
+@settings(max_examples=40, deadline=None)
+@given(drawn=LISTS)
+def test_a_column_says_what_equation_31_says(encoding: Encoding, drawn: list[Structure]) -> None:
+    quick = encoding.many(drawn)
+    with slow():
+        column = encoding.many(drawn)
+    assert len(column) == len(drawn)
+    assert quick.index.tobytes() == column.index.tobytes()
+    assert quick.values.tolist() == column.values.tolist()
+    for structure, each in zip(drawn, column, strict=True):
+        np.testing.assert_array_equal(each.pairs(), expected(encoding, structure))
+
+
+def test_edge_cases_by_hand() -> None:
+    loops = Structure(("a", "b"), [[0, 0], [0, 1], [0, 1], [1, 1]])
+    assert Distance().one(loops).pairs().tolist() == [[0, 1], [-1, 0]]
+    alone = Structure(("a",), [[0, 0]])
+    assert Distance().one(alone).pairs().tolist() == [[0]]
+    apart = Structure(("a", "b"), NONE)
+    assert Distance().one(apart).pairs().tolist() == [[0, UNREACHABLE], [UNREACHABLE, 0]]
+    assert Distance().one(ring(3, directed=True)).pairs().tolist() == [[0, 1, -1], [-1, 0, 1], [1, -1, 0]]
+
+
+def test_values_are_known_beforehand() -> None:
+    """All from the least to the largest one, then what is no length: no search among pairs."""
+    tree = Structure(("",) * 5, [[0, 2], [0, 1], [2, 3], [3, 4]])
+    assert Distance().many([tree]).values.tolist() == [-3, -2, -1, 0, 1, 2, 3, UNREACHABLE]
+    units = tree.with_units(list("abcdef"), [0, 1, 2, 3, 3, 4])
+    both = UndirectedDistance().many([tree, units])
+    assert both.values.tolist() == [0, 1, 2, 3, 4, WITHIN - 1, WITHIN, WITHIN + 1]
+    assert both.index.dtype == np.uint8
+    assert both[0].values is both[1].values
+
+
+def test_plain_sequences_beside_graphs_keep_an_index_of_offsets() -> None:
+    line, tree = path(("",) * 300), Structure(("",) * 3, [[0, 2], [0, 1]])
+    column = Distance().many([tree, line, tree, path("ab"), path("a")])
+    assert [each.index.shape for each in column] == [(3, 3), (599,), (3, 3), (3,), (1, 1)]
+    np.testing.assert_array_equal(column[1].pairs(), Offset().one(line).pairs())
+    for i in (0, 2):
+        np.testing.assert_array_equal(column[i].pairs(), expected(Distance(), tree))
+    assert Distance(limit=2).many([tree, line]).values.tolist() == [-2, -1, 0, 1, 2, UNREACHABLE]
+
+
+def test_a_batch_of_short_sequences_of_a_column_has_their_values_only() -> None:
+    from structpe.data.encode import join
+
+    encoding = Distance()
+    column = encoding.many([path(("",) * 500), path("abc"), path("ab")])
+    of_pairs = join({encoding: [column[1], column[2]]})[encoding]
+    assert isinstance(of_pairs.index, Toeplitz)
+    assert of_pairs.table.tolist() == [-2, -1, 0, 1, 2]
+    assert of_pairs.dense()[0].tolist() == encode([path("abc")], [encoding])[encoding].dense()[0].tolist()
+
+
+def test_all_pairs_of_a_huge_graph_are_refused_at_once() -> None:
+    huge = ring(50_000)
+    for encoding in (Distance(), UndirectedDistance()):
+        with pytest.raises(
+            EncodingError, match=r"for 50000 nodes 19 GiB of doubles; 20000 nodes at most\. Encode parts"
+        ):
+            encoding.many([path("ab"), huge])
