@@ -153,19 +153,19 @@ class Column:
 
         Args:
             encoded: of one encoding.
-            encoding: it; among real numbers equal ones are not looked for, and ragged values are padded with -1.
+            encoding: it; equal real numbers are not looked for unless they recur, and ragged values are padded with -1.
 
         Raises:
             EncodingError: values of several structures have different shapes, and the encoding is not ragged.
         """
         _check_shapes(encoded, encoding)
-        real = encoding is not None and encoding.real
+        search = encoding is None or encoding.recurs or not encoding.real
         sizes = np.array([each.count for each in encoded], dtype=np.int64)
         if not encoded:
             return cls.of_units(sizes, sizes)
         if encoded[0].index is None:
             return cls.of_units(sizes, np.concatenate([each.values for each in encoded]))
-        table, places = distinct([each.distinct for each in encoded], search=not real)
+        table, places = distinct([each.distinct for each in encoded], search=search)
         indices = [each.index for each in encoded if each.index is not None]
         if encoded[0].listed is not None:
             index = np.concatenate([where[each] for where, each in zip(places, indices, strict=True)])
