@@ -156,6 +156,7 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     encoding = fitted(name, [long])
     grown = meaning(encoding.one(long), n + more)
     first = grown[:n] if encoding.arity == 1 else grown[:n, :n]
+    first = unpadded(first) if encoding.ragged else first  # longer values were padded for
     np.testing.assert_array_equal(first, meaning(encoding.one(short), n))
 
 
