@@ -114,7 +114,7 @@ def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup |
         return _pad(encoding, encoded)
     if encoding.sparse:
         return _list(encoded)
-    joined = _merge(encoded, encoding.recurs or not encoding.real)
+    joined = _merge(encoded, encoding.real and not encoding.recurs)
     return Lookup(_cut(joined.table), joined.rows, joined.index) if encoding.ragged else joined
 
 
@@ -132,9 +132,9 @@ def _pad(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor:
     return torch.from_numpy(padded)
 
 
-def _merge(encoded: Sequence[Encoded], search: bool) -> Lookup:
+def _merge(encoded: Sequence[Encoded], real: bool) -> Lookup:
     """One table of distinct values for the batch. Each structure has an index into the rows that it uses."""
-    table, places = _table(encoded, search)
+    table, places = _table(encoded, real)
     if (sequences := _of_sequences(encoded, places)) is not None:
         return Lookup(torch.from_numpy(table), torch.arange(len(table))[None], sequences)
     most, used = max(e.count for e in encoded), max(len(p) for p in places)
@@ -161,20 +161,16 @@ def _cut(table: Tensor) -> Tensor:
     return table[(slice(None), *(slice(int(size)) for size in kept[1:]))].long()
 
 
-def _table(encoded: Sequence[Encoded], search: bool = True) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+def _table(encoded: Sequence[Encoded], real: bool = False) -> tuple[NDArray[Any], list[NDArray[Any]]]:
     """The distinct values of a batch, and per structure, which of them its index means.
 
-    Structures of one column share its values, among which nothing has to be searched.
-
-    Args:
-        encoded: the structures.
-        search: whether to look for equal values of different columns.
+    Structures of one column share its values, among which nothing has to be searched; nor among real numbers.
     """
     tables = {id(e.values): e.values for e in encoded}
     whole = [np.arange(len(table)) for table in tables.values()]
     table = next(iter(tables.values()))
     if len(tables) > 1:
-        table, whole = distinct(list(tables.values()), search=search)
+        table, whole = distinct(list(tables.values()), search=not real)
     of = dict(zip(tables, whole, strict=True))
     places = [of[id(e.values)] if e.rows is None else of[id(e.values)][e.rows] for e in encoded]
     if all(e.rows is None for e in encoded):

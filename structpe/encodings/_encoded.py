@@ -159,13 +159,13 @@ class Column:
             EncodingError: values of several structures have different shapes, and the encoding is not ragged.
         """
         _check_shapes(encoded, encoding)
-        search = encoding is None or encoding.recurs or not encoding.real
+        real = encoding is not None and encoding.real and not encoding.recurs
         sizes = np.array([each.count for each in encoded], dtype=np.int64)
         if not encoded:
             return cls.of_units(sizes, sizes)
         if encoded[0].index is None:
             return cls.of_units(sizes, np.concatenate([each.values for each in encoded]))
-        table, places = distinct([each.distinct for each in encoded], search=search)
+        table, places = distinct([each.distinct for each in encoded], search=not real)
         indices = [each.index for each in encoded if each.index is not None]
         if encoded[0].listed is not None:
             index = np.concatenate([where[each] for where, each in zip(places, indices, strict=True)])

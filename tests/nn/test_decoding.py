@@ -49,7 +49,7 @@ def in_parts(net: LanguageModel, units: Tensor, parts: Sequence[int]) -> Tensor:
 
 @pytest.mark.parametrize("name", CAUSAL)
 def test_units_one_by_one_are_the_whole_text(name: str) -> None:
-    """More units than a cache has room for at first, and than positions are made for, unless a grid or a table is smaller."""
+    """More units than a cache has room for at first, and than positions are made for, unless a table is smaller."""
     length = 14 if name in ("vit", "vit-2d", "vivit", "cai") else 35
     net, units = language_model(made(name)), text(2, length)
     with torch.no_grad():
