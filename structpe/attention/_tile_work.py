@@ -81,7 +81,8 @@ class Work:
         ]
         self.of: dict[str, list[Quantity]] = {name: [] for name in _FIELDS}
         for each in self.quantities:
-            self.of["bias tensor" if each.field == "bias" and each.index is None else each.field].append(each)
+            is_tensor = each.field == "bias" and each.index is None
+            self.of["bias tensor" if is_tensor else each.field].append(each)
         self.bent = plan.act is not None or bool(self.of["gate"])
         biases = self.of["bias"] + self.of["bias tensor"]
         self.may_forbid = bool(plan.masks) or plan.causal or any(_infinite(each.x) for each in biases)
@@ -182,15 +183,24 @@ class Work:
 
     def gathered(self, tile: Tile, scored: _Scored, group: list[Quantity], out: Tensor) -> Tensor:
         """Write the sum of biases, and of queries with vectors at keys, for lookups of the same pairs."""
-        biases = [x.rows(tile) for x in group if x.field == "bias"]
-        rows = sum(biases[1:], biases[0]) if biases else None  # (g or 1, w or 1, r)
-        for x in group:
-            if x.field == "key":
-                met = torch.bmm(scored.q, _vectors(x, tile).transpose(1, 2)).mul_(self.plan.scale)
-                met = met.view(*tile.shape[:3], -1)
-                rows = met if rows is None else met.add_(rows if rows.ndim == 4 else rows[:, :, None])
-        assert rows is not None
+        biases = [x.rows(tile) for x in group if x.field == "bias"]  # (g or 1, w or 1, r) each
+        met = [self.met(tile, scored, x) for x in group if x.field == "key"]
+        if met:
+            rows = met[0]
+            for more in (*met[1:], *(bias[:, :, None] for bias in biases)):
+                rows.add_(more)
+        else:
+            rows = sum(biases[1:], biases[0])
         return self.places.pick(tile, rows, _index(group[0]), out)
+
+    def met(self, tile: Tile, scored: _Scored, x: Quantity) -> Tensor:
+        """(g, w, c, r) the products of queries and vectors at keys, of each row."""
+        products = torch.bmm(scored.q, _vectors(x, tile).transpose(1, 2)).mul_(self.plan.scale)
+        return products.view(*tile.shape[:3], -1)
+
+    def with_keys(self, bias: Quantity) -> bool:
+        """Whether a bias is gathered together with vectors at keys of the same pairs, and its gradient summed so."""
+        return not self.bent and any(bias.pairs == x.pairs for x in self.of["key"])
 
     def of_pairs(self, tile: Tile, x: Quantity) -> Tensor:
         """(g or 1, c, u) the place of each pair among the (u, r) products of keys and rows."""
@@ -248,8 +258,7 @@ class Work:
             right.add(tile, ds.transpose(-1, -2) @ of_left, (0, tile.keys))
         for x in self.of["bias tensor"]:
             x.add(tile, ds, tile.queries, (0, tile.keys))
-        with_keys = () if self.bent else [each.pairs for each in self.of["key"]]
-        wanted = [each for each in self.of["bias"] if each.grad is not None and each.pairs not in with_keys]
+        wanted = [each for each in self.of["bias"] if each.grad is not None and not self.with_keys(each)]
         for group in by_index(wanted):
             sums = self.places.sums(tile, ds, _index(group[0]), group[0].x.shape[2], False)
             for x in group:
@@ -286,8 +295,8 @@ class Work:
             for x in group:
                 _add_product(to_q, sums, _vectors(x, tile), scale)
                 x.add(tile, torch.bmm(sums.flatten(0, 1).transpose(1, 2), q).mul_(scale).view(g, w, -1, q.shape[2]))
-            for x in () if self.bent else self.of["bias"]:
-                if x.pairs == group[0].pairs:
+            for x in self.of["bias"]:
+                if x.pairs == group[0].pairs and self.with_keys(x):
                     x.add(tile, sums.sum(2))
         for x in self.of["query"]:
             rows = _vectors(x, tile)

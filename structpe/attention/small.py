@@ -27,7 +27,7 @@ from structpe.attention._folded import folded
 from structpe.attention._gather import disallow, gather_scalars, masks, may_forbid, opened, total, without_lists
 from structpe.attention._layout import Layout
 from structpe.attention.base import Call, kernel
-from structpe.terms import Terms
+from structpe.terms import Lookup, Terms
 
 __all__ = ["UNITS", "HeadPlaces", "small"]
 
@@ -73,13 +73,27 @@ def _ragged(qkv: Tensor, layout: Layout, terms: list[Terms], dropout: float) -> 
             _unpadded(heads, layout.shapes) if whole else HeadPlaces.of(heads, layout.shapes, layout.where)
         )
     places: HeadPlaces = layout.cache["places", heads]
-    added = []
-    for each, low, (b, n) in zip(terms, _padding(layout), places.shapes, strict=True):
-        parts = [gather_scalars(bias) for bias in without_lists(each, b, n, n).bias]
-        added.append(total(parts if low is None else [*parts, low]))
-    scales = [each.scale / math.sqrt(width) for each in terms]
-    mixed: Tensor = _Together.apply(qkv.flatten(1), places, scales, dropout, *added)  # type: ignore[no-untyped-call]
+    added = [_added(each, low, *shape) for each, low, shape in zip(terms, _padding(layout), places.shapes, strict=True)]
+    how = _How(places, [each.scale / math.sqrt(width) for each in terms], dropout, [forbids for _, forbids in added])
+    mixed: Tensor = _Together.apply(qkv.flatten(1), how, *(plus for plus, _ in added))  # type: ignore[no-untyped-call]
     return mixed.view(len(qkv), heads, width)
+
+
+def _added(terms: Terms, low: Tensor | None, b: int, n: int) -> tuple[Tensor | None, bool]:
+    """What is added to the scores of a bucket, (b or 1, h or 1, n or 1, n), and whether a number may be -inf.
+
+    It is made once for all layers if they share the only bias.
+    """
+    if not terms.bias:
+        return low, False
+
+    def made() -> tuple[Tensor | None, bool]:
+        parts = [gather_scalars(bias) for bias in without_lists(terms, b, n, n).bias]
+        plus = total(parts if low is None else [*parts, low])
+        return plus, plus is not None and may_forbid(plus)
+
+    first, *others = terms.bias
+    return made() if others or not isinstance(first, Lookup) else first.kept("small", made)
 
 
 def _padding(layout: Layout) -> list[Tensor | None]:
@@ -160,30 +174,41 @@ def _by_kind(kinds: int, heads: int, shapes: Sequence[tuple[int, int]]) -> Int[T
     return torch.cat(each)
 
 
+@dataclass(frozen=True)
+class _How:
+    """What a call computes besides its tensors.
+
+    Attributes:
+        places: of the parts of units.
+        scales: of the products of each bucket.
+        dropout: probability of dropping a weight.
+        forbids: of each bucket, whether what is added may be -inf.
+    """
+
+    places: HeadPlaces
+    scales: Sequence[float]
+    dropout: float
+    forbids: Sequence[bool]
+
+
 class _Together(torch.autograd.Function):
     """W = softmax(scale Q K^T + added), O = W V, for each bucket and head. ``noise`` drops weights."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        projected: Tensor,
-        places: HeadPlaces,
-        scales: Sequence[float],
-        dropout: float,
-        *added: Tensor | None,
-    ) -> Tensor:
+    def forward(ctx: Any, projected: Tensor, how: _How, *added: Tensor | None) -> Tensor:
+        places, dropout = how.places, how.dropout
         parts = projected.reshape(3 * places.heads * len(projected), -1).index_select(0, places.taken)
         mixed = parts.new_empty(len(parts) // 3, parts.shape[1])
         kept: list[Tensor | None] = []
-        buckets = zip(_each(parts, places, 3), _each(mixed, places, 1), scales, added, strict=True)
-        for (q, k, v), (out,), scale, plus in buckets:
+        buckets = zip(_each(parts, places, 3), _each(mixed, places, 1), how.scales, added, how.forbids, strict=True)
+        for (q, k, v), (out,), scale, plus, forbids in buckets:
             scores = q.new_empty(len(q), q.shape[1], q.shape[1])
             torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=scale, out=scores)
-            weights = _weights(scores, _by_head(scores, places), plus)
+            weights = _weights(scores, places.heads, plus, forbids)
             noise = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout) if dropout else None
             torch.bmm(weights if noise is None else weights * noise, v, out=out)
             kept += [weights, noise]
-        ctx.places, ctx.scales = places, scales
+        ctx.how = how
         ctx.shapes = [None if plus is None else plus.shape for plus in added]
         ctx.save_for_backward(parts, *kept)
         return mixed.index_select(0, places.mixed).view(len(projected), -1)
@@ -191,7 +216,7 @@ class _Together(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        places: HeadPlaces = ctx.places
+        places: HeadPlaces = ctx.how.places
         parts, *kept = ctx.saved_tensors
         of_mixed = parts.new_zeros(len(parts) // 3, parts.shape[1])
         of_mixed.index_copy_(0, places.mixed, grad.reshape(-1, parts.shape[1]))
@@ -199,48 +224,50 @@ class _Together(torch.autograd.Function):
         of_added: list[Tensor | None] = []
         buckets = zip(
             *(_each(parts, places, 3), _each(of_parts, places, 3), _each(of_mixed, places, 1)),
-            *(kept[::2], kept[1::2], ctx.scales, ctx.shapes, ctx.needs_input_grad[4:]),
+            *(kept[::2], kept[1::2], ctx.how.scales, ctx.shapes, ctx.needs_input_grad[2:]),
             strict=True,
         )
         for (q, k, v), (of_q, of_k, of_v), (of_out,), weights, noise, scale, shape, wanted in buckets:
             torch.bmm((weights if noise is None else weights * noise).transpose(1, 2), of_out, out=of_v)
-            of_weights = torch.bmm(of_out, v.transpose(1, 2))
+            of_scores = torch.bmm(of_out, v.transpose(1, 2))
             if noise is not None:
-                of_weights.mul_(noise)
-            of_scores = torch._softmax_backward_data(of_weights, weights, -1, weights.dtype)
+                of_scores.mul_(noise)
+            torch.ops.aten._softmax_backward_data.out(of_scores, weights, -1, weights.dtype, grad_input=of_scores)
             torch.baddbmm(of_q, of_scores, k, beta=0, alpha=scale, out=of_q)
             torch.baddbmm(of_k, of_scores.transpose(1, 2), q, beta=0, alpha=scale, out=of_k)
-            of_added.append(_by_head(of_scores, places).sum_to_size(shape) if wanted else None)
+            of_added.append(_by_head(of_scores, places.heads).sum_to_size(shape) if wanted else None)
         of_projected = of_parts.index_select(0, places.given_back).view(len(grad), -1)
-        return of_projected, None, None, None, *of_added
+        return of_projected, None, *of_added
 
 
-def _weights(scores: Tensor, by_head: Tensor, plus: Tensor | None) -> Tensor:
-    """softmax(scores + plus); zeros for a query whose keys are all masked or padding.
+def _weights(scores: Tensor, heads: int, plus: Tensor | None, forbids: bool) -> Tensor:
+    """softmax(scores + plus), in place; zeros for a query whose keys are all masked or padding.
 
     Args:
         scores: (b h, n, n).
-        by_head: the same as (b, h, n, n).
+        heads: h.
         plus: bias and padding, (b or 1, h or 1, n or 1, n).
+        forbids: whether a number of it may be -inf.
     """
-    if plus is None:
-        return scores.softmax(-1)
-    by_head.add_(plus)
-    if not may_forbid(plus):
-        return scores.softmax(-1)
-    nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # below any score
-    weights = scores.softmax(-1)
-    weights.view_as(by_head).masked_fill_(nowhere, 0.0)
-    return weights
+    if plus is not None:
+        _by_head(scores, heads).add_(plus)
+    torch.softmax(scores, -1, out=scores)
+    if plus is not None and forbids:
+        nowhere = plus.amax(-1, keepdim=True) < torch.finfo(torch.float32).min / 4  # below any score
+        _by_head(scores, heads).masked_fill_(nowhere, 0.0)
+    return scores
 
 
 def _each(parts: Tensor, places: HeadPlaces, kinds: int) -> list[tuple[Tensor, ...]]:
     """Per bucket, its (b h, n, d) parts of each kind."""
-    sizes = [kinds * b * places.heads * n for b, n in places.shapes]
-    of_buckets = zip(torch.split(parts, sizes), places.shapes, strict=True)
-    return [part.view(kinds, b * places.heads, n, -1).unbind() for part, (b, n) in of_buckets]
+    d, first, found = parts.shape[1], 0, []
+    for b, n in places.shapes:  # a view each: splitting and unbinding would take three steps
+        rows = b * places.heads
+        starts = range(first, first := first + kinds * rows * n * d, rows * n * d)
+        found.append(tuple(parts.as_strided((rows, n, d), (n * d, d, 1), start) for start in starts))
+    return found
 
 
-def _by_head(scores: Tensor, places: HeadPlaces) -> Tensor:
+def _by_head(scores: Tensor, heads: int) -> Tensor:
     """(b h, n, n) as (b, h, n, n)."""
-    return scores.view(-1, places.heads, *scores.shape[1:])
+    return scores.view(-1, heads, *scores.shape[1:])

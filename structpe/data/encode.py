@@ -116,7 +116,7 @@ def _joined(encoding: Encoding, encoded: Sequence[Encoded]) -> Tensor | Lookup |
         return _pad(encoding, encoded)
     if encoding.sparse:
         return _list(encoded)
-    joined = _merge(encoded, encoding.real)
+    joined = _merge(encoded, encoding.real and not encoding.recurs)
     return Lookup(_cut(joined.table), joined.rows, joined.index) if encoding.ragged else joined
 
 

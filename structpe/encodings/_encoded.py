@@ -153,13 +153,13 @@ class Column:
 
         Args:
             encoded: of one encoding.
-            encoding: it; among real numbers equal ones are not looked for, and ragged values are padded with -1.
+            encoding: it; equal real numbers are not looked for unless they recur, and ragged values are padded with -1.
 
         Raises:
             EncodingError: values of several structures have different shapes, and the encoding is not ragged.
         """
         _check_shapes(encoded, encoding)
-        real = encoding is not None and encoding.real
+        real = encoding is not None and encoding.real and not encoding.recurs
         sizes = np.array([each.count for each in encoded], dtype=np.int64)
         if not encoded:
             return cls.of_units(sizes, sizes)

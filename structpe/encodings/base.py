@@ -59,6 +59,9 @@ class Encoding(ABC):
     """Whether it lists some pairs only, such as the edges, in memory linear in their number (arity 2)."""
     real: ClassVar[bool] = False
     """Whether its values are real numbers, so that a table cannot have a row for each."""
+    recurs: ClassVar[bool] = False
+    """Whether real values of one structure are found in others too, so that they get one row (arity 2). Equal whole
+    numbers always do; among other real numbers nobody looks for equal ones, which takes longer than computing them."""
     ragged: ClassVar[bool] = False
     """Whether values are sequences of different lengths, such as paths, padded with -1 at the end (arity 2)."""
     codes: ClassVar[tuple[Literal["unreachable", "within"], ...]] = ()

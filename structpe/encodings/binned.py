@@ -46,6 +46,7 @@ class Binned(Encoding, name="binned"):
 
     arity = 2
     real = True
+    recurs = True
     codes = ("unreachable",)
 
     of: Encoding = field(default_factory=lambda: ENCODINGS["undirected-distance"]())

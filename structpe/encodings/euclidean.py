@@ -44,6 +44,7 @@ class Euclidean(Encoding, name="euclidean"):
     arity = 2
     causal = True
     real = True
+    recurs = True
     version = 2
 
     labels: tuple[str, ...] = ()

@@ -52,6 +52,7 @@ class LabelPath(Encoding, name="label-path"):
     """
 
     arity = 2
+    causal = True
     ragged = True
 
     labels: tuple[str, ...] = ()
@@ -121,6 +122,7 @@ class PathToken(Encoding, name="path-token"):
     """
 
     arity = 2
+    causal = True
 
     tokens: tuple[str, ...] = ()
     limit: int | None = None

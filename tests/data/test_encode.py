@@ -11,14 +11,18 @@ import pytest
 import torch
 
 import structpe
-from structpe.data.encode import encode
+from structpe.data.encode import encode, join
+from structpe.encodings.base import Encoding
+from structpe.encodings.binned import Binned
 from structpe.encodings.depth import Depth
+from structpe.encodings.euclidean import Euclidean
 from structpe.encodings.feature import Feature
 from structpe.encodings.order import Order
 from structpe.encodings.random_walk import RandomWalk
 from structpe.encodings.words import Words
 from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure, path
+from structpe.terms import Lookup
 
 SENTENCE = structpe.path(["a", "b"])
 
@@ -70,3 +74,13 @@ def test_encodings_have_names() -> None:
         twice["distance"]
     with pytest.raises(PositionError, match=r"no encoding named 'distnce'\. Did you mean 'distance'\?"):
         encode(structures, ["distnce"])
+
+
+@pytest.mark.parametrize("encoding", [Euclidean(), Binned()], ids=lambda e: e.name)
+def test_real_numbers_that_recur_have_one_row(encoding: Encoding) -> None:
+    """A network over distinct values runs once for each, also if columns were encoded one by one."""
+    texts = [path(["x"] * size) for size in (3, 5, 4)]
+    for given in (encode(texts, [encoding])[encoding], join({encoding: [encoding.one(s) for s in texts]})[encoding]):
+        assert isinstance(given, Lookup)
+        distances = given.table.reshape(len(given.table), -1)[:, 0]
+        assert sorted(distances.tolist()) == [0, 1, 2, 3, 4]

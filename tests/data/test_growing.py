@@ -138,6 +138,8 @@ def test_a_bridge_brings_earlier_nodes_nearer() -> None:
         {"name": "spr-rel"},
         {"name": "tpe", "encoding": {"name": "branch-path", "width": 8}},
         {"name": "spr"},
+        {"name": "zhu-cnn", "encoding": {"name": "label-path", "labels": [""], "limit": 4}},
+        {"name": "cai", "encoding": {"name": "label-path", "labels": [""], "limit": 8, "longer": "symbol"}},
     ],
 )
 def test_a_decoder_that_writes_trees_has_the_rows_of_the_whole(position: Any) -> None:

@@ -113,7 +113,8 @@ def test_it_encodes_every_unit_or_says_what_is_missing(name: str, structure: Str
             assert len(np.unique(encoded.listed, axis=0)) == len(encoded.listed)
             assert ((encoded.listed >= 0) & (encoded.listed < u)).all()
         assert encoded.index.dtype.kind == "u"
-        assert encoding.real or len(np.unique(encoded.values, axis=0)) == len(encoded.values)
+        repeats = encoding.real and not encoding.recurs
+        assert repeats or len(np.unique(encoded.values, axis=0)) == len(encoded.values)
     assert np.isfinite(encoded.values).all()
 
 
@@ -155,6 +156,7 @@ def test_causal_ones_do_not_move_when_a_path_grows(name: str, n: int, more: int)
     encoding = fitted(name, [long])
     grown = meaning(encoding.one(long), n + more)
     first = grown[:n] if encoding.arity == 1 else grown[:n, :n]
+    first = unpadded(first) if encoding.ragged else first  # longer values were padded for
     np.testing.assert_array_equal(first, meaning(encoding.one(short), n))
 
 

@@ -49,8 +49,8 @@ def in_parts(net: LanguageModel, units: Tensor, parts: Sequence[int]) -> Tensor:
 
 @pytest.mark.parametrize("name", CAUSAL)
 def test_units_one_by_one_are_the_whole_text(name: str) -> None:
-    """More units than a cache has room for at first, and than positions are made for, unless a grid is smaller."""
-    length = 14 if name in ("vit", "vit-2d", "vivit") else 35
+    """More units than a cache has room for at first, and than positions are made for, unless a table is smaller."""
+    length = 14 if name in ("vit", "vit-2d", "vivit", "cai") else 35
     net, units = language_model(made(name)), text(2, length)
     with torch.no_grad():
         whole = in_parts(net, units, [length])

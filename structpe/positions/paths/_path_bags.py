@@ -76,6 +76,11 @@ class PathBag(PositionModel):
         self.attention = PathAttention(dims)
         glorot(self)
 
+    @property
+    def causal(self) -> bool:
+        """No: a decoding step has the pairs (query, key), and this model needs the pairs (key, query)."""
+        return False
+
     def prepare(self, positions: Positions) -> Lookup:
         """The vector of each distinct path, or of each distinct path and place."""
         vectors: Lookup = self.paths(positions[self.encodings[0]])

@@ -41,6 +41,11 @@ class ZhuFeature(PositionModel, name="zhu-feature"):
         self.attention = PathAttention(dims)
         glorot(self)
 
+    @property
+    def causal(self) -> bool:
+        """No: a decoding step has the pairs (query, key), and this model needs the pairs (key, query)."""
+        return False
+
     def prepare(self, positions: Positions) -> Lookup:
         """The vector of each distinct path, at the pairs (key, query)."""
         of_pairs: Lookup = positions[self.encodings[0]]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
 from lightning.pytorch.strategies import DDPStrategy
 
 from structpe.tasks.training import checkpoint
@@ -54,34 +54,12 @@ def fit(
     step = 0 if start is None else int(start.name.removeprefix("step-"))
     if start is not None:
         say(f"going on after step {step}")
-    log = CsvLog(folder / "metrics.csv", step)
+    log, ending = CsvLog(folder / "metrics.csv", step), Ending()
     log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
-    bar, ending = on_terminal(), Ending()
+    callbacks = _callbacks(config, folder, batches.plan.per_epoch, [*also, ending])
     with quiet():
-        trainer = Trainer(
-            accelerator=config.accelerator,
-            devices=config.devices,
-            strategy="auto" if config.devices == 1 else _on_several(task),
-            precision=PRECISIONS[config.precision],
-            max_steps=config.steps,
-            max_epochs=-1,
-            accumulate_grad_batches=config.accumulate,
-            gradient_clip_val=config.clip or None,
-            deterministic=config.deterministic,
-            logger=[log, board],
-            callbacks=_callbacks(config, folder, batches.plan.per_epoch, bar, [*also, ending]),
-            plugins=[Folders()],
-            default_root_dir=folder,
-            log_every_n_steps=1,
-            # Validation and checkpoints are callbacks of our own; the order of batches is the plan's.
-            limit_val_batches=0,
-            num_sanity_val_steps=0,
-            enable_checkpointing=False,
-            use_distributed_sampler=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+        trainer = _trainer(task, config, folder, [log, board], callbacks)
         trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
     if ending.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
@@ -89,11 +67,40 @@ def fit(
     return _result(folder, config)
 
 
+def _trainer(
+    task: Task, config: TrainingConfig, folder: Path, loggers: list[Logger], callbacks: list[Callback]
+) -> Trainer:
+    return Trainer(
+        accelerator=config.accelerator,
+        devices=config.devices,
+        strategy="auto" if config.devices == 1 else _on_several(task),
+        precision=PRECISIONS[config.precision],
+        max_steps=config.steps,
+        max_epochs=-1,
+        accumulate_grad_batches=config.accumulate,
+        gradient_clip_val=config.clip or None,
+        deterministic=config.deterministic,
+        logger=loggers,
+        callbacks=callbacks,
+        plugins=[Folders()],
+        default_root_dir=folder,
+        log_every_n_steps=1,
+        # Validation and checkpoints are callbacks of our own; the order of batches is the plan's.
+        limit_val_batches=0,
+        num_sanity_val_steps=0,
+        enable_checkpointing=False,
+        use_distributed_sampler=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+
+
 def _on_several(task: Task) -> DDPStrategy:
     return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
 
 
-def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, bar: bool, also: list[Callback]) -> list[Callback]:
+def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[Callback]) -> list[Callback]:
+    bar = on_terminal()
     callbacks = [
         Quiet(),
         Seeds(config.seed),
