@@ -28,6 +28,7 @@ from safetensors.numpy import save_file
 from structpe import __version__
 from structpe.data._shard import Shard, pack
 from structpe.data.encode import check_pairs, join
+from structpe.data.parts import parts
 from structpe.data.workers import in_order
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
@@ -41,9 +42,7 @@ FORMAT = 3
 """Version of the layout. Stores of another version are refused."""
 
 _INDEX = "index.json"
-_STRUCTURES = 1000  # of one shard,
 _OPEN = 256  # shards that are mapped at a time
-_PAIRS = 1 << 24  # or fewer, where they have this many pairs of units: what bounds the memory
 
 
 class Store:
@@ -213,19 +212,6 @@ def _growing(path: Path) -> Path:
     return Path(f"{os.path.abspath(path)}.tmp")
 
 
-def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
-    some: list[Structure] = []
-    pairs = 0
-    for structure in structures:
-        some.append(structure)
-        pairs += structure.unit_count**2
-        if len(some) == _STRUCTURES or pairs >= _PAIRS:
-            yield some
-            some, pairs = [], 0
-    if some:
-        yield some
-
-
 def _encode(
     path: Path,
     structures: Iterable[Structure],
@@ -238,8 +224,8 @@ def _encode(
     index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
     before = _left(growing, index)
     files = (growing / f"{number:05}.safetensors" for number in count())
-    parts = zip(files, _shards(structures), strict=False)
-    tasks = ((file, some, encodings, before.get(file.name)) for file, some in parts)
+    pairs = zip(files, parts(structures), strict=False)
+    tasks = ((file, some, encodings, before.get(file.name)) for file, some in pairs)
     for entry, some_names in in_order(_shard, tasks, executor):
         shards.append(entry)
         names += some_names
@@ -315,7 +301,7 @@ def _same(
         raise StoreError(f"{exists}: it is a store of the encodings {stored}")
     names: list[str] = []
     entries = {entry["file"]: entry for entry in index["shards"]}
-    for number, some in enumerate(_shards(structures)):
+    for number, some in enumerate(parts(structures)):
         file = path / f"{number:05}.safetensors"
         entry = entries.pop(file.name, None)
         if entry is None or entry["content"] != fingerprint(some):

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 import structpe
+from structpe.data import parts
 from structpe.data import store as store_module
 from structpe.data.encode import encode
 from structpe.data.store import load, write
@@ -66,7 +67,7 @@ def content(encoded: Encoded) -> list[np.ndarray]:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_STRUCTURES", 2)
+    monkeypatch.setattr(parts, "STRUCTURES", 2)
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "_STRUCTURES", 2)
+        patch.setattr(parts, "STRUCTURES", 2)
         store = write(Path(folder) / "store", drawn, encodings)
         assert len(store) == len(drawn)
         assert store.encodings == tuple(encodings)
@@ -158,7 +159,7 @@ def test_progress_is_told_after_each_shard(tmp_path: Path, small_shards: None) -
 
 
 def test_large_structures_make_small_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_PAIRS", 90_000)
+    monkeypatch.setattr(parts, "PAIRS", 90_000)
     told: list[int] = []
     write(tmp_path / "store", SENTENCES, [Order()], progress=told.append)
     assert told == [3, 5]

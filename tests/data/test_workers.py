@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from structpe.data import store as store_module
+from structpe.data import parts
 from structpe.data.forecast import Forecast, forecast
 from structpe.data.store import write
 from structpe.data.workers import in_order, workers
@@ -37,7 +37,7 @@ def killed(number: int) -> int:
 
 
 def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_STRUCTURES", 8)
+    monkeypatch.setattr(parts, "STRUCTURES", 8)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     done: list[int] = []
     with workers(2) as executor:
@@ -101,7 +101,7 @@ def test_a_forecast_is_read_by_people(seconds: float, size: int, jobs: int, text
 
 def test_a_cluster_writes_the_same_and_loses_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(store_module, "_STRUCTURES", 1)
+    monkeypatch.setattr(parts, "STRUCTURES", 1)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         first = next(iter(cluster.workers.values()))
