@@ -33,9 +33,27 @@ class Encodings:
     values: Mapping[Encoding, Sequence[Encoded]]
     seconds: float
 
-    def of(self, graph: int) -> dict[Encoding, Encoded]:
-        """Of one graph."""
-        return {encoding: each[graph] for encoding, each in self.values.items()}
+    def of(self, graph: int) -> Mapping[Encoding, Encoded]:
+        """Of one graph; what is stored is read when it is asked for."""
+        return _Row(self.values, graph)
+
+
+class _Row(Mapping[Encoding, Encoded]):
+    """The encodings of one graph. A list of these is a list of numbers, however large the encodings are."""
+
+    __slots__ = ("graph", "values_of")
+
+    def __init__(self, values_of: Mapping[Encoding, Sequence[Encoded]], graph: int) -> None:
+        self.values_of, self.graph = values_of, graph
+
+    def __getitem__(self, encoding: Encoding) -> Encoded:
+        return self.values_of[encoding][self.graph]
+
+    def __iter__(self) -> Iterator[Encoding]:
+        return iter(self.values_of)
+
+    def __len__(self) -> int:
+        return len(self.values_of)
 
 
 def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path, jobs: int = 1) -> Encodings:
@@ -60,7 +78,7 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
     for encoding in dict.fromkeys(encodings):
         digest = store.key(content, encoding)[:16]
         stored, took = _stored(folder / f"{encoding.name}-{digest}", graphs, encoding, jobs)
-        values[encoding] = [row[encoding] for row in stored]
+        values[encoding] = stored.of(encoding)
         seconds += took
     return Encodings(values, seconds)
 
