@@ -4,8 +4,8 @@
     python experiments/speed/stores.py FOLDER --graphs 2000
 
 Graphs are drawn with a fixed seed: trees of 12 to 35 nodes with some edges more. Each row is a process of its own. It
-has the graphs in memory and the stores on disk before it is measured; then it opens the stores as a run of a study does,
-and asks for the encodings of every graph, as the examples of a training do. Memory is what Linux counts as the process's
+has the graphs in memory and the stores on disk before it is measured; then it opens the stores as a run of a study does
+and asks for the encodings of every graph, as the examples of a training do. Memory is what Linux counts as its
 own (RssAnon): pages of mapped files are not, as the system takes them back when it needs memory. Bytes per graph are
 differences between the number of graphs and half of it, those per encoding between three encodings and one.
 
@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
+from structpe.data import store
 from structpe.encodings import Distance, Encoding, Laplacian, RandomWalk
 from structpe.structure import Structure
 from structpe.tasks.prediction.encodings import encode
@@ -57,7 +58,9 @@ def own() -> int:
 
 def measured(folder: Path, count: int, encodings: int) -> None:
     """Print the bytes that one process holds and the seconds that it takes to open the stores."""
+    before = own()
     drawn = graphs(count)
+    structures = own() - before
     encode(drawn[:1], ENCODINGS[:encodings], folder / "one")  # what is done once per process does not count
     before, began = own(), time.process_time()
     opened = encode(drawn, ENCODINGS[:encodings], folder)
@@ -68,7 +71,14 @@ def measured(folder: Path, count: int, encodings: int) -> None:
     for row in rows:
         for encoding in ENCODINGS[:encodings]:
             _ = row[encoding]
-    print(held, took, time.process_time() - began)
+    reading = time.process_time() - began
+    store._OPEN = 1
+    began, few = time.process_time(), rows[:: max(1, count // 500)]
+    for row in few:
+        for encoding in ENCODINGS[:encodings]:
+            _ = row[encoding]
+    closed = (time.process_time() - began) / len(few) / encodings
+    print(held, took, reading, closed, structures)
 
 
 def main() -> None:
@@ -92,11 +102,13 @@ def main() -> None:
     shutil.rmtree(given.folder / "stores")
     slope = {k: (found[given.graphs, k][0] - found[half, k][0]) / (given.graphs - half) for k in (1, 3)}
     each = (slope[3] - slope[1]) / 2
-    _, opening, reading = found[given.graphs, 3]
+    _, opening, reading, closed, structures = found[given.graphs, 3]
     print("| graphs | bytes per graph | bytes per encoding of a graph | opening 3 encodings, s | reading one, us |")
     print("|---|---|---|---|---|")
     read = reading / given.graphs / 3 * 1e6
-    print(f"| {given.graphs:,} | {slope[1] - each:,.0f} | {each:,.0f} | {opening:.2f} | {read:.1f} |")
+    print(f"| {given.graphs:,} | {slope[1] - each:,.0f} | {each:,.0f} | {opening:.2f} | {read:.1f} |\n")
+    print(f"A graph itself, as a Structure: {structures / given.graphs:,.0f} bytes.")
+    print(f"Reading an encoding whose shard has been closed: {1e6 * closed:,.0f} us.")
 
 
 if __name__ == "__main__":

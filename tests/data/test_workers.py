@@ -13,7 +13,7 @@ import pytest
 from structpe.data import parts
 from structpe.data.forecast import Forecast, forecast
 from structpe.data.store import write
-from structpe.data.workers import in_order, workers
+from structpe.data.workers import Workers, in_order, workers
 from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
@@ -71,6 +71,15 @@ def test_tasks_are_read_as_results_come() -> None:
         results = in_order(squared, tasks(), executor, ahead=5)
         assert [next(results) for _ in range(3)] == [0, 1, 4]
         assert len(read) == 7  # two more than were given out before the first came
+
+
+@pytest.mark.parametrize(("count", "ahead"), [(2, 16), (40, 80)])
+def test_every_worker_has_a_task_and_the_next(count: int, ahead: int) -> None:
+    read: list[int] = []
+    with ThreadPoolExecutor(2) as executor:
+        results = in_order(squared, ((i,) for i in range(1000) if read.append(i) is None), Workers(executor, count))
+        assert next(results) == 0
+    assert len(read) == ahead
 
 
 @pytest.mark.parametrize("jobs", [0, -2])

@@ -35,7 +35,9 @@ class TrainingConfig:
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
         accelerator: ``auto``, ``cpu`` or ``gpu``.
-        devices: how many; above 1 each has a process (DDP).
+        devices: how many; above 1 each has a process.
+        strategy: of several devices: with ``ddp`` each has all parameters and optimiser states, with ``fsdp`` a part,
+            except in a step.
         workers: processes per device that collate batches; 0 collates when a batch is due.
         jobs: processes that encode structures before training; the encodings do not depend on their number.
         seed: of the parameters' first values, the order of examples and dropout.
@@ -59,6 +61,7 @@ class TrainingConfig:
     log_every: int = 50
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     devices: int = 1
+    strategy: Literal["ddp", "fsdp"] = "ddp"
     workers: int = 0
     jobs: int = 1
     seed: int = 1
