@@ -15,7 +15,9 @@ It runs with the code of earlier commits too, to compare. On 2026-11-24, two sha
 | | graphs | bytes per graph | bytes per encoding of a graph | opening 3 encodings, s | reading one, us |
 |---|---|---|---|---|---|
 | before | 40,000 | 182 | 344 | 1.29 | 0.1 |
-| now | 40,000 | 119 | 1 | 0.32 | 6.3 |
+| now | 40,000 | 119 | 0 | 0.28 | 7.0 |
+
+A graph itself takes 1,110 bytes as a Structure; an encoding whose shard has been closed is read in 124 us.
 """
 
 from __future__ import annotations
@@ -72,14 +74,21 @@ def measured(folder: Path, count: int, encodings: int) -> None:
         for encoding in ENCODINGS[:encodings]:
             _ = row[encoding]
     reading = time.process_time() - began
-    store._OPEN = 1
-    few = [rows[number] for number in np.random.default_rng(0).permutation(count)[:500]]
-    began = time.process_time()
-    for row in few:
-        for encoding in ENCODINGS[:encodings]:
-            _ = row[encoding]
-    closed = (time.process_time() - began) / len(few) / encodings
+    closed = reading_closed(drawn, folder)
     print(held, took, reading, closed, structures)
+
+
+def reading_closed(drawn: list[Structure], folder: Path) -> float:
+    """CPU seconds of reading an encoding of a graph from a shard that has been checked, and closed since."""
+    store._OPEN = 1
+    values = encode(drawn, ENCODINGS[:1], folder).values[ENCODINGS[0]]
+    for number in range(0, len(drawn), 100):  # checksums are compared once
+        _ = values[number]
+    numbers = np.random.default_rng(0).permutation(len(drawn))[:500].tolist()
+    began = time.process_time()
+    for number in numbers:
+        _ = values[number]
+    return (time.process_time() - began) / len(numbers)
 
 
 def main() -> None:

@@ -56,6 +56,7 @@ class Sharded(DDPStrategy):
         return {**state, "state": parts}
 
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
+        """Give each optimiser its part of the states of a checkpoint, which are whole."""
         for optimizer, state in zip(self.optimizers, checkpoint["optimizer_states"], strict=True):
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             parts = {
