@@ -20,7 +20,7 @@ import structpe.tasks.prediction.report
 import structpe.tasks.prediction.run_all
 import structpe.writers  # noqa: F401
 from structpe.cli.main import main
-from structpe.data import store
+from structpe.data import parts, store
 from structpe.datasets import catalogue
 from structpe.errors import StructPEError, explained
 from structpe.signals import ending
@@ -178,7 +178,7 @@ def _graphs(folder: Path) -> None:
 
 
 def _encode() -> int:
-    store._STRUCTURES = SHARD
+    parts.STRUCTURES = SHARD
     words = (
         "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --encoding random-walk:steps=4 --out store"
     )

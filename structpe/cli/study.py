@@ -34,7 +34,7 @@ class Study(Command, name="study"):
     def arguments(self, parser: ArgumentParser) -> None:
         parser.usage = "structpe study CONFIG [--jobs N] [--threads N] [--only PATTERN ...] [--table] [--KEY VALUE ...]"
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
-        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time (default: 1)")
+        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes: runs, encoding (default: 1)")
         parser.add_argument("--threads", type=int, metavar="N", help="threads of each (default: OMP_NUM_THREADS, or 1)")
         add_only(parser)
         parser.add_argument("--table", action="store_true", help="only write the table of existing results")

@@ -21,6 +21,7 @@ class Train(Command, name="train"):
     example = (
         "structpe train examples/amr.yaml\n"
         "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide\n"
+        "structpe train examples/amr.yaml --training.jobs 4  # processes that encode the graphs\n"
         "structpe train trees.yaml --reader conllu --option graph=enhanced --on-error skip"
     )
     overrides = True

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from structpe.data.batch import Batch, Grouping, collate
 from structpe.data.batch import Example as GraphExample
 from structpe.data.edge_types import EdgeTypes
+from structpe.data.parts import columns
 from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
-from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.base import Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
 from structpe.files import atomic_write
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
@@ -129,6 +130,7 @@ class Preparer:
         encodings: Sequence[Encoding],
         every_text: bool = False,
         progress: Callable[[int], None] | None = None,
+        jobs: int = 1,
     ) -> list[Example]:
         """Encode items.
 
@@ -137,15 +139,13 @@ class Preparer:
             encodings: the encodings of the position models; each is computed once per structure.
             every_text: one example per reference text, for training; otherwise one per item, with the first text.
             progress: called with the number of items done.
+            jobs: processes that encode; the examples do not depend on their number.
         """
         split_items = [(item, *self._split(item)) for item in items]
-        structures = [structure for _, structure, _ in split_items]
-        encoded: list[dict[Encoding, Encoded]] = [{} for _ in structures]
-        for encoding in dict.fromkeys(encodings):
-            for mine, result in zip(encoded, encoding.many(structures), strict=True):
-                mine[encoding] = result
+        encoded = columns([structure for _, structure, _ in split_items], encodings, jobs)
         examples = []
-        for done, ((item, structure, units), mine) in enumerate(zip(split_items, encoded, strict=True), start=1):
+        for done, (item, structure, units) in enumerate(split_items, start=1):
+            mine = {encoding: column[done - 1] for encoding, column in encoded.items()}
             edges, types = self.edge_types.messages(structure)
             for text in (item.texts if every_text else item.texts[:1]) or (None,):
                 target = None if text is None else self.target(text)

@@ -2,12 +2,15 @@
 
 ::
 
-    FOLDER/index.json           format, library version; encodings with options and versions; shards with size,
-                                checksum and a digest of their structures; names; and a checksum of all this
-    FOLDER/00000.safetensors    a thousand structures or so; see :mod:`structpe.data._shard`
+    FOLDER/index.json             format, library version; encodings with options and versions; numbers of structures
+                                  and shards, checksums of the two tables, and a checksum of all this
+    FOLDER/shards.safetensors     where each shard ends, its size and checksum
+    FOLDER/digests.safetensors    which structure has which digest
+    FOLDER/00000.safetensors      a thousand structures or so; see :mod:`structpe.data._shard`
 
-A store is written to FOLDER.tmp by one process at a time, and renamed when it is complete and on the disk. A new run
-reuses the shards of an interrupted one if they are undamaged and structures, encodings and library are the same.
+All but the first are mapped: what a process holds in memory does not grow with the number of structures. A store is
+written to FOLDER.tmp by one process at a time, and renamed when it is complete and on the disk. A new run reuses the
+shards of an interrupted one if they are undamaged and structures, encodings and library are the same.
 """
 
 from __future__ import annotations
@@ -16,42 +19,48 @@ import hashlib
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from structpe import __version__
-from structpe.data._shard import Shard, pack
-from structpe.data.encode import check_pairs, join
-from structpe.data.workers import in_order
-from structpe.encodings._graphs import concatenated_once
+from structpe.data import _index
+from structpe.data._filling import content, digests, fill, holds, write_shard
+from structpe.data._index import INDEX, Digests, Shards, file_of
+from structpe.data._shard import Shard
+from structpe.data.encode import join
+from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
-from structpe.files import finish, lock, naming, sealed, sha256_of, unsealed
+from structpe.files import finish, lock, naming, sha256_of
 from structpe.positions import Positions
 from structpe.structure import Structure
 
-__all__ = ["FORMAT", "Store", "fingerprint", "key", "load", "write"]
+__all__ = ["FORMAT", "Names", "Store", "Values", "digests", "fingerprint", "key", "load", "write"]
 
-FORMAT = 3
+FORMAT = 4
 """Version of the layout. Stores of another version are refused."""
 
-_INDEX = "index.json"
-_STRUCTURES = 1000  # of one shard,
 _OPEN = 256  # shards that are mapped at a time
-_PAIRS = 1 << 24  # or fewer, where they have this many pairs of units: what bounds the memory
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A mapped shard and the columns of the requested encodings."""
+
+    shard: Shard
+    columns: Mapping[Encoding, Column]
 
 
 class Store:
     """A sequence of encoded structures on disk. ``store[i]`` reads structure i only.
 
     The checksum of a shard is compared when a process first opens it. Use :func:`load` to create a store object. It can
-    be pickled, and shared by the workers of a data loader.
+    be pickled, and shared by the workers of a data loader; each process opens the shards that it reads.
 
     Args:
         path: its folder.
@@ -60,35 +69,17 @@ class Store:
     """
 
     def __init__(self, path: Path, index: dict[str, Any], encodings: dict[Encoding, int]) -> None:
-        self.path, self.encodings, self.names = path, tuple(encodings), tuple(index["names"])
-        self._numbers, self._files = encodings, [shard["file"] for shard in index["shards"]]
-        self._checksums = {shard["file"]: shard["sha256"] for shard in index["shards"]}
-        self._ends = np.cumsum([shard["structures"] for shard in index["shards"]])
-        self._open: OrderedDict[int, dict[Encoding, Column]] = OrderedDict()
+        self.path, self.encodings = path, tuple(encodings)
+        self._numbers, self._shards, self._digests = encodings, Shards(path, index), Digests(path, index)
+        self._open: OrderedDict[int, _Opened] = OrderedDict()
+        self._checked = np.zeros(len(self._shards), dtype=np.bool_)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return int(self._shards.ends[-1])
 
     def __getitem__(self, item: int) -> dict[Encoding, Encoded]:
-        if not -len(self) <= item < len(self):
-            raise IndexError(f"structure {item} of a store of {len(self)}")
-        item %= len(self)
-        which = int(np.searchsorted(self._ends, item, side="right"))
-        row = item - int(self._ends[which - 1]) if which else item
-        return {encoding: column[row] for encoding, column in self._columns(which).items()}
-
-    def _columns(self, which: int) -> dict[Encoding, Column]:
-        """The columns of a shard; the shards used last stay open."""
-        if which not in self._open:
-            file = self.path / self._files[which]
-            with undamaged(file, "encode again"):
-                self._check(file)
-                shard = Shard(file)
-                self._open[which] = {encoding: shard.column(number) for encoding, number in self._numbers.items()}
-            if len(self._open) > _OPEN:
-                self._open.popitem(last=False)
-        self._open.move_to_end(which)
-        return self._open[which]
+        shard, row = self._find(item)
+        return {encoding: column[row] for encoding, column in shard.columns.items()}
 
     def __iter__(self) -> Iterator[dict[Encoding, Encoded]]:
         return (self[item] for item in range(len(self)))
@@ -99,23 +90,126 @@ class Store:
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (self.path, self.encodings)
 
+    @property
+    def names(self) -> Names:
+        """The names of the structures."""
+        return Names(self)
+
+    def name(self, item: int) -> str:
+        """The name of a structure."""
+        shard, row = self._find(item)
+        return shard.shard.name(row)
+
+    def value(self, item: int, encoding: Encoding) -> Encoded:
+        """One of the encodings of a structure."""
+        shard, row = self._find(item)
+        return shard.columns[encoding][row]
+
+    def of(self, encoding: Encoding) -> Values:
+        """One encoding of all structures."""
+        return Values(self, encoding)
+
+    def find(self, structure: Structure) -> int | None:
+        """Which structure of the store is this one, by all but its name; the first of several, None if none is.
+
+        Raises:
+            StoreError: the table of digests has been changed.
+        """
+        digest = digests([structure])[0]
+        for item in self._digests.candidates(digest):
+            if 0 <= item < len(self):
+                shard, row = self._find(item)
+                if np.array_equal(shard.shard.digests[row], digest):
+                    return item
+        self._digests.check()
+        return None
+
     def positions(self, items: Sequence[int]) -> Positions:
         """The positions of a batch of structures, padded, as :func:`structpe.data.encode.encode` computes them."""
         rows = [self[item] for item in items]
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 
     def verify(self) -> None:
-        """Read every shard and compare its checksum.
+        """Read every file and compare its checksum.
 
         Raises:
             StoreError: one has been changed.
         """
-        for file in self._checksums:
-            self._check(self.path / file)
+        self._digests.check()
+        for number in range(len(self._shards)):
+            self._check(number)
 
-    def _check(self, file: Path) -> None:
-        if sha256_of(file) != self._checksums[file.name]:
+    def _find(self, item: int) -> tuple[_Opened, int]:
+        """The shard of a structure, and its row in that; the shards used last stay mapped."""
+        if not -len(self) <= item < len(self):
+            raise IndexError(f"structure {item} of a store of {len(self)}")
+        which, row = self._shards.of(item % len(self))
+        if which not in self._open:
+            self._open[which] = self._opened(which)
+            if len(self._open) > _OPEN:
+                self._open.popitem(last=False)
+        self._open.move_to_end(which)
+        return self._open[which], row
+
+    def _opened(self, which: int) -> _Opened:
+        file = self.path / file_of(which)
+        with undamaged(file, "encode again"):
+            if not self._checked[which]:
+                self._check(which)
+            shard = Shard(file)
+            return _Opened(shard, {encoding: shard.column(number) for encoding, number in self._numbers.items()})
+
+    def _check(self, number: int) -> None:
+        file = self.path / file_of(number)
+        if sha256_of(file) != self._shards.entry(number).sha256:
             raise StoreError(f"{file} has been changed since it was written; encode again")
+        self._checked[number] = True
+
+
+class Values(Sequence[Encoded]):
+    """One encoding of the structures of a store, each read when it is asked for."""
+
+    __slots__ = ("encoding", "store")
+
+    def __init__(self, store: Store, encoding: Encoding) -> None:
+        self.store, self.encoding = store, encoding
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    @overload
+    def __getitem__(self, item: int) -> Encoded: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> list[Encoded]: ...
+
+    def __getitem__(self, item: int | slice) -> Encoded | list[Encoded]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        return self.store.value(item, self.encoding)
+
+
+class Names(Sequence[str]):
+    """The names of the structures of a store, each read when it is asked for."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    @overload
+    def __getitem__(self, item: int) -> str: ...
+
+    @overload
+    def __getitem__(self, item: slice) -> list[str]: ...
+
+    def __getitem__(self, item: int | slice) -> str | list[str]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        return self.store.name(item)
 
 
 def write(
@@ -157,7 +251,8 @@ def write(
             return store
         if not encodings:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-        _encode(path, structures, encodings, progress or _ignore, executor)
+        head = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
+        fill(_growing(path), head, structures, encodings, progress or _ignore, executor)
         finish(_growing(path), path, work)
     return load(path)
 
@@ -175,8 +270,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     """
     path = Path(path)
     index = _read_index(path)
-    with undamaged(path / _INDEX, "encode again"):  # its checksum may be right and its content not an index
-        _check_shards(path, index)
+    with undamaged(path / INDEX, "encode again"):  # its checksum may be right and its content not an index
         stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
         asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
         if lacking := [e for e in asked if e not in stored]:
@@ -184,21 +278,14 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
                 f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "
                 "ask for these, or encode again"
             )
-        return Store(path, index, {encoding: stored[encoding] for encoding in asked})
+        store = Store(path, index, {encoding: stored[encoding] for encoding in asked})
+        store._shards.check_sizes(path)
+        return store
 
 
 def fingerprint(structures: Sequence[Structure]) -> str:
-    """A digest of structures: of everything that encodings may read, which is all but their names."""
-    digest = hashlib.sha256()
-    for s in structures:
-        features = {f"feature {key}": value for key, value in sorted(s.features.items())}
-        arrays = {"edges": s.edges, "order": s.order, "owner": s.owner} | features
-        present = {k: np.asarray(v) for k, v in arrays.items() if v is not None}
-        shapes = [(k, v.dtype.str, v.shape) for k, v in present.items()]
-        digest.update(json.dumps([s.nodes, s.relations, s.directed, s.root, s.units, shapes]).encode())
-        for array in present.values():
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+    """A digest of a list of structures, from that of each."""
+    return hashlib.sha256(digests(structures).tobytes()).hexdigest()
 
 
 def key(content: str, encoding: Encoding) -> str:
@@ -214,89 +301,6 @@ def _growing(path: Path) -> Path:
     return Path(f"{os.path.abspath(path)}.tmp")
 
 
-def _shards(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
-    some: list[Structure] = []
-    pairs = 0
-    for structure in structures:
-        some.append(structure)
-        pairs += structure.unit_count**2
-        if len(some) == _STRUCTURES or pairs >= _PAIRS:
-            yield some
-            some, pairs = [], 0
-    if some:
-        yield some
-
-
-def _encode(
-    path: Path,
-    structures: Iterable[Structure],
-    encodings: Sequence[Encoding],
-    progress: Callable[[int], object],
-    executor: Executor | None,
-) -> None:
-    """Fill the hidden folder. Its index lists the complete shards, so an interrupted run can be resumed."""
-    growing, names, shards = _growing(path), [], []
-    index: dict[str, Any] = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
-    before = _left(growing, index)
-    files = (growing / f"{number:05}.safetensors" for number in count())
-    parts = zip(files, _shards(structures), strict=False)
-    tasks = ((file, some, encodings, before.get(file.name)) for file, some in parts)
-    for entry, some_names in in_order(_shard, tasks, executor):
-        shards.append(entry)
-        names += some_names
-        _write_index(growing, {**index, "shards": shards})
-        progress(len(names))
-    if not names:
-        raise StoreError(f"there is no structure to store in {path}")
-    _write_index(growing, {**index, "shards": shards, "names": names})
-    for name in {file.name for file in growing.iterdir()} - {_INDEX, *(shard["file"] for shard in shards)}:
-        (growing / name).unlink()  # of an interrupted run, with more structures perhaps
-
-
-def _left(growing: Path, index: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The shards of an interrupted run by file, if its index matches."""
-    try:
-        left = unsealed((growing / _INDEX).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    same = {key: left.get(key) for key in index} == json.loads(json.dumps(index))
-    return {shard["file"]: shard for shard in left["shards"]} if same else {}
-
-
-def _holds(file: Path, content: str, entry: dict[str, Any]) -> bool:
-    """Whether a file is an undamaged shard with this content."""
-    return bool(entry["content"] == content and file.is_file() and entry["sha256"] == sha256_of(file))
-
-
-def _shard(
-    file: Path, structures: Sequence[Structure], encodings: Sequence[Encoding], before: dict[str, Any] | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Write a shard, unless an interrupted run has left it; its entry of the index, and names of the structures."""
-    content = fingerprint(structures)
-    if before is None or not _holds(file, content, before):
-        file.parent.mkdir(exist_ok=True)
-        before = _write_shard(file, content, structures, encodings)
-    return before, [s.name for s in structures]
-
-
-def _write_shard(
-    file: Path, content: str, structures: Sequence[Structure], encodings: Sequence[Encoding]
-) -> dict[str, Any]:
-    check_pairs(structures, encodings)
-    with concatenated_once():
-        tensors = pack([encoding.many(structures) for encoding in encodings])
-    hidden = file.with_name(f"{file.name}.{os.getpid()}")  # a cluster may give one shard to two workers
-    save_file(tensors, hidden)
-    os.replace(hidden, file)
-    size = {"structures": len(structures), "bytes": file.stat().st_size}
-    return {"file": file.name, **size, "sha256": sha256_of(file), "content": content}
-
-
-def _write_index(folder: Path, index: dict[str, Any]) -> None:
-    (folder / f"{_INDEX}.new").write_text(sealed(index), encoding="utf-8")
-    os.replace(folder / f"{_INDEX}.new", folder / _INDEX)
-
-
 def _same(
     path: Path, structures: Iterable[Structure], encodings: Sequence[Encoding], tell: Callable[[str], object]
 ) -> Store:
@@ -306,66 +310,43 @@ def _same(
         StoreError: it differs, its index is damaged, or a damaged shard cannot be made again byte by byte.
     """
     exists = f"{path} exists already; remove it, or choose another folder"
-    if not (path / _INDEX).is_file():
+    if not (path / INDEX).is_file():
         raise StoreError(exists)
     try:
         index = _read_index(path)
+        shards = Shards(path, index)
     except StoreError as error:
         raise StoreError(f"{exists}: {error}") from None
     if index["encodings"] != json.loads(json.dumps(_described(encodings))):
         stored = ", ".join(repr(_rebuilt(path, each)) for each in index["encodings"])
         raise StoreError(f"{exists}: it is a store of the encodings {stored}")
-    names: list[str] = []
-    entries = {entry["file"]: entry for entry in index["shards"]}
-    for number, some in enumerate(_shards(structures)):
-        file = path / f"{number:05}.safetensors"
-        entry = entries.pop(file.name, None)
-        if entry is None or entry["content"] != fingerprint(some):
+    seen = 0
+    for number, some in enumerate(parts(structures)):
+        of_each = digests(some)
+        if number >= len(shards) or shards.entry(number).content != content(some, of_each):
             raise StoreError(f"{exists}: it is a store of other structures")
-        if not _holds(file, entry["content"], entry):
+        file, entry, seen = path / file_of(number), shards.entry(number), number + 1
+        if not holds(file, entry):
             tell(f"{file} is missing or damaged; it is encoded again")
-            if _write_shard(file, entry["content"], some, encodings) != entry:
+            if write_shard(file, some, of_each, encodings) != entry:
                 raise StoreError(f"{exists}: {file} is damaged, and this machine does not give the same bytes again")
-        names += [s.name for s in some]
-    if entries or names != index["names"]:
+    if seen != len(shards):
         raise StoreError(f"{exists}: it is a store of other structures")
     return load(path)
 
 
 def _read_index(path: Path) -> dict[str, Any]:
-    if not (path / _INDEX).is_file():
+    if not (path / INDEX).is_file():
         unfinished = _growing(path).exists()
         raise StoreError(
             f"there is no store at {path}"
             + (
                 f", only an unfinished one at {_growing(path)}; run the same command again, it goes on where it stopped"
                 if unfinished
-                else f" (no {_INDEX}); give the folder that an encoding run has written"
+                else f" (no {INDEX}); give the folder that an encoding run has written"
             )
         )
-    with undamaged(path / _INDEX, "encode again"):
-        text = (path / _INDEX).read_text(encoding="utf-8")
-        if (found := json.loads(text).get("format")) != FORMAT:
-            raise StoreError(f"{path} has format {found}, this library reads {FORMAT}; encode again")
-        index = unsealed(text)
-        if index["library"] != __version__:
-            raise StoreError(
-                f"{path} was encoded by structpe {index['library']}, and this is structpe {__version__}, whose numbers "
-                "may differ; encode again"
-            )
-        return {key: index[key] for key in ("encodings", "shards", "names")}
-
-
-def _check_shards(path: Path, index: dict[str, Any]) -> None:
-    """Raise an error unless all shards exist and hold as many structures as there are names."""
-    for shard in index["shards"]:
-        file = path / shard["file"]
-        if file.parent != path or type(shard["structures"]) is not int or shard["structures"] < 1:
-            raise ValueError(f"{shard!r} is no shard")
-        if not file.is_file() or file.stat().st_size != shard["bytes"]:
-            raise StoreError(f"{path} is incomplete: {shard['file']} is missing or cut off; encode again")
-    if sum(shard["structures"] for shard in index["shards"]) != len(index["names"]):
-        raise ValueError("its shards do not have as many structures as it has names")
+    return _index.read(path, FORMAT, __version__)
 
 
 def _described(encodings: Sequence[Encoding]) -> list[dict[str, Any]]:

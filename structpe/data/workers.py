@@ -13,16 +13,36 @@ from typing import Any, TypeVar
 from structpe.errors import ConfigError
 from structpe.threads import waiting
 
-__all__ = ["in_order", "workers"]
+__all__ = ["Workers", "in_order", "workers"]
 
 T = TypeVar("T")
+
+AHEAD = 16
+"""Tasks that are given out before the first result is waited for, at least;"""
+EACH = 2
+"""and so many per worker, so that none waits for the next."""
 
 RETRIES = 3
 """How often a cluster gives a shard to another worker when one has died over it."""
 
 
+class Workers(Executor):
+    """An executor and how many workers it has.
+
+    Args:
+        executor: processes of this machine, or of a cluster.
+        count: how many.
+    """
+
+    def __init__(self, executor: Executor, count: int) -> None:
+        self.executor, self.count = executor, count
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        return self.executor.submit(fn, *args, **kwargs)
+
+
 @contextmanager
-def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Executor | None]:
+def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers | None]:
     """A context with an executor of several workers; None, for the calling process, if one job is asked for.
 
     Args:
@@ -38,21 +58,21 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Executor | 
         raise ConfigError(f"jobs is {jobs}; give 1 or more processes")
     if scheduler is not None:
         with _client(scheduler) as client:
-            yield client.get_executor(pure=False, retries=RETRIES)
+            yield Workers(client.get_executor(pure=False, retries=RETRIES), sum(client.ncores().values()))
     elif jobs == 1:
         yield None
     else:
         # Threads of a forked process may hold locks for ever, so processes are started anew.
         with waiting(threads=1), ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
             try:
-                yield pool
+                yield Workers(pool, jobs)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
 
 def in_order(
-    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], executor: Executor | None, ahead: int = 16
+    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], executor: Executor | None, ahead: int = 0
 ) -> Iterator[T]:
     """The results of a function, in the order of its tasks.
 
@@ -60,7 +80,8 @@ def in_order(
         function: a function of a module, as workers import it.
         tasks: its arguments; read as workers become free.
         executor: None computes in this process.
-        ahead: how many tasks are given out before the first result is waited for, which bounds the memory.
+        ahead: how many tasks are given out before the first result is waited for, which bounds the memory; 0 for two
+            per worker, and 16 at least.
 
     Raises:
         ConfigError: a process was killed, for example because memory was short.
@@ -69,6 +90,7 @@ def in_order(
         for task in tasks:
             yield function(*task)
         return
+    ahead = ahead or max(AHEAD, EACH * executor.count if isinstance(executor, Workers) else 0)
     out: deque[Future[T]] = deque()
     try:
         for task in tasks:

@@ -175,6 +175,48 @@ class Column:
         index = np.concatenate([each.reshape(-1) for each in indices])
         return cls(sizes, table, index, starts, narrow(np.concatenate(places)), row_starts)
 
+    @classmethod
+    def joined(cls, columns: Sequence[Self], encoding: Encoding | None = None) -> Self:
+        """The structures of several columns of one encoding, in their order, with one table of values.
+
+        Args:
+            columns: one or more.
+            encoding: theirs, as for :meth:`of`.
+
+        Raises:
+            EncodingError: as for :meth:`of`.
+        """
+        if len(columns) == 1:
+            return columns[0]
+        _check_shapes(columns, encoding)
+        sizes = np.concatenate([column.sizes for column in columns])
+        if columns[0].index is None:
+            return cls.of_units(sizes, np.concatenate([column.values for column in columns]))
+        own = any(column.row_starts is not None for column in columns)
+        table, places = distinct([column.values for column in columns], search=encoding is None or not encoding.real)
+        starts = _starts(np.concatenate([np.diff(column.starts) for column in columns]))
+        pairs = [(where, column.index) for where, column in zip(places, columns, strict=True)]
+        index = np.concatenate([each if own else where[each] for where, each in pairs if each is not None])
+        if not own:
+            listed = [column.listed for column in columns if column.listed is not None]
+            return cls(sizes, table, narrow(index), starts, listed=np.concatenate(listed) if listed else None)
+        rows = np.concatenate([where[column._used()] for where, column in zip(places, columns, strict=True)])
+        row_starts = _starts(np.concatenate([column._counts() for column in columns]))
+        each_its_own = all(column.rows is None and column.row_starts is not None for column in columns)
+        ordered = each_its_own and np.array_equal(rows, np.arange(len(table)))
+        return cls(sizes, table, narrow(index), starts, None if ordered else narrow(rows), row_starts)
+
+    def _used(self) -> Array:
+        """The values that each structure uses, one structure after the other."""
+        if self.rows is not None:
+            return self.rows
+        every = np.arange(len(self.values))
+        return np.tile(every, len(self)) if self.row_starts is None else every
+
+    def _counts(self) -> Array:
+        """(g,) how many values each structure uses."""
+        return np.full(len(self), len(self.values)) if self.row_starts is None else np.diff(self.row_starts)
+
     def __len__(self) -> int:
         return len(self.sizes)
 
@@ -204,7 +246,7 @@ class Column:
         return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"
 
 
-def _check_shapes(encoded: Sequence[Encoded], encoding: Encoding | None) -> None:
+def _check_shapes(encoded: Sequence[Encoded | Column], encoding: Encoding | None) -> None:
     shapes = {each.values.shape[1:] for each in encoded}
     if len(shapes) > 1 and not (encoding is not None and encoding.ragged):
         name = "a column" if encoding is None else f"encoding {encoding.name!r}"

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 import structpe
+from structpe.data import _filling, _shard, parts
 from structpe.data import store as store_module
 from structpe.data.encode import encode
 from structpe.data.store import load, write
@@ -43,6 +45,7 @@ from tests.encodings.asking import unpadded
 from tests.killing import killed_at
 from tests.strategies import trees
 
+TABLES = ["digests.safetensors", "index.json", "shards.safetensors"]
 SENTENCES = [path(["x"] * n, name=f"s:{n}") for n in (3, 1, 300, 7, 2)]  # 300: an index of two bytes
 ENCODED_BY = (Offset(), Order(), Laplacian(4), Neighbours())
 
@@ -66,7 +69,7 @@ def content(encoded: Encoded) -> list[np.ndarray]:
 
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_STRUCTURES", 2)
+    monkeypatch.setattr(parts, "STRUCTURES", 2)
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def written(tmp_path: Path, small_shards: None) -> Path:
 def test_store_then_load_is_encode_for_every_encoding(drawn: list[Structure]) -> None:
     encodings = [e for cls in ENCODINGS.values() if encodes(e := cls().fit(drawn), drawn)]
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "_STRUCTURES", 2)
+        patch.setattr(parts, "STRUCTURES", 2)
         store = write(Path(folder) / "store", drawn, encodings)
         assert len(store) == len(drawn)
         assert store.encodings == tuple(encodings)
@@ -128,7 +131,8 @@ def test_positions_of_a_batch_are_those_of_encode(written: Path) -> None:
 
 def test_it_knows_names_length_and_ends(written: Path) -> None:
     store = load(written)
-    assert store.names == ("s:3", "s:1", "s:300", "s:7", "s:2")
+    assert list(store.names) == ["s:3", "s:1", "s:300", "s:7", "s:2"]
+    assert (store.names[-1], store.names[1:3], len(store.names)) == ("s:2", ["s:1", "s:300"], 5)
     assert_same(store[-5][Order()], store[0][Order()])
     assert repr(store) == f"Store({str(written)!r}, 5 structures, {list(ENCODED_BY)})"
     for item in (5, -6):
@@ -154,11 +158,11 @@ def test_progress_is_told_after_each_shard(tmp_path: Path, small_shards: None) -
     write(tmp_path / "store", iter(SENTENCES), [Order()], progress=told.append)
     assert told == [2, 4, 5]
     assert [file.name for file in tmp_path.iterdir()] == ["store"]
-    assert len(list((tmp_path / "store").iterdir())) == 4
+    assert len(list((tmp_path / "store").iterdir())) == 6
 
 
 def test_large_structures_make_small_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_PAIRS", 90_000)
+    monkeypatch.setattr(parts, "PAIRS", 90_000)
     told: list[int] = []
     write(tmp_path / "store", SENTENCES, [Order()], progress=told.append)
     assert told == [3, 5]
@@ -190,7 +194,9 @@ def test_an_interrupted_run_leaves_nothing_under_the_name_and_goes_on_later(
         assert_same(row[Offset()], Offset().one(sentence))
 
 
-@pytest.mark.parametrize("changed", ["structures", "encodings", "library", "version", "shard cut off", "bit", "index"])
+@pytest.mark.parametrize(
+    "changed", ["structures", "encodings", "library", "version", "shard cut off", "bit", "index", "journal"]
+)
 def test_what_an_interrupted_run_left_is_not_taken_if_anything_differs(
     changed: str, tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +213,8 @@ def test_what_an_interrupted_run_left_is_not_taken_if_anything_differs(
         monkeypatch.setattr(Order, "version", Order.version + 1)
     elif changed == "index":
         (tmp_path / "store.tmp" / "index.json").write_text("{")
+    elif changed == "journal":
+        (tmp_path / "store.tmp" / "journal").write_text('{"file": "00000.safetensors"}\n{"structures"')
     else:
         for shard in (tmp_path / "store.tmp").glob("*.safetensors"):
             whole = shard.read_bytes()
@@ -232,7 +240,7 @@ def test_shards_of_a_longer_interrupted_run_go_away(tmp_path: Path, small_shards
     with pytest.raises(Interrupted):
         write(tmp_path / "store", interrupted(4), [Order()])
     write(tmp_path / "store", SENTENCES[:2], [Order()])
-    assert sorted(file.name for file in (tmp_path / "store").iterdir()) == ["00000.safetensors", "index.json"]
+    assert sorted(file.name for file in (tmp_path / "store").iterdir()) == ["00000.safetensors", *TABLES]
 
 
 def test_an_encoding_that_cannot_says_for_which_structure(tmp_path: Path) -> None:
@@ -373,7 +381,7 @@ def test_a_full_disk_names_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
         hidden.write_bytes(b"half")
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(store_module, "save_file", full)
+    monkeypatch.setattr(_filling, "save_file", full)
     with pytest.raises(OSError, match="No space left on device") as caught:
         write(tmp_path / "store", SENTENCES, [Order()])
     assert caught.value.filename == str(tmp_path / "store")
@@ -386,7 +394,7 @@ def test_a_refused_shard_names_the_store(tmp_path: Path, monkeypatch: pytest.Mon
     def refused(tensors: object, file: Path) -> None:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES), str(file))
 
-    monkeypatch.setattr(store_module, "save_file", refused)
+    monkeypatch.setattr(_filling, "save_file", refused)
     with pytest.raises(PermissionError) as caught:
         write(tmp_path / "store", SENTENCES, [Order()])
     assert caught.value.filename == str(tmp_path / "store")
@@ -418,8 +426,8 @@ def test_a_store_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypat
     write(tmp_path / "store", SENTENCES, [Order()])
     kinds = [(what, Path(where.split()[-1]).name) for what, where in done]
     named = kinds.index(("rename", "store"))
-    written_before = [("sync", name) for name in ("00000.safetensors", "index.json", "store.tmp")]
-    assert sorted(kinds[named - 3 : named]) == sorted(written_before)
+    written_before = [("sync", name) for name in ("00000.safetensors", *TABLES, "store.tmp")]
+    assert sorted(kinds[named - 5 : named]) == sorted(written_before)
     assert kinds[named + 1 :] == [("sync", tmp_path.name)]
 
 
@@ -469,24 +477,18 @@ def rewrite_index(folder: Path, **changes: Any) -> None:
 
 def test_another_format_is_refused(written: Path) -> None:
     rewrite_index(written, format=99)
-    with pytest.raises(StoreError, match="has format 99, this library reads 3; encode again"):
+    with pytest.raises(StoreError, match="has format 99, this library reads 4; remove it, and encode again"):
         load(written)
-
-
-SHARD = {"file": "00000.safetensors", "structures": 3, "bytes": 1, "sha256": ""}
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"shards": 3}, "TypeError"),
-        ({"shards": [3]}, "TypeError"),
-        ({"shards": [{}]}, "KeyError: 'file'"),
-        ({"shards": [SHARD | {"structures": -3}]}, "is no shard"),
-        ({"shards": [SHARD | {"structures": "3"}]}, "is no shard"),
-        ({"shards": [SHARD | {"file": "../store/00000.safetensors"}]}, "is no shard"),
-        ({"names": ["a"]}, "its shards do not have as many structures as it has names"),
-        ({"names": None}, "TypeError"),
+        ({"shards": 2}, "the table tells of 3 shards, and the index of 2"),
+        ({"shards": None}, "the table tells of 3 shards, and the index of None"),
+        ({"structures": 4}, "the table has 5 structures, and the index 4"),
+        ({"tables": None}, "TypeError"),
+        ({"tables": {}}, "KeyError: 'shards.safetensors'"),
         ({"encodings": [{"name": "order"}]}, "KeyError: 'options'"),
     ],
 )
@@ -511,7 +513,7 @@ def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict
         load(written)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 3}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 4}'])
 def test_a_damaged_index_is_refused(written: Path, content: bytes) -> None:
     (written / "index.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"index.json: the file is damaged \(.*\); encode again"):
@@ -544,8 +546,107 @@ def test_a_flipped_bit_anywhere_is_noticed_before_a_number_is_used(tmp_path: Pat
     assert len(load(folder)[0]) == len(ENCODED_BY)
 
 
+@pytest.mark.parametrize("name", ["shards.safetensors", "digests.safetensors"])
+def test_a_flipped_bit_in_a_table_gives_no_wrong_answer(name: str, tmp_path: Path, small_shards: None) -> None:
+    write(tmp_path / "store", SENTENCES, [Order()])
+    file = tmp_path / "store" / name
+    whole, refused = file.read_bytes(), 0
+    for place in range(0, len(whole), 3):
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << place % 8
+        file.write_bytes(flipped)
+        try:
+            store = load(tmp_path / "store")
+            found = [store.find(each) for each in (*SENTENCES, OTHER)]
+        except StoreError:
+            refused += 1
+        else:
+            assert found == [0, 1, 2, 3, 4, None]
+    assert refused > len(whole) // 6
+
+
+OTHER = path(["y", "x"])
+
+
+def test_a_structure_is_found_by_its_content(tmp_path: Path, small_shards: None) -> None:
+    twice = [*SENTENCES, OTHER, path(["x"] * 3, name="another"), path(["y", "x"])]
+    store = write(tmp_path / "store", twice, [Order()])
+    assert [store.find(each) for each in twice] == [0, 1, 2, 3, 4, 5, 0, 5]
+    assert store.find(path(["z"])) is None
+    assert store.find(path(["x"] * 3, name="of any name")) == 0
+
+
+@pytest.mark.parametrize("name", ["shards.safetensors", "digests.safetensors"])
+def test_a_missing_table_is_named(name: str, written: Path) -> None:
+    (written / name).unlink()
+    with pytest.raises(StoreError, match=rf"store is incomplete: {name} is missing; encode again"):
+        load(written)
+
+
+def test_one_encoding_is_a_sequence_that_is_read_on_demand(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, opened = load(written), list[Path]()
+    values = store.of(Order())
+
+    class Told(_shard.Shard):
+        def __init__(self, file: Path) -> None:
+            opened.append(file)
+            super().__init__(file)
+
+    monkeypatch.setattr(store_module, "Shard", Told)
+    assert (len(values), opened) == (5, [])
+    assert_same(values[-1], Order().one(SENTENCES[-1]))
+    assert [file.name for file in opened] == ["00002.safetensors"]
+    for mine, sentence in zip(values[1:4], SENTENCES[1:4], strict=True):
+        assert_same(mine, Order().one(sentence))
+
+
+def test_memory_does_not_grow_with_the_structures_of_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names, checksums and numbers stay on the disk: what Python holds of a store does not know how large it is."""
+    monkeypatch.setattr(parts, "STRUCTURES", 50)
+    held = []
+    for count in (100, 1000):
+        write(tmp_path / str(count), (path("ab", name=f"a name of some length {i}") for i in range(count)), [Order()])
+        tracemalloc.start()
+        store = load(tmp_path / str(count))
+        values, names = store.of(Order()), store.names
+        held.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+        assert len(values) == len(names) == count
+    assert held[1] - held[0] < 900  # a byte for each structure more
+
+
+def test_a_run_that_is_killed_while_the_disk_writes_is_not_repeated(
+    tmp_path: Path, small_shards: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*given: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module, "finish", interrupted)
+        with pytest.raises(Interrupted):
+            write(tmp_path / "store", SENTENCES, [Order()])
+    computed = count_calls(monkeypatch, Order)
+    assert len(write(tmp_path / "store", SENTENCES, [Order()])) == 5
+    assert computed == []
+    write(tmp_path / "never", SENTENCES, [Order()])
+    one, two = ({f.name: f.read_bytes() for f in (tmp_path / name).iterdir()} for name in ("store", "never"))
+    assert one == two
+
+
+def test_the_journal_of_an_interrupted_run_grows_by_a_line_for_each_shard(tmp_path: Path, small_shards: None) -> None:
+    journal = tmp_path / "store.tmp" / "journal"
+    for after, lines in ((2, 1), (4, 2), (2, 2), (4, 2)):
+        with pytest.raises(Interrupted):
+            write(tmp_path / "store", interrupted(after), [Order()])
+        assert len(journal.read_text().splitlines()) == lines
+    journal.write_text(journal.read_text() + '{"file": "00')  # and was killed while it wrote a line
+    assert len(write(tmp_path / "store", SENTENCES, [Order()])) == 5
+    assert not (tmp_path / "store" / "journal").exists()
+
+
 def test_the_checksum_of_a_shard_is_compared_once(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
+    monkeypatch.setattr(store_module, "_OPEN", 1)  # so that shards are closed and opened again
 
     def count(file: Path) -> str:
         looked.append(file.name)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from structpe.data import store as store_module
+from structpe.data import parts
 from structpe.data.forecast import Forecast, forecast
 from structpe.data.store import write
-from structpe.data.workers import in_order, workers
+from structpe.data.workers import Workers, in_order, workers
 from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
@@ -37,7 +37,7 @@ def killed(number: int) -> int:
 
 
 def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_STRUCTURES", 8)
+    monkeypatch.setattr(parts, "STRUCTURES", 8)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     done: list[int] = []
     with workers(2) as executor:
@@ -73,6 +73,15 @@ def test_tasks_are_read_as_results_come() -> None:
         assert len(read) == 7  # two more than were given out before the first came
 
 
+@pytest.mark.parametrize(("count", "ahead"), [(2, 16), (40, 80)])
+def test_every_worker_has_a_task_and_the_next(count: int, ahead: int) -> None:
+    read: list[int] = []
+    with ThreadPoolExecutor(2) as executor:
+        results = in_order(squared, ((i,) for i in range(1000) if read.append(i) is None), Workers(executor, count))
+        assert next(results) == 0
+    assert len(read) == ahead
+
+
 @pytest.mark.parametrize("jobs", [0, -2])
 def test_jobs_are_one_or_more(jobs: int) -> None:
     with pytest.raises(ConfigError, match=f"jobs is {jobs}; give 1 or more processes"), workers(jobs):
@@ -101,7 +110,7 @@ def test_a_forecast_is_read_by_people(seconds: float, size: int, jobs: int, text
 
 def test_a_cluster_writes_the_same_and_loses_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    monkeypatch.setattr(store_module, "_STRUCTURES", 1)
+    monkeypatch.setattr(parts, "STRUCTURES", 1)
     write(tmp_path / "one", PATHS, ENCODED_BY)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         first = next(iter(cluster.workers.values()))

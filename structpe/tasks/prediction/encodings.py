@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from structpe.data import store
+from structpe.data.parts import parts
+from structpe.data.workers import workers
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import atomic_text, sweep
@@ -29,16 +33,41 @@ class Encodings:
     values: Mapping[Encoding, Sequence[Encoded]]
     seconds: float
 
-    def of(self, graph: int) -> dict[Encoding, Encoded]:
-        """Of one graph."""
-        return {encoding: each[graph] for encoding, each in self.values.items()}
+    def of(self, graph: int) -> Mapping[Encoding, Encoded]:
+        """Of one graph; what is stored is read when it is asked for."""
+        return _Row(self.values, graph)
 
 
-def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path) -> Encodings:
+class _Row(Mapping[Encoding, Encoded]):
+    """The encodings of one graph. A list of these is a list of numbers, however large the encodings are."""
+
+    __slots__ = ("graph", "values_of")
+
+    def __init__(self, values_of: Mapping[Encoding, Sequence[Encoded]], graph: int) -> None:
+        self.values_of, self.graph = values_of, graph
+
+    def __getitem__(self, encoding: Encoding) -> Encoded:
+        return self.values_of[encoding][self.graph]
+
+    def __iter__(self) -> Iterator[Encoding]:
+        return iter(self.values_of)
+
+    def __len__(self) -> int:
+        return len(self.values_of)
+
+
+def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: Path, jobs: int = 1) -> Encodings:
     """Encode graphs, or open the stores of an earlier run.
 
-    Each encoding has its own store, named after the encoding and a digest of the graphs. One process computes it and
+    Each encoding has its own store, named after the encoding and a digest of the graphs. One run computes it and
     others wait. A store whose process was killed is completed.
+
+    Args:
+        graphs: of a benchmark.
+        encodings: fitted, if they need to be.
+        folder: of the stores.
+        jobs: processes that encode, whose number the stores do not depend on. With several, runs that share the folder
+            encode one after another, so that their processes do not add up.
 
     Raises:
         EncodingError: a graph lacks what an encoding needs.
@@ -48,13 +77,13 @@ def encode(graphs: Sequence[Structure], encodings: Sequence[Encoding], folder: P
     values, seconds = {}, 0.0
     for encoding in dict.fromkeys(encodings):
         digest = store.key(content, encoding)[:16]
-        stored, took = _stored(folder / f"{encoding.name}-{digest}", graphs, encoding)
-        values[encoding] = [row[encoding] for row in stored]
+        stored, took = _stored(folder / f"{encoding.name}-{digest}", graphs, encoding, jobs)
+        values[encoding] = stored.of(encoding)
         seconds += took
     return Encodings(values, seconds)
 
 
-def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tuple[store.Store, float]:
+def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding, jobs: int) -> tuple[store.Store, float]:
     from filelock import FileLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,15 +92,27 @@ def _stored(path: Path, graphs: Sequence[Structure], encoding: Encoding) -> tupl
         if not path.exists():
             # Of a process that was killed over it; where nothing of its work is left, neither is its time.
             before = _seconds(clock) if path.with_name(f"{path.name}.tmp").exists() else 0.0
-            began = time.perf_counter()
+            began = 0.0
 
             def progress(done: int) -> None:
                 del done
                 atomic_text(clock, json.dumps(before + time.perf_counter() - began))
 
-            store.write(path, graphs, [encoding], progress)
+            with _several(path.parent, graphs, jobs) as executor:
+                began = time.perf_counter()  # waiting for others is not encoding
+                store.write(path, graphs, [encoding], progress, executor=executor)
         sweep(path, clock)
     return store.load(path, [encoding]), _seconds(clock)
+
+
+@contextmanager
+def _several(folder: Path, graphs: Sequence[Structure], jobs: int) -> Iterator[Executor | None]:
+    """An executor, where there are several processes and parts of the graphs for them."""
+    from filelock import FileLock
+
+    count = min(jobs, sum(1 for _ in parts(graphs))) if jobs > 1 else 1
+    with FileLock(folder / "encoding.lock") if count > 1 else nullcontext(), workers(count) as executor:
+        yield executor
 
 
 def _seconds(clock: Path) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def run_all(
     Args:
         study: what is compared.
         keys: the runs, in order.
-        jobs: how many at a time.
+        jobs: how many at a time, and how many processes encode graphs.
         threads: of each; by default what the environment variable ``OMP_NUM_THREADS`` says, or one.
         fresh: train again what is finished.
 
@@ -70,7 +70,8 @@ def run_all(
                 continue
             say(f"[{number}/{len(left)}] {key}")
             with waiting(threads):
-                crew.start(key, _run, (study.folder(key), configs[key], fresh, threads, Path(study.out) / "encodings"))
+                config = _encoded_by(configs[key], jobs)
+                crew.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
         crew.wait_for_all()
     return report.failed
 
@@ -86,6 +87,11 @@ def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, Predictio
         if learned(study.folder(key)):
             PredictionRun(config).same()
     return configs
+
+
+def _encoded_by(config: PredictionConfig, jobs: int) -> PredictionConfig:
+    """The same run, whose graphs are encoded by as many processes as the study has, or by more if it says so."""
+    return replace(config, training=replace(config.training, jobs=max(jobs, config.training.jobs)))
 
 
 class _Report:

@@ -55,7 +55,7 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
 
     configured, result = GraphToTextConfig, Result
     learns = ("tokenizer.json", "prepare.json", "positions.json")
-    free = ("out", "name", "data.test", "training.workers")
+    free = ("out", "name", "data.test", "training.workers", "training.jobs")
     extra = "train"
     keeps_checkpoints = True
 
@@ -104,9 +104,9 @@ class GraphToTextRun(Run[GraphToTextConfig, Splits, Learned, Result], name="grap
 
     def work(self, data: Splits, learned: Learned) -> Work[Result]:
         (preparer, positions), model = learned, self.model(learned)
-        encodings = model.encoder.position.encodings
-        examples = preparer.examples(data.train, encodings, every_text=True)
-        dev = preparer.examples(data.dev, encodings)
+        encodings, jobs = model.encoder.position.encodings, self.config.training.jobs
+        examples = preparer.examples(data.train, encodings, every_text=True, jobs=jobs)
+        dev = preparer.examples(data.dev, encodings, jobs=jobs)
         _tell(data.train, examples, dev, model)
         _try(model, preparer, [*examples, *dev])
         task = GraphToText(model, preparer, dev, self.config)

@@ -20,6 +20,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from structpe.data.prepare import AFRESH
 from structpe.tasks.training import checkpoint
 from structpe.tasks.training.learner import Learner
+from structpe.tasks.training.sharding import whole
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import load_weights, save_weights
 
@@ -140,8 +141,7 @@ class Validation(Callback):
         self.waited = 0 if better else self.waited + 1
         if better:
             self.best, self.best_step = scores, step
-            if trainer.is_global_zero:
-                save_weights(module.model, self.weights)
+            save_weights(module.model, self.weights, trainer.is_global_zero)
         if scores and trainer.is_global_zero:
             line = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
             self.say(f"step {step}  on the validation split: {line}" + ("  (best so far)" if better else ""))
@@ -153,7 +153,7 @@ class Validation(Callback):
 
     def _scores(self, trainer: Trainer, module: Learner) -> dict[str, float]:
         module.model.eval()
-        with torch.no_grad(), trainer.precision_plugin.val_step_context():
+        with torch.no_grad(), trainer.precision_plugin.val_step_context(), whole(module):
             scores = module.task.validate(
                 module.device, trainer.global_rank, trainer.world_size, lambda mine: _gather(trainer, mine)
             )

@@ -35,8 +35,11 @@ class TrainingConfig:
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
         accelerator: ``auto``, ``cpu`` or ``gpu``.
-        devices: how many; above 1 each has a process (DDP).
+        devices: how many; above 1 each has a process.
+        strategy: of several devices: with ``ddp`` each has all parameters and optimiser states, with ``fsdp`` a part,
+            except in a step.
         workers: processes per device that collate batches; 0 collates when a batch is due.
+        jobs: processes that encode structures before training; the encodings do not depend on their number.
         seed: of the parameters' first values, the order of examples and dropout.
         deterministic: whether only those GPU kernels may be used that give the same bits each time.
     """
@@ -58,7 +61,9 @@ class TrainingConfig:
     log_every: int = 50
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     devices: int = 1
+    strategy: Literal["ddp", "fsdp"] = "ddp"
     workers: int = 0
+    jobs: int = 1
     seed: int = 1
     deterministic: bool = False
 
@@ -67,7 +72,7 @@ class TrainingConfig:
             value = getattr(self, field.name)
             self._require(field.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
         counts = ("steps", "batch_size", "accumulate", "validate_every", "checkpoint_every", "log_every", "devices")
-        for name in counts:
+        for name in (*counts, "jobs"):
             self._require(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
             self._require(name, getattr(self, name) >= 0, "must not be negative")
@@ -75,6 +80,7 @@ class TrainingConfig:
             ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every"), STEPS
         )
         shared = {"batch_size": BATCH, "accumulate": BATCH, "devices": PROCESSES, "workers": PROCESSES}
+        shared["jobs"] = PROCESSES
         bounded(self, "training.", **counted, **shared)
         self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")

@@ -23,6 +23,7 @@ from structpe.tasks.training.logs import CsvLog
 from structpe.tasks.training.progress import on_terminal, say
 from structpe.tasks.training.quiet import Quiet, quiet
 from structpe.tasks.training.result import Result
+from structpe.tasks.training.sharding import Sharded
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS
 from structpe.threads import busy
@@ -73,7 +74,7 @@ def _trainer(
     return Trainer(
         accelerator=config.accelerator,
         devices=config.devices,
-        strategy="auto" if config.devices == 1 else _on_several(task),
+        strategy="auto" if config.devices == 1 else _on_several(task, config),
         precision=PRECISIONS[config.precision],
         max_steps=config.steps,
         max_epochs=-1,
@@ -95,7 +96,9 @@ def _trainer(
     )
 
 
-def _on_several(task: Task) -> DDPStrategy:
+def _on_several(task: Task, config: TrainingConfig) -> DDPStrategy:
+    if config.strategy == "fsdp":
+        return Sharded(start_method="spawn")
     return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
 
 

@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 from structpe.errors import StoreError, undamaged
 from structpe.files import atomic_write
 
-__all__ = ["WEIGHTS", "load_weights", "save_weights"]
+__all__ = ["WEIGHTS", "full", "gathered", "load_weights", "save_weights"]
 
 WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
@@ -28,12 +29,32 @@ VERSION = "2"
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    """Write the parameters and buffers of a model."""
+def save_weights(model: nn.Module, path: Path, writes: bool = True) -> None:
+    """Write the parameters and buffers of a model.
+
+    Args:
+        model: where its parameters are shared out to several devices, all of them must call this.
+        path: the file.
+        writes: whether this process is the one that writes.
+    """
     from safetensors.torch import save_file
 
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in gathered(model).items()}
+    if not writes:
+        return
     atomic_write(path, lambda hidden: save_file(tensors, hidden, metadata={KEY: f"{VERSION}:{digest(tensors)}"}))
+
+
+def gathered(module: nn.Module) -> dict[str, Tensor]:
+    """The state of a module, whole; where it is shared out to several devices, all of them must call this."""
+    return {name: full(value) for name, value in module.state_dict().items()}
+
+
+def full(value: Any) -> Any:
+    """A tensor of which devices have parts, whole; all of them must call this. Anything else as it is."""
+    from torch.distributed.tensor import DTensor  # takes half a second to import
+
+    return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from structpe.data import parts
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
@@ -199,6 +200,18 @@ def test_a_run_that_could_not_begin_is_in_nobodys_way(tmp_path: Path) -> None:
         with pytest.raises((EncodingError, UnsupportedTerm)):
             train(wrong)
     assert train(config).steps == 1
+
+
+@pytest.mark.slow
+def test_a_run_does_not_depend_on_the_processes_that_encode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "STRUCTURES", 8)
+    weights = []
+    for jobs in (1, 2):
+        (tmp_path / str(jobs)).mkdir()
+        config = tiny(tmp_path / str(jobs), steps=2, jobs=jobs)
+        train(config)
+        weights.append(Path(config.out, "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]
 
 
 def test_more_gpus_than_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from structpe.data import store
+from structpe.data import parts, store
 from structpe.data.store import fingerprint, key
 from structpe.encodings import ENCODINGS
-from structpe.structure import Structure
+from structpe.structure import Structure, path
 from structpe.tasks.prediction.encodings import encode
 
 NUMBERS = np.arange(6.0)
@@ -71,6 +72,38 @@ def test_a_feature_is_not_taken_for_a_part_of_the_graph_with_its_name() -> None:
 
 def test_a_fingerprint_does_not_look_at_names() -> None:
     assert fingerprint([replace(GRAPH, name="elsewhere:1")]) == fingerprint([GRAPH])
+
+
+def test_several_processes_write_the_stores_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "STRUCTURES", 2)
+    graphs, encodings = [GRAPH] * 5, [ENCODINGS[name]() for name in ("depth", "distance")]
+    for jobs in (1, 2):
+        encode(graphs, encodings, tmp_path / str(jobs), jobs)
+    one, two = (
+        {str(file.relative_to(tmp_path / jobs)): file.read_bytes() for file in tmp_path.glob(f"{jobs}/*/*")}
+        for jobs in "12"
+    )
+    assert one == two
+    assert len(one) >= 8
+
+
+def test_processes_are_started_for_several_parts_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("structpe.data.workers.ProcessPoolExecutor", None)  # to start one would be an error
+    assert len(encode([GRAPH] * 5, [ENCODINGS["depth"]()], tmp_path, 4).of(4)) == 1
+
+
+def test_processes_are_sent_the_place_of_encodings_and_not_their_numbers(tmp_path: Path) -> None:
+    """Of several devices, and of data loaders: each opens the store itself, and reads what it needs."""
+    distance = ENCODINGS["distance"]()
+    graphs = [path(["x"] * 100, name=str(i)) for i in range(20)]
+    opened = encode(graphs, [distance], tmp_path)
+    rows = [opened.of(number) for number in range(20)]
+    sent = pickle.dumps(rows)
+    assert len(sent) < 100 * 20 < sum(row[distance].index.nbytes for row in rows)
+    for row, mine in zip(pickle.loads(sent), rows, strict=True):
+        assert list(row) == list(mine) == [distance]
+        assert len(row) == 1
+        assert row[distance].pairs().tolist() == mine[distance].pairs().tolist()
 
 
 def test_a_key_differs_with_all_that_numbers_may_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:

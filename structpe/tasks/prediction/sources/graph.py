@@ -23,7 +23,8 @@ class Graphs(Source, name="graph"):
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         check_whole(config, benchmark, "whole graphs are, some of them in each step")
-        encodings, collate = encode(benchmark.graphs, model.position.encodings, folder), Structures(model.grouping)
+        encodings = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
+        collate = Structures(model.grouping)
         targets = np.asarray(benchmark.targets)
         train, valid, test = (
             [Example.of(benchmark.graphs[i], encodings.of(i), targets[i]) for i in part.tolist()] for part in split

@@ -33,7 +33,8 @@ class Nodes(Source, name="node"):
         check_pairs(config, benchmark, model)
         kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
         encodings, scored = model.position.encodings, Structures(model.grouping)
-        computed = encode(benchmark.graphs, [e for e in encodings if e.arity == 1 or not by_parts], folder)
+        asked = [e for e in encodings if e.arity == 1 or not by_parts]
+        computed = encode(benchmark.graphs, asked, folder, config.training.jobs)
         whole = Example.of(benchmark.graphs[0], computed.of(0), benchmark.targets)
         valid, test = (_whole(whole, part) for part in (split.valid, split.test))
         if kind == "full":

@@ -31,7 +31,8 @@ class Pairs(Source, name="pair"):
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         check_whole(config, benchmark, "pairs of nodes are, some of them in each step")
         check_pairs(config, benchmark, model)
-        computed, triples = encode(benchmark.graphs, model.position.encodings, folder), np.asarray(benchmark.targets)
+        computed = encode(benchmark.graphs, model.position.encodings, folder, config.training.jobs)
+        triples = np.asarray(benchmark.targets)
         batch = collate([Example.of(benchmark.graphs[0], computed.of(0))], model.grouping)
         train, valid, test = (part.tolist() for part in split)
         asked = Queries(batch, triples, np.concatenate([split.valid, split.test]))
