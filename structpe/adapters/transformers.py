@@ -282,7 +282,7 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
     """Register the position model, mark the attentions and hook the layers."""
     first = not _injections(model)
     if first:
-        model.structpe = nn.ModuleDict()
+        model.structpe = nn.ModuleDict().train(model.training)
     model.structpe[injected.where] = injected
     model.set_attn_implementation(NAME)
     hooks = model.__dict__.setdefault("_structpe_hooks", [])
