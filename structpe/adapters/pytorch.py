@@ -22,11 +22,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.attention import additive
+from structpe.adapters._masks import added, written, written_for
 from structpe.attention.flex import block_mask, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import PositionModel, Positions, Site
-from structpe.terms import Lookup, Terms
+from structpe.terms import Terms
 
 __all__ = ["additive_masks", "eject", "flex", "inject"]
 
@@ -60,9 +60,7 @@ def additive_masks(
     """
     prepared = position.prepare(positions)
     layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
-    there = positions.present if present is None else present
-    size = _size(positions) if there is None else (there.shape[0], there.shape[1])
-    return _written(layers, _like(position).new_empty(size[0], position.dims.heads, size[1], 0), there, causal)
+    return written(layers, _like(position), position.dims.heads, positions, present, causal)
 
 
 def inject(module: nn.Module, position: PositionModel) -> PositionModel:
@@ -180,10 +178,10 @@ class _Whole:
             self.position.terms(self.prepared, Site(i, module.training)) for i in range(self.position.dims.layers)
         ]
         b, n = x.shape[:2] if self.batch_first else (x.shape[1], x.shape[0])
-        self.masks = _written(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present, False)
+        self.masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
         if isinstance(module, nn.MultiheadAttention):
             named = {**dict(zip(_ATTENTION[3:], given[3:], strict=False)), **named, "is_causal": False}
-            return given[:3], _added(named, self.masks[0], "attn_mask", "key_padding_mask")
+            return given[:3], added(named, self.masks[0], "attn_mask", "key_padding_mask")
         given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, self.prepared))
         return self.part(0, given, named) if self.alone else (given, named)
 
@@ -200,7 +198,7 @@ class _Whole:
         names = ("src", "src_mask", "src_key_padding_mask")
         named = {**dict(zip(names, given, strict=False)), **named}
         x = named.pop("src")
-        return (x,), _added({**named, "is_causal": False}, self.masks[number], *names[1:])
+        return (x,), added({**named, "is_causal": False}, self.masks[number], *names[1:])
 
     def changed(
         self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]
@@ -234,26 +232,6 @@ def _nothing(*_: Any) -> None:
     return None
 
 
-def _added(named: dict[str, Any], mask: Tensor, name: str, padding: str) -> dict[str, Any]:
-    """The arguments with one additive mask, (b h, n, n), of what was given and of the position model."""
-    named = dict(named)
-    for key, form in ((name, None), (padding, 1)):
-        given: Tensor | None = named.pop(key, None)
-        if given is None:
-            continue
-        # Both forbid where they are True, or add.
-        values = given
-        if given.dtype == torch.bool:
-            values = torch.zeros_like(given, dtype=mask.dtype).masked_fill(given, -math.inf)
-        if form:
-            values = values[:, None, None]
-        elif given.ndim == 3:
-            values = values.view(mask.shape)
-        mask = mask + values.to(mask.dtype)
-    nowhere = (mask == -math.inf).all(-1, keepdim=True)
-    return {**named, name: torch.where(nowhere, 0.0, mask).flatten(0, 1)}
-
-
 def _layers(module: Any) -> list[Any]:
     """The layers of a module.
 
@@ -270,29 +248,6 @@ def _layers(module: Any) -> list[Any]:
     )
 
 
-def _written(layers: list[Terms], like: Tensor, present: Tensor | None, causal: bool) -> list[Tensor]:
-    """The mask of each layer for (b, h, n, .) queries; the same one where layers have the same terms."""
-    extra = Terms(causal=causal)
-    if present is not None:
-        extra += Terms(mask=(present.to(like.device)[:, None, None],))
-    made: list[tuple[list[int], Tensor]] = []
-    for terms in layers:
-        of = [id(x) for name in ("bias", "factors", "mask", "pairs") for x in getattr(terms, name)]
-        known = [mask for other, mask in made if other == of]
-        made.append((of, known[0] if known else additive(terms + extra, like, like.shape[2])))
-    return [mask for _, mask in made]
-
-
 def _like(position: PositionModel) -> Tensor:
     """A tensor of the dtype and on the device of a position model."""
     return next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))
-
-
-def _size(positions: Positions) -> tuple[int, int]:
-    """The number of structures, or 1 if they are alike, and of their units."""
-    for value in positions.values():
-        if isinstance(value, Tensor):
-            return value.shape[0], value.shape[1]
-        if isinstance(value, Lookup):
-            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
-    raise PositionError("positions of listed pairs do not say how many units there are; give present")
