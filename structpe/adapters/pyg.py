@@ -36,13 +36,11 @@ NAME = "structpe"
 class AddEncoding:
     """A ``transform`` or ``pre_transform`` that adds encodings to a ``Data``, in forms that PyG batches.
 
-    =================  =========================================================================================
-    encoding           attribute
-    =================  =========================================================================================
-    of units           ``pe_NAME`` (n, ...)
-    of all pairs       ``pe_NAME`` (n n, ...), row by row; of a batch, those of one graph after the other
-    of listed pairs    ``pe_NAME`` (e, ...), and ``pe_NAME_index`` (2, e) with the numbers of nodes in the batch
-    =================  =========================================================================================
+    | encoding | attribute |
+    |---|---|
+    | of units | ``pe_NAME`` (n, ...) |
+    | of all pairs | ``pe_NAME`` (n n, ...), row by row; of a batch, those of one graph after the other |
+    | of listed pairs | ``pe_NAME`` (e, ...), and ``pe_NAME_index`` (2, e) with the numbers of nodes in the batch |
 
     :func:`positions` makes of a batch what position models read. ``many`` encodes a list at once, which is faster.
 
@@ -127,7 +125,7 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
             acts on something else than scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
-    with needing("torch_geometric", "pyg"):
+    with needing("torch_geometric", "all"):
         from torch_geometric.nn import GPSConv
     layers = [each for each in model.modules() if isinstance(each, GPSConv)]
     if not layers or any(not isinstance(each.attn, nn.MultiheadAttention) for each in layers):

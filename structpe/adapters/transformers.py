@@ -29,7 +29,7 @@ from structpe.adapters._injected import Injected, Seat, Start, Structures
 from structpe.adapters._numbers import read_numbers
 from structpe.adapters._t5 import take_t5
 from structpe.adapters._tokens import TokenPositions
-from structpe.attention import attend
+from structpe.attention import attend, weights
 from structpe.errors import PositionError, StoreError, listed, needing
 from structpe.positions import Dims, PositionModel, build, describe
 from structpe.positions.build import Config
@@ -222,11 +222,11 @@ def attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     **others: Any,
-) -> tuple[Tensor, None]:
+) -> tuple[Tensor, Tensor | None]:
     """Attention as Hugging Face calls it: (b, h, n, d) queries, (b, g, m, d) keys; (b, n, h, d) comes back.
 
     A head of keys may be for several heads of queries. The terms of a position model that was injected are added to
-    the mask and to the model's own bias.
+    the mask and to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) come back too.
     """
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
@@ -238,7 +238,8 @@ def attention(
     if seat is not None:
         terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training))
     mixed = attend(query, key, value, terms, dropout=dropout)
-    return mixed.transpose(1, 2).contiguous(), None
+    asked = weights(query, key, terms) if others.get("output_attentions") else None
+    return mixed.transpose(1, 2).contiguous(), asked
 
 
 def _own(module: Any, query: Tensor, keys: int, mask: Tensor | None, others: Mapping[str, Any]) -> Terms:

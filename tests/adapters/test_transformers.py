@@ -587,6 +587,22 @@ def test_in_cross_attention_a_token_stands_at_the_root_or_where_it_is_said(
         assert (found[~there] == -torch.inf).all()
 
 
+@pytest.mark.parametrize("name", ["bert", "t5", "llama"])
+def test_the_weights_of_attention_are_those_of_the_checkpoint_at_first(name: str) -> None:
+    model, eager = small(name), small(name)
+    eager.set_attn_implementation("eager")
+    position = inject(model, {"name": "t5", "encoding": "undirected-distance"}).position
+    batch, structpe = texts(model), given(model)
+    key = "encoder_attentions" if name == "t5" else "attentions"
+    mine = model(**batch, structpe=structpe, output_attentions=True)[key]
+    for one, other in zip(mine, eager(**batch, output_attentions=True)[key], strict=True):
+        assert torch.allclose(one[0], other[0], atol=1e-6)
+    randomised(position)
+    changed = model(**batch, structpe=structpe, output_attentions=True)[key]
+    assert not torch.allclose(changed[0], mine[0])
+    assert torch.allclose(changed[0].sum(-1), torch.ones(()), atol=1e-5)
+
+
 def test_freezing_trains_positions_and_adapters_only() -> None:
     model = small("t5")
     model.encoder.block[0].layer[0].SelfAttention.q.lora_A = torch.nn.Parameter(torch.zeros(2, 2))
