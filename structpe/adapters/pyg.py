@@ -125,7 +125,7 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
             acts on something else than scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
-    with needing("torch_geometric", "all"):
+    with needing("torch_geometric", "pyg"):
         from torch_geometric.nn import GPSConv
     layers = [each for each in model.modules() if isinstance(each, GPSConv)]
     if not layers or any(not isinstance(each.attn, nn.MultiheadAttention) for each in layers):
