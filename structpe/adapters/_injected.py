@@ -101,6 +101,7 @@ class Pass:
         self.plain, self.masks, self.keeps = given is None, dict(masks), keeps
         self._given = given
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
+        self._moved: dict[str, TokenPositions] = {}
         self._places: dict[str, tuple[tuple[int, ...], Places | None]] = {}
 
     def prepared(self, injected: Injected, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
@@ -142,7 +143,11 @@ class Pass:
                 f"with injected.collator(tokenizer), or give structpe=TokenPositions(...), or structpe=None for a pass "
                 f"without"
             )
-        return given.to(like.device)
+        if given.units.device != like.device:
+            if where not in self._moved:
+                self._moved[where] = given.to(like.device)
+            given = self._moved[where]
+        return given
 
     def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
         structures, group = len(given.units), len(like) // len(given.units)

@@ -18,6 +18,7 @@ import torch
 import transformers as hf
 
 from structpe.adapters import transformers
+from structpe.adapters._injected import Pass
 from structpe.adapters._places import NONE
 from structpe.adapters.transformers import TokenPositions, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
@@ -601,6 +602,18 @@ def test_the_weights_of_attention_are_those_of_the_checkpoint_at_first(name: str
     changed = model(**batch, structpe=structpe, output_attentions=True)[key]
     assert not torch.allclose(changed[0], mine[0])
     assert torch.allclose(changed[0].sum(-1), torch.ones(()), atol=1e-5)
+
+
+def test_positions_go_to_the_device_of_the_model_once_for_a_pass() -> None:
+    model = small("bert")
+    injected = inject(model, {"name": "t5", "encoding": "undirected-distance"}).injected
+    structpe = given(model)
+    passing, like = Pass(structpe, {}, keeps=True), torch.zeros(2, 1, device="meta")
+    moved = passing.positions(injected, 8, like)
+    assert moved is not None
+    assert moved.units.device.type == "meta"
+    assert passing.positions(injected, 8, like) is moved
+    assert passing.positions(injected, 8, torch.zeros(2, 1)) is structpe
 
 
 def test_freezing_trains_positions_and_adapters_only() -> None:
