@@ -96,6 +96,7 @@ PACKAGES = {
     "terms": "What changes in attention.",
     "attention": "Kernels: how attention with terms is computed.",
     "data": "Batches, stores and buckets of encoded structures.",
+    "adapters": "Position models inside models of Hugging Face, PyTorch and PyG.",
     "nn": "Transformers, message passing and their layers.",
     "objectives": "What is predicted: targets, losses and metrics.",
     "datasets": "Data sets: cards, downloads, checks; splits for the prediction of graphs, nodes and links.",

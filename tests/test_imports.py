@@ -31,6 +31,7 @@ BELOW: dict[str, set[str]] = {
     "nn": {"data"},
     "writers": {"readers", "files"},
     "converters": {"writers", "transforms"},
+    "adapters": {"converters", "data"},
     "parsing": {"converters", "data", "signals", "threads"},
     "tasks": {"nn", "citing", "datasets", "printing", "signals", "threads"},
     "pictures": {"tasks", "converters"},

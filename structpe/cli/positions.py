@@ -7,7 +7,7 @@ import json
 import re
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from structpe.cli._filters import STRUCTURES, about, add_filters, chosen, found, refuse_filters
@@ -84,6 +84,8 @@ class Row:
         problem: why it cannot be built.
         decodes: whether a decoder can use it; None if it cannot be built.
         about: the first line of its file.
+        formula: the first paragraph of its docstring.
+        options: its options with their defaults, as :func:`structpe.build` takes them; null for those that have none.
     """
 
     name: str
@@ -94,23 +96,29 @@ class Row:
     problem: str = ""
     decodes: bool | None = None
     about: str = ""
+    formula: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def measured(cls, name: str, dims: Dims) -> Row:
         """The row of a model with its default options, built for these sizes."""
         from structpe.errors import PositionError
-        from structpe.positions import MODELS, build
+        from structpe.plain.typed import options_of
+        from structpe.positions import MODELS, build, describe
         from structpe.positions._spec import spec_of
 
-        spec, first = spec_of(MODELS[name]), about(MODELS[name].__module__)
+        model = MODELS[name]
+        spec, said = spec_of(model), (about(model.__module__), _about(model))
         try:
             built = build(name, dims)
         except PositionError as error:
-            return cls(name, spec, dims, {}, None, str(error), None, first)
+            options = dict.fromkeys(options_of(model.__init__, 2))
+            return cls(name, spec, dims, {}, None, str(error), None, *said, options)
         count = sum(p.numel() for p in built.parameters())
         letters = re.findall(r"[A-Za-z]\w*", spec.cells.params) if spec is not None else built.sizes
         sizes = {letter: size for letter, size in built.sizes.items() if letter in letters}
-        return cls(name, spec, dims, sizes, count, "", built.causal, first)
+        options = {option: value for option, value in describe(built).items() if option != "name"}
+        return cls(name, spec, dims, sizes, count, "", built.causal, *said, options)
 
     @property
     def place(self) -> int:
@@ -126,6 +134,8 @@ class Row:
             "sizes": self.sizes,
             "decodes": self.decodes,
             "about": self.about,
+            "formula": self.formula,
+            "options": self.options,
             "problem": self.problem,
         }
         return own | ({} if self.spec is None else asdict(self.spec))
@@ -192,6 +202,6 @@ def _options(encoding: type[Encoding]) -> list[str]:
     return list(inspect.signature(encoding).parameters)
 
 
-def _about(encoding: type[Encoding]) -> str:
+def _about(cls: type) -> str:
     """The first paragraph of its docstring, on one line."""
-    return ROLE.sub(r"\1", (inspect.getdoc(encoding) or "").partition("\n\n")[0].replace("\n", " "))
+    return ROLE.sub(r"\1", (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " "))

@@ -14,7 +14,7 @@ from torch import nn
 from structpe.cli.main import main
 from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS
-from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec
+from structpe.positions import MODELS, Cells, Dims, PositionModel, Spec, build, describe
 from tests.cli.running import complaint, output
 
 SMALL = ("--width", "16", "--heads", "2", "--layers", "2")
@@ -119,6 +119,24 @@ def test_filters_keep_what_they_say(
     words: str, keeps: Callable[[dict[str, Any]], bool], every: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert names(*words.split(), capsys=capsys) == {row["name"] for row in every if keeps(row)}
+
+
+def test_json_says_what_a_model_computes_and_which_options_it_takes(every: list[dict[str, Any]]) -> None:
+    rows = {row["name"]: row for row in every}
+    assert rows["t5"]["about"] == "T5's relative bias in logarithmic buckets (Raffel et al. 2020)"
+    assert rows["t5"]["formula"].startswith("s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is")
+    assert rows["t5"]["options"] == {
+        "encoding": {"name": "offset"}, "buckets": 32, "farthest": 128, "sharing": "layer-wise"
+    }  # fmt: skip
+    assert all("\n" not in row["formula"] and row["formula"] for row in every)
+
+
+def test_what_is_built_from_the_options_in_json_is_the_same_model(every: list[dict[str, Any]]) -> None:
+    dims = Dims(16, 2, 2)
+    for row in every:
+        if not row["problem"]:
+            made = describe(build({"name": row["name"], **row["options"]}, dims))
+            assert json.loads(json.dumps(made)) == {"name": row["name"], **row["options"]}
 
 
 def test_what_decodes_is_what_a_decoder_takes(every: list[dict[str, Any]]) -> None:

@@ -8,7 +8,8 @@ import torch
 from structpe.data.encode import encode
 from structpe.encodings.laplacian import Laplacian
 from structpe.errors import PositionError
-from structpe.positions import Dims, Site
+from structpe.positions import MODELS, Dims, Site
+from structpe.positions.rotary._turns import RotaryModel
 from structpe.positions.rotary.rotary import Rotary
 from structpe.positions.rotary.rotary_half import RotaryHalf
 from structpe.structure import path
@@ -35,6 +36,57 @@ def test_the_layouts_differ_by_a_permutation_of_channels() -> None:
     (one,), (other,) = (m.terms(m.prepare(positions), Site(0)).maps for m in (Rotary(DIMS), RotaryHalf(DIMS)))
     for a, b in zip(one(q, k), other(q[..., pairs], k[..., pairs]), strict=True):
         torch.testing.assert_close(a[..., pairs], b, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_cosines_and_sines_turn_as_the_map_does(layout: str) -> None:
+    model = LAYOUTS[layout](DIMS)
+    positions = encode([path(["w"] * 9)], model.encodings)
+    (turn,) = model.terms(model.prepare(positions), Site(0)).maps
+    cos, sin = model.cos_sin(positions)
+    q = torch.randn(1, 2, 9, 8, dtype=torch.float64)
+    first, second = (q[..., ::2], q[..., 1::2]) if layout == "interleaved" else q.chunk(2, -1)
+    turned = turn(q, q)[0]
+    mine = (turned[..., ::2], turned[..., 1::2]) if layout == "interleaved" else turned.chunk(2, -1)
+    torch.testing.assert_close(mine[0], first * cos - second * sin)
+    torch.testing.assert_close(mine[1], first * sin + second * cos)
+    angles = torch.arange(9.0, dtype=torch.float64)[:, None] * model.inverse_frequencies()
+    torch.testing.assert_close(cos[0], angles.cos())
+
+
+def test_cosines_and_sines_are_those_of_hugging_face() -> None:
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    model = RotaryHalf(DIMS)
+    theirs = LlamaRotaryEmbedding(LlamaConfig(hidden_size=16, num_attention_heads=2))
+    mine = model.cos_sin(encode([path(["w"] * 9)], model.encodings))
+    for one, other in zip(mine, theirs(torch.zeros(1), torch.arange(9)[None]), strict=True):
+        torch.testing.assert_close(torch.cat([one, one], -1).float(), other, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["yarn", "longrope", "axial-rotary", "dynamic-ntk", "xpos"])
+def test_the_scalings_say_their_cosines_or_why_not(name: str) -> None:
+    model = MODELS[name](Dims(16, 2, 1))
+    assert isinstance(model, RotaryModel)
+    positions = encode([path(["w"] * 9)], model.encodings)
+    if name == "xpos":
+        with pytest.raises(PositionError, match=r"'xpos' turns queries and keys differently.* apply the maps"):
+            model.cos_sin(positions)
+        return
+    cos, sin = model.cos_sin(positions)
+    assert cos.shape == sin.shape == (1, 9, 4)
+    (turn,) = model.terms(model.prepare(positions), Site(0)).maps
+    q = torch.randn(1, 2, 9, 8, dtype=torch.float64)
+    torch.testing.assert_close(
+        turn(q, q)[0].norm(dim=-1), (cos.square() + sin.square()).sqrt()[..., 0] * q.norm(dim=-1)
+    )
+
+
+def test_a_step_of_a_decoder_has_no_one_cosine() -> None:
+    model = Rotary(DIMS)
+    with pytest.raises(PositionError, match="turns queries and keys differently"):
+        model.cos_sin(encode([path(["w"] * 9)], model.encodings).step(8, 9))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -59,6 +59,12 @@ class Turns:
     query_lengths: Tensor | float = 1.0
     key_lengths: Tensor | float = 1.0
 
+    @property
+    def alike(self) -> bool:
+        """Whether queries and keys are turned alike."""
+        pairs = ((self.queries, self.keys), (self.query_lengths, self.key_lengths))
+        return all(torch.equal(torch.as_tensor(q), torch.as_tensor(k)) for q, k in pairs)
+
     def neighbours(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Channels 2i and 2i + 1 are a pair (RoFormer)."""
 
@@ -132,6 +138,23 @@ class RotaryModel(PositionModel):
     def inverse_frequencies(self) -> Tensor:
         """(d_h/2,) float64 the w_i."""
         return inverse_frequencies(2 * int(self.dims.head * self.fraction / 2), base=self.base)
+
+    def cos_sin(self, positions: Positions) -> tuple[Tensor, Tensor]:
+        """(b, n, d_h/2) cosine and sine of the angle of each unit and pair of channels, times the factor of lengths.
+
+        The pairs are (2i, 2i+1) or (i, i + d_h/2), as the model says. ``torch.cat([x, x], -1)`` of the latter is what
+        Llama of Hugging Face calls ``position_embeddings``.
+
+        Raises:
+            PositionError: queries and keys have other angles or factors, as in a decoding step or with ``xpos``.
+        """
+        turns = self.prepare(positions)
+        if not isinstance(turns, Turns) or not turns.alike:
+            raise PositionError(
+                f"position model {self.name!r} turns queries and keys differently, so that one cosine and sine cannot "
+                f"say how; apply the maps of its terms"
+            )
+        return (turns.keys.cos() * turns.key_lengths)[:, 0], (turns.keys.sin() * turns.key_lengths)[:, 0]
 
     def _begin(self, dims: Dims, encodings: Sequence[Encoding]) -> None:
         check_even(self.name, dims)

@@ -1,0 +1,105 @@
+"""What happens around a pass of a model of Hugging Face that has position models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from structpe.adapters._injected import Pass, Seat
+from structpe.errors import PositionError
+
+__all__ = ["NAME", "Before", "Beginning", "Generating"]
+
+NAME = "structpe"
+"""Of the attention among Hugging Face's, of the submodule, of the key of a batch and of that of a configuration."""
+
+
+class Beginning:
+    """A hook: makes a pass of what a batch holds as ``structpe``.
+
+    Args:
+        model: with the position models.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        model = self.model
+        if model.config._attn_implementation != NAME:
+            raise PositionError(
+                f"the attention is {model.config._attn_implementation!r}, which does not ask position models; call "
+                f"model.set_attn_implementation({NAME!r})"
+            )
+        cache = named.get("past_key_values")
+        if getattr(cache, "is_compileable", False):
+            raise PositionError(
+                "the cache has a fixed size, so that queries do not tell where they are; use the dynamic cache, which "
+                "generate does without cache_implementation"
+            )
+        passing = named.get(NAME, model.__dict__.get("_structpe_reading", {}))
+        masks = _masks(model, named, within=module is not model)
+        if isinstance(passing, Pass):
+            passing.masks |= masks
+        else:
+            again = any(getattr(each, "gradient_checkpointing", False) for each in model.modules())
+            keeps = not (again and model.training)
+            passing = Pass(passing, masks, keeps)
+        return given, {**named, NAME: passing}
+
+
+def _masks(model: Any, named: Mapping[str, Any], within: bool) -> dict[str, Tensor | None]:
+    """The padding masks of the tokens, where they are given."""
+    if not model.config.is_encoder_decoder:
+        return dict.fromkeys(("encoder", "decoder"), named.get("attention_mask"))
+    own = {"encoder": named.get("attention_mask")}
+    return own if within else {**own, "decoder": named.get("decoder_attention_mask")}
+
+
+class Before:
+    """A hook: changes the hidden vectors before a layer.
+
+    Args:
+        seat: of the layer.
+        attending: the attention of the layer.
+    """
+
+    def __init__(self, seat: Seat, attending: Any) -> None:
+        self.seat, self.attending = seat, attending
+
+    def __call__(self, layer: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        x: Tensor = given[0] if given else named["hidden_states"]
+        changed = self.seat.change(named.get(NAME, {}), x, self._past(given, named), bool(layer.training))
+        if given:
+            return (changed, *given[1:]), named
+        return given, {**named, "hidden_states": changed}
+
+    def _past(self, given: tuple[Any, ...], named: dict[str, Any]) -> int:
+        """How many tokens the cache holds."""
+        if self.seat.injected.where == "encoder":
+            return 0
+        caches = (each for each in (*given, *named.values()) if callable(getattr(each, "get_seq_length", None)))
+        cache = next(caches, None)
+        return 0 if cache is None else int(cache.get_seq_length(self.attending.layer_idx))
+
+
+class Generating:
+    """``model.generate``, every step with the positions of ``structpe``.
+
+    Args:
+        model: with the position models.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Generate; arguments as of Hugging Face's ``generate``, and ``structpe``."""
+        model = self.model
+        model.__dict__["_structpe_reading"] = Pass(named.pop(NAME, {}), {}, keeps=True)
+        try:
+            return type(model).generate(model, *given, **named)
+        finally:
+            del model.__dict__["_structpe_reading"]

@@ -1,0 +1,252 @@
+"""A position model inside a model of Hugging Face: what its attention asks, and what it answers.
+
+The positions of a batch travel with the keyword arguments that a model hands on to its attention, so that nothing is
+kept between two passes, and a layer that is computed again, by gradient checkpointing, is given the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from structpe.adapters._families import Where
+from structpe.adapters._places import NONE, Places
+from structpe.adapters._start import difference, drawn, started, with_same_draws
+from structpe.adapters._tokens import TokenPositions
+from structpe.data.encode import encode
+from structpe.errors import PositionError
+from structpe.positions import PositionModel, Site
+from structpe.structure import path
+from structpe.terms import Terms
+
+__all__ = ["Given", "Injected", "Pass", "Seat", "Start", "Structures"]
+
+Start: TypeAlias = Literal["zero", "own"]
+Structures: TypeAlias = Literal["given", "path"]
+Given: TypeAlias = "TokenPositions | Mapping[str, TokenPositions] | None"
+"""What a batch holds as ``structpe``: positions for all position models, or by where they are; None for none."""
+
+
+class Injected(nn.Module):
+    """A position model at one place of another model, which has it as a submodule.
+
+    Args:
+        position: built for the sizes of the attention, and as many layers as it enters.
+        where: which attention it enters.
+        layers: numbers of the layers.
+        start: ``zero`` changes nothing at first; ``own`` starts with the numbers as they are.
+        structures: ``given`` with each batch; or ``path``, each text being a path of its tokens.
+        instead: whether the model's own bias, that of T5, is left out.
+    """
+
+    def __init__(
+        self,
+        position: PositionModel,
+        where: Where,
+        layers: Sequence[int],
+        start: Start = "zero",
+        structures: Structures = "given",
+        instead: bool = False,
+    ) -> None:
+        super().__init__()
+        self.position, self.where, self.layers = position, where, tuple(layers)
+        self.start, self.structures, self.instead = start, structures, instead
+        self.first = started(position) if start == "zero" else None
+
+    def prepare(self, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
+        """What the position model prepares for a batch, and what its first numbers do."""
+        dtype = next((p.dtype for p in self.position.parameters()), like.dtype)
+        positions = given.positions.to(like.device, dtype)
+        return self._both(lambda model, _: model.prepare(positions), (None, None), like)
+
+    def terms(self, prepared: tuple[Any, Any], site: Site, like: Tensor) -> Terms:
+        """The terms of the units in a layer."""
+        now, first = self._both(lambda model, mine: model.terms(mine, site), prepared, like)
+        return now if first is None else difference(now, first)
+
+    def change(self, x: Tensor, prepared: tuple[Any, Any], site: Site) -> Tensor:
+        """The hidden vectors (p, u, d) of the units as a layer sees them."""
+        now, first = self._both(lambda model, mine: _changed(model, x, mine, site), prepared, x)
+        changed: Tensor = now if first is None else x + (now - first)
+        return changed
+
+    def _both(
+        self, answer: Callable[[PositionModel, Any], Any], prepared: tuple[Any, Any], like: Tensor
+    ) -> tuple[Any, Any]:
+        """What the position model answers, and what it would with its first numbers; None if these are zero."""
+        before = [] if self.first is None else drawn(like, self.training)
+        now = answer(self.position, prepared[0])
+        first = self.first
+        return now, None if first is None else with_same_draws(before, lambda: answer(first, prepared[1]), like)
+
+
+def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> Tensor:
+    x = position.inputs(x, prepared) if site.layer == 0 else x
+    return position.layer(x, prepared, site)
+
+
+class Pass:
+    """One pass of a model over a batch.
+
+    Args:
+        given: the positions of the batch.
+        masks: 2-D padding masks of the tokens, by where; for texts that are paths.
+        keeps: whether layers share what is made once; not under gradient checkpointing.
+    """
+
+    def __init__(self, given: Given, masks: Mapping[str, Tensor | None], keeps: bool) -> None:
+        self.plain, self.masks, self.keeps = given is None, dict(masks), keeps
+        self._given = given
+        self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
+        self._moved: dict[str, TokenPositions] = {}
+        self._places: dict[str, tuple[tuple[int, ...], Places | None]] = {}
+
+    def prepared(self, injected: Injected, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
+        """What the position model prepares, once for all layers, and in a decoder that generates for all steps."""
+        if not self.keeps or torch.compiler.is_compiling():
+            return injected.prepare(given, like)
+        known = self._prepared.get(injected.where)
+        if known is None or known[0] != given.size:
+            known = self._prepared[injected.where] = given.size, injected.prepare(given, like)
+        return known[1]
+
+    def places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
+        """The units of the last n of m tokens, or of the n of the decoder and the m of the encoder; None if all are.
+
+        All are units if the i-th token is the i-th unit in each row.
+        """
+        key = (len(like), n, m)
+        known = self._places.get(injected.where)
+        if known is None or known[0] != key or torch.compiler.is_compiling() or not self.keeps:
+            known = key, self._new_places(injected, given, like, n, m)
+            self._places[injected.where] = known
+        return known[1]
+
+    def positions(self, injected: Injected, m: int, like: Tensor) -> TokenPositions | None:
+        """The positions for an injected model, on its device; None if the batch says that it has none.
+
+        Raises:
+            PositionError: the batch has no positions for it, and does not say so.
+        """
+        where = injected.where
+        if injected.structures == "path":
+            return _of_path(injected, m, self.masks.get(where), like)
+        if self.plain:
+            return None
+        given = self._given.get(where) if isinstance(self._given, Mapping) else self._given
+        if not isinstance(given, TokenPositions):
+            raise PositionError(
+                f"this model has a position model in its {where}, and the batch has no positions for it; make batches "
+                f"with injected.collator(tokenizer), or give structpe=TokenPositions(...), or structpe=None for a pass "
+                f"without"
+            )
+        if given.units.device != like.device:
+            if where not in self._moved:
+                self._moved[where] = given.to(like.device)
+            given = self._moved[where]
+        return given
+
+    def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
+        structures, group = len(given.units), len(like) // len(given.units)
+        if len(like) % structures:
+            raise PositionError(
+                f"there are {structures} structures for a batch of {len(like)} rows; give one for each row, in order"
+            )
+        keys = _repeated(_fitting(given.units, m), group)
+        if injected.where == "cross":
+            targets = given.root[:, None].expand(-1, n) if given.targets is None else _fitting(given.targets, n)
+            queries = _repeated(targets, group)
+        else:
+            if not torch.compiler.is_compiling() and n == m == given.size and _in_order(given):
+                return None if group == 1 else Places(keys, keys, given.size, structures, self.keeps)
+            queries = keys[:, m - n :]
+        shared = 1 if injected.structures == "path" else structures
+        return Places(queries, keys, given.size, shared, self.keeps)
+
+
+class Seat:
+    """The place of an injected model in one attention.
+
+    Args:
+        injected: the injected model.
+        layer: number of the layer among those that it enters.
+    """
+
+    def __init__(self, injected: Injected, layer: int) -> None:
+        self.injected, self.layer = injected, layer
+
+    def terms(self, given: Any, q: Tensor, keys: int, training: bool) -> Terms:
+        """The terms of the tokens.
+
+        Args:
+            given: the pass, or what a batch holds as ``structpe``.
+            q: (b, h, n, d) the queries.
+            keys: m.
+            training: whether this is a training step.
+        """
+        if (found := self._asked(given, keys, q)) is None:
+            return Terms()
+        passing, positions = found
+        prepared = passing.prepared(self.injected, positions, q)
+        terms = self.injected.terms(prepared, Site(self.layer, training), q)
+        places = passing.places(self.injected, positions, q, q.shape[2], keys)
+        if places is not None and self.injected.where == "cross" and terms.maps:
+            raise PositionError(
+                "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand "
+                "at one unit; choose one with biases or vectors of pairs"
+            )
+        return terms if places is None else places.terms(terms)
+
+    def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
+        """The hidden vectors (b, n, d) of the tokens as the layer sees them, after ``past`` earlier tokens."""
+        if (found := self._asked(given, past + x.shape[1], x)) is None:
+            return x
+        passing, positions = found
+        width = self.injected.position.dims.width
+        if x.shape[-1] != width:
+            raise PositionError(
+                f"the hidden vectors have {x.shape[-1]} numbers and all heads together {width}, so that a position "
+                f"model that acts on the input does not fit; choose one that acts in attention"
+            )
+        prepared = passing.prepared(self.injected, positions, x)
+        places = passing.places(self.injected, positions, x, x.shape[1], past + x.shape[1])
+        if places is None:
+            return self.injected.change(x, prepared, Site(self.layer, training))
+        site = Site(self.layer, training)
+        of_units = places.to_units(x, 0)
+        (changed,) = places.in_groups(lambda each: (self.injected.change(each, prepared, site),), of_units)
+        return places.to_tokens(changed.to(x.dtype), x, 0)
+
+    def _asked(self, given: Any, keys: int, like: Tensor) -> tuple[Pass, TokenPositions] | None:
+        passing = given if isinstance(given, Pass) else Pass(given, {}, keeps=False)
+        positions = passing.positions(self.injected, keys, like)
+        return None if positions is None else (passing, positions)
+
+
+def _of_path(injected: Injected, m: int, mask: Tensor | None, like: Tensor) -> TokenPositions:
+    """A text of m tokens as a path; padded tokens have no place."""
+    positions = encode([path([""] * m)], injected.position.encodings)
+    units = torch.arange(m, device=like.device)[None]
+    if mask is not None and mask.ndim == 2 and mask.shape[1] >= m:
+        there = mask[:, :m].to(like.device) != 0
+        units = torch.where(there, there.long().cumsum(1) - 1, NONE)
+    return TokenPositions(positions, m, units, units.new_zeros(len(units)))
+
+
+def _fitting(units: Tensor, length: int) -> Tensor:
+    """The units of so many tokens; those behind the last known one, such as generated ones, have none."""
+    if units.shape[1] >= length:
+        return units[:, :length]
+    return nn.functional.pad(units, (0, length - units.shape[1]), value=NONE)
+
+
+def _repeated(units: Tensor, times: int) -> Tensor:
+    return units if times == 1 else units.repeat_interleave(times, dim=0)
+
+
+def _in_order(given: TokenPositions) -> bool:
+    """Whether the i-th token of each row is the i-th unit."""
+    return bool((given.units == torch.arange(given.units.shape[1], device=given.units.device)).all())

@@ -1,0 +1,74 @@
+"""Additive masks of the layers of PyTorch's attention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structpe.attention import additive
+from structpe.errors import PositionError
+from structpe.positions import Positions
+from structpe.terms import Lookup, Terms
+
+__all__ = ["added", "size_of", "written", "written_for"]
+
+
+def written(
+    layers: list[Terms], like: Tensor, heads: int, positions: Positions, present: Tensor | None, causal: bool = False
+) -> list[Tensor]:
+    """The mask (b, h, n, n) of each layer, with the dtype and on the device of ``like``."""
+    there = positions.present if present is None else present
+    b, n = size_of(positions) if there is None else (there.shape[0], there.shape[1])
+    return written_for(layers, like.new_empty(b, heads, n, 0), there, causal)
+
+
+def written_for(layers: list[Terms], like: Tensor, present: Tensor | None, causal: bool = False) -> list[Tensor]:
+    """The mask of each layer for (b, h, n, .) queries; the same one where layers have the same terms."""
+    extra = Terms(causal=causal)
+    if present is not None:
+        extra += Terms(mask=(present.to(like.device)[:, None, None],))
+    made: list[tuple[list[int], Tensor]] = []
+    for terms in layers:
+        of = [id(x) for name in ("bias", "factors", "mask", "pairs") for x in getattr(terms, name)]
+        known = [mask for other, mask in made if other == of]
+        made.append((of, known[0] if known else additive(terms + extra, like, like.shape[2])))
+    return [mask for _, mask in made]
+
+
+def size_of(positions: Positions) -> tuple[int, int]:
+    """The number of structures, or 1 if they are alike, and of their units.
+
+    Raises:
+        PositionError: there are listed pairs only, which do not say.
+    """
+    for value in positions.values():
+        if isinstance(value, Tensor):
+            return value.shape[0], value.shape[1]
+        if isinstance(value, Lookup):
+            return max(len(value.rows), value.index.shape[0]), value.index.shape[1]
+    raise PositionError("positions of listed pairs do not say how many units there are; give present")
+
+
+def added(named: dict[str, Any], mask: Tensor, name: str, padding: str) -> dict[str, Any]:
+    """The arguments with one additive mask (b h, n, n): the given ones, True or -inf where forbidden, and this.
+
+    A query that attends to nothing has zeros.
+    """
+    named = dict(named)
+    for key in (name, padding):
+        given: Tensor | None = named.pop(key, None)
+        if given is None:
+            continue
+        values = given
+        if given.dtype == torch.bool:
+            values = torch.zeros_like(given, dtype=mask.dtype).masked_fill(given, -math.inf)
+        if key == padding:
+            values = values[:, None, None]
+        elif given.ndim == 3:
+            values = values.view(mask.shape)
+        mask = mask + values.to(mask.dtype)
+    nowhere = (mask == -math.inf).all(-1, keepdim=True)
+    return {**named, name: torch.where(nowhere, 0.0, mask).flatten(0, 1)}

@@ -1,0 +1,253 @@
+"""Position models with PyTorch's own attention and Transformers.
+
+::
+
+    masks = additive_masks(position, positions, present)             # (b, h, n, n) for each layer
+    scaled_dot_product_attention(q, k, v, attn_mask=masks[0])
+    nn.MultiheadAttention(64, 4, batch_first=True)(x, x, x, attn_mask=masks[0].flatten(0, 1))
+
+    inject(encoder, position)                                        # an nn.TransformerEncoder, or one layer
+    encoder(x, structpe=positions, src_key_padding_mask=~present)
+
+    flex_attention(q, k, v, **flex(q, k, terms))                     # tables are read pair by pair
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from structpe.adapters._masks import added, written, written_for
+from structpe.attention.flex import block_mask, modifications
+from structpe.errors import PositionError, UnsupportedTerm
+from structpe.positions import PositionModel, Positions, Site
+from structpe.terms import Terms
+
+__all__ = ["additive_masks", "eject", "flex", "inject"]
+
+NAME = "structpe"
+"""Of the submodule, and of the argument that holds the positions."""
+
+
+def additive_masks(
+    position: PositionModel,
+    positions: Positions,
+    present: Bool[Tensor, "b n"] | None = None,
+    causal: bool = False,
+    training: bool = False,
+) -> list[Float[Tensor, "b h n n"]]:
+    """What a position model adds to the scores of each layer, with -inf where a pair may not attend.
+
+    This is ``attn_mask`` of ``scaled_dot_product_attention``; for ``nn.MultiheadAttention`` call ``.flatten(0, 1)``,
+    and leave out ``key_padding_mask``. A query that may attend to nothing, such as padding, has zeros, as PyTorch
+    would answer NaN. Layers with the same terms get the same tensor.
+
+    Args:
+        position: the position model, whose dtype the masks have.
+        positions: the values of its encodings, from :func:`structpe.encode`.
+        present: which places hold a unit; None for what the positions say.
+        causal: whether units attend to themselves and earlier ones only.
+        training: whether this is a training step, in which some models draw at random.
+
+    Raises:
+        UnsupportedTerm: it acts by something that is no addition to scores.
+        PositionError: positions of listed pairs do not say how many units there are, and ``present`` is not given.
+    """
+    prepared = position.prepare(positions)
+    layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
+    return written(layers, _like(position), position.dims.heads, positions, present, causal)
+
+
+def inject(module: nn.Module, position: PositionModel) -> PositionModel:
+    """Put a position model into PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
+
+    The position model becomes its submodule ``structpe``, and calls take the positions as ``structpe=``; None for a
+    call without. Masks and padding that a call gives stay in force. PyTorch's fast path for inference, which answers
+    NaN or something else with such masks, is not taken.
+
+    Args:
+        module: of batches, in either order of axes.
+        position: built for its width, its heads and its number of layers. The model's ``inputs`` act on the input of
+            the encoder, or layer.
+
+    Raises:
+        PositionError: it is another module, has a position model, or other sizes; or the position model has its own
+            attention, or changes what queries and keys are projected from.
+    """
+    layers = _layers(module)
+    attending = [layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn for layer in layers]
+    first: Any = attending[0]
+    needed = (first.embed_dim, first.num_heads, len(layers))
+    if (position.dims.width, position.dims.heads, position.dims.layers) != needed:
+        raise PositionError(
+            f"position model {position.name!r} was built for {position.dims}; the {type(module).__name__} has width "
+            f"{needed[0]}, {needed[1]} heads and {needed[2]} layers"
+        )
+    if position.own_attention or "sources" in position.sites:
+        raise PositionError(f"position model {position.name!r} replaces attention or its inputs; choose another")
+    if isinstance(module, nn.MultiheadAttention) and position.sites - {"terms"}:
+        raise PositionError(f"position model {position.name!r} acts on the input of a layer, not of an attention")
+    if NAME in module._modules:
+        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
+    module.add_module(NAME, position)
+    whole = _Whole(position, bool(first.batch_first), [layer is module for layer in layers] == [True])
+    hooks = [module.register_forward_pre_hook(whole, with_kwargs=True)]
+    hooks.append(module.register_forward_hook(whole.end, always_call=True))
+    if not whole.alone:
+        for number, layer in enumerate(layers):
+            hooks.append(layer.register_forward_pre_hook(_Part(whole, number), with_kwargs=True))
+    for attention in attending:
+        # A hook, even of no effect, keeps PyTorch from its fast path.
+        hooks.append(attention.register_forward_pre_hook(_nothing))
+    if isinstance(module, nn.TransformerEncoder):
+        module.use_nested_tensor = False  # with them the layers see no padding
+    module.__dict__["_structpe_hooks"] = hooks
+    return position
+
+
+def eject(module: nn.Module) -> None:
+    """Take the position model out again."""
+    for hook in module.__dict__.pop("_structpe_hooks", []):
+        hook.remove()
+    module._modules.pop(NAME, None)
+
+
+def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms) -> dict[str, Any]:
+    """The arguments ``score_mod``, ``block_mask`` and ``scale`` of PyTorch's ``flex_attention`` for terms.
+
+    Tables are read pair by pair, no tensor has an entry for each pair; blocks of pairs that may not attend are skipped.
+    The kernel ``flex`` of :func:`structpe.attend` is this, with the rest.
+
+    Args:
+        q, k: what ``flex_attention`` is given: after ``maps``, if there are any.
+        terms: of a layer, with biases, factors, gates, vectors at keys and queries, masks and listed pairs.
+
+    Raises:
+        UnsupportedTerm: ``flex_attention`` does not compute one of the terms.
+    """
+    if lost := terms.used() & {"maps", "value", "product", "feature_map", "projection"}:
+        raise UnsupportedTerm(
+            f"flex_attention does not compute {', '.join(sorted(lost))}; call structpe.attend, or, for maps, apply "
+            f"them first: for change in terms.maps: q, k = change(q, k)"
+        )
+    score_mod, masks = modifications(q, k, terms, captured=True)
+    blocks = None if masks is None else block_mask(masks, q.shape[2], k.shape[2])
+    return {"score_mod": score_mod, "block_mask": blocks, "scale": terms.scale / math.sqrt(q.shape[-1])}
+
+
+class _Whole:
+    """A hook of an encoder, a layer or an attention: makes the masks of all layers, once for each call.
+
+    Args:
+        position: the position model.
+        batch_first: whether the batch is the first axis.
+        alone: whether the module is itself the only layer.
+    """
+
+    def __init__(self, position: PositionModel, batch_first: bool, alone: bool) -> None:
+        self.position, self.batch_first, self.alone = position, batch_first, alone
+        self.masks: list[Tensor] | None = None
+        self.prepared: Any = None
+
+    def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        if NAME not in named:
+            raise PositionError(
+                f"this {type(module).__name__} has a position model; call it with structpe=structpe.encode(structures, "
+                f"position.encodings), or structpe=None for a call without"
+            )
+        named = dict(named)
+        positions = named.pop(NAME)
+        self.masks = self.prepared = None
+        if positions is None:
+            return given, named
+        if not isinstance(positions, Positions):
+            raise PositionError(
+                f"structpe is what structpe.encode gives, Positions; given is {type(positions).__name__}"
+            )
+        x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
+        if x.ndim != 3:
+            raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
+        positions = positions.to(x.device, x.dtype)
+        self.prepared = self.position.prepare(positions)
+        layers = [
+            self.position.terms(self.prepared, Site(i, module.training)) for i in range(self.position.dims.layers)
+        ]
+        b, n = x.shape[:2] if self.batch_first else (x.shape[1], x.shape[0])
+        self.masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
+        if isinstance(module, nn.MultiheadAttention):
+            named = {**dict(zip(_ATTENTION[3:], given[3:], strict=False)), **named, "is_causal": False}
+            return given[:3], added(named, self.masks[0], "attn_mask", "key_padding_mask")
+        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, self.prepared))
+        return self.part(0, given, named) if self.alone else (given, named)
+
+    def end(self, *_: Any) -> None:
+        """Forget what was made, after each call."""
+        self.masks = self.prepared = None
+
+    def part(self, number: int, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The arguments of a layer."""
+        if self.masks is None:
+            return given, named
+        site = Site(number, self.position.training)
+        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, self.prepared, site))
+        names = ("src", "src_mask", "src_key_padding_mask")
+        named = {**dict(zip(names, given, strict=False)), **named}
+        x = named.pop("src")
+        return (x,), added({**named, "is_causal": False}, self.masks[number], *names[1:])
+
+    def changed(
+        self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with another input."""
+        x: Tensor = given[0] if given else named["src"]
+        x = change(x) if self.batch_first else change(x.transpose(0, 1)).transpose(0, 1)
+        return ((x, *given[1:]), named) if given else (given, {**named, "src": x})
+
+
+_ATTENTION = ("query", "key", "value", "key_padding_mask", "need_weights", "attn_mask")
+"""The arguments of ``nn.MultiheadAttention``, in order."""
+
+
+class _Part:
+    """A hook of a layer of an encoder.
+
+    Args:
+        whole: the hook of the encoder.
+        number: of the layer.
+    """
+
+    def __init__(self, whole: _Whole, number: int) -> None:
+        self.whole, self.number = whole, number
+
+    def __call__(self, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return self.whole.part(self.number, given, named)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _layers(module: Any) -> list[Any]:
+    """The layers of a module.
+
+    Raises:
+        PositionError: it is another module.
+    """
+    if isinstance(module, nn.TransformerEncoder):
+        return list(module.layers)
+    if isinstance(module, nn.TransformerEncoderLayer | nn.MultiheadAttention):
+        return [module]
+    raise PositionError(
+        f"a {type(module).__name__} is not known; known are nn.TransformerEncoder, nn.TransformerEncoderLayer and "
+        f"nn.MultiheadAttention. additive_masks makes the masks for any other attention"
+    )
+
+
+def _like(position: PositionModel) -> Tensor:
+    """A tensor of the dtype and on the device of a position model."""
+    return next((each.detach() for each in (*position.parameters(), *position.buffers())), torch.zeros(()))

@@ -1,0 +1,201 @@
+"""Encodings as attributes of PyG's graphs, and position models in its GPSConv."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINConv, GPSConv
+from torch_geometric.utils import to_dense_batch
+
+from structpe.adapters.pyg import AddEncoding, inject, positions
+from structpe.converters import as_structure
+from structpe.data.encode import encode
+from structpe.encodings import ENCODINGS, Encoding
+from structpe.errors import EncodingError, PositionError, StructureError
+from structpe.positions import Dims, build
+from structpe.terms import Lookup, SparsePairs
+
+NAMES = ["random-walk", "laplacian", "degree", "undirected-distance", "rrwp", "resistance", "expander", "neighbours"]
+
+
+def graphs(count: int = 5) -> list[Any]:
+    """Random connected graphs of several sizes, each edge in both directions."""
+    chance = np.random.default_rng(0)
+    made = []
+    for size in chance.integers(4, 9, count):
+        ends = np.stack([[chance.integers(0, node) for node in range(1, size)], np.arange(1, size)])
+        both = torch.tensor(np.concatenate([ends, ends[::-1]], axis=1))
+        made.append(
+            Data(x=torch.randn(int(size), 8, generator=torch.Generator().manual_seed(int(size))), edge_index=both)
+        )
+    return made
+
+
+def known(name: str) -> Encoding:
+    """An encoding that needs nothing but the graph; a neighbourhood lists pairs."""
+    return ENCODINGS[name]()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_batch_has_the_positions_of_its_graphs(name: str) -> None:
+    encoding, given = known(name), graphs()
+    (batch,) = DataLoader(AddEncoding(encoding).many(given), batch_size=5)  # type: ignore[arg-type]
+    found = positions(batch, [encoding])
+    expected = encode([as_structure(data) for data in given], [encoding])
+    mine, theirs = found[encoding], expected[encoding]
+    if isinstance(theirs, Lookup):
+        mask = found.present
+        assert mask is not None
+        both = mask[:, :, None] & mask[:, None, :]
+        assert torch.equal(mine.dense()[both], theirs.dense()[both])
+    elif isinstance(theirs, SparsePairs):
+        n = max(data.num_nodes for data in given)
+        assert torch.equal(mine.dense(5, n, n), theirs.dense(5, n, n))
+        assert torch.equal(mine.pairs.dense(5, n, n), theirs.pairs.dense(5, n, n))
+    else:
+        assert torch.equal(mine, theirs)
+        assert torch.equal(mine, to_dense_batch(batch[f"pe_{name.replace('-', '_')}"], batch.batch)[0])
+
+
+def test_as_a_transform_it_leaves_the_graph_as_it_was() -> None:
+    transform, (data, *_) = AddEncoding("random-walk", "undirected-distance"), graphs()
+    before = set(data.keys())
+    found = transform(data)
+    assert set(data.keys()) == before
+    assert set(found.keys()) - before == {"pe_random_walk", "pe_undirected_distance"}
+    assert found.pe_random_walk.shape[0] == data.num_nodes
+    assert found.pe_undirected_distance.shape == (data.num_nodes**2,)
+    assert repr(transform) == repr(AddEncoding("random-walk", "undirected-distance")) != repr(AddEncoding("degree"))
+    one = positions(found, transform.encodings)
+    assert one[transform.encodings[0]].shape[:2] == (1, data.num_nodes)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [((), "takes encodings of different names"), (("degree", "degree"), "takes encodings of different names")],
+)
+def test_what_is_no_transform(given: tuple[str, ...], message: str) -> None:
+    with pytest.raises(EncodingError, match=message):
+        AddEncoding(*given)
+
+
+def test_what_pyg_cannot_hold() -> None:
+    ragged = next(e for e in ENCODINGS.values() if e.ragged)
+    with pytest.raises(EncodingError, match="sequences of different lengths, which PyG cannot batch"):
+        AddEncoding(ragged()).many(graphs()[:1])
+    (data, *_) = graphs()
+    data.owner, data.units = torch.tensor([0, *range(data.num_nodes)]), ["u"] * (data.num_nodes + 1)
+    with pytest.raises(StructureError, match="PyG has rows for nodes only"):
+        AddEncoding("degree")(data)
+    with pytest.raises(EncodingError, match=r"the batch has no pe_degree, the encoding .*; apply AddEncoding"):
+        positions(data, [known("degree")])
+
+
+class Net(torch.nn.Module):
+    """Two layers of GPS."""
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList(
+            GPSConv(8, GINConv(torch.nn.Linear(8, 8)), heads=2, dropout=dropout) for _ in range(2)
+        )
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x, edge_index, batch)
+        return x
+
+
+def loaded(encodings: Any) -> Any:
+    (batch,) = DataLoader(AddEncoding(*encodings).many(graphs()), batch_size=5)  # type: ignore[arg-type]
+    return batch
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_with_a_bias_of_zero_the_model_computes_what_it_did(training: bool) -> None:
+    net = Net().train(training)
+    plain = copy.deepcopy(net)
+    position = build({"name": "t5-unshared", "encoding": "undirected-distance"}, Dims(8, 2, 2))
+    torch.nn.init.zeros_(position.get_parameter("table.weight"))
+    batch = loaded(position.encodings)
+    handle = inject(net, position)
+    # Where a mask has a gradient PyTorch computes attention by another kernel.
+    for learned, most in ((False, 0.0), (True, 1e-5)):
+        position.requires_grad_(learned)
+        with handle.reading(batch):
+            found = net(batch.x, batch.edge_index, batch.batch)
+        assert (found - plain(batch.x, batch.edge_index, batch.batch)).abs().max() <= most
+    found.square().sum().backward()
+    grad = position.get_parameter("table.weight").grad
+    assert grad is not None
+    assert grad.abs().amax((1, 2)).min() > 0, "each layer has a table of its own"
+
+
+def test_a_bias_is_added_to_the_scores_of_each_graph() -> None:
+    conv = Net().eval().layers[0]
+    position = build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 1))
+    batch, table = loaded(position.encodings), position.get_parameter("table.weight")[0]
+    torch.nn.init.normal_(table)
+    handle, attention = inject(conv, position), conv.attn
+    seen: list[Any] = []
+    attention.register_forward_hook(lambda _, given, out: seen.append((given[0], out[0])))
+    with torch.no_grad(), handle.reading(batch):
+        conv(batch.x, batch.edge_index, batch.batch)
+        ((x, found),) = seen
+        for graph, data in enumerate(batch.to_data_list()):
+            n = data.num_nodes
+            q, k, v = (
+                (x[graph, :n] @ attention.in_proj_weight.T + attention.in_proj_bias)
+                .view(n, 3, 2, 4)
+                .permute(1, 2, 0, 3)
+            )
+            distance = data.pe_undirected_distance.view(n, n)
+            bias = table[torch.where(distance > 0, 16 + distance, 0)].permute(2, 0, 1)
+            mixed = (q @ k.transpose(-1, -2) / math.sqrt(4) + bias).softmax(-1) @ v
+            expected = attention.out_proj(mixed.transpose(0, 1).flatten(1))
+            assert torch.allclose(found[graph, :n], expected, atol=1e-6)
+
+
+def test_a_pass_says_which_graphs_it_is_over() -> None:
+    net = Net().eval()
+    plain, position = copy.deepcopy(net), build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 2))
+    handle, batch = inject(net, position), loaded(position.encodings)
+    given = batch.x, batch.edge_index, batch.batch
+    with pytest.raises(PositionError, match=r"bound to no graphs; write with handle\.reading\(batch\)"):
+        net(*given)
+    with handle.reading(None):
+        assert torch.allclose(net(*given), plain(*given), atol=1e-6)
+    with handle.reading(positions(batch, position.encodings)):
+        net(*given)
+    handle.remove()
+    assert torch.allclose(net(*given), plain(*given), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "dims", "message"),
+    [
+        (torch.nn.Linear(2, 2), "t5", Dims(8, 2, 2), "Linear has 0 GPSConv layers; it needs one or more"),
+        (GPSConv(8, None, 2, attn_type="performer"), "t5", Dims(8, 2, 1), "with attn_type='multihead'"),
+        (Net(), "t5", Dims(8, 4, 2), r"have \(width, heads\) \(8, 2\)"),
+        (Net(), "t5", Dims(8, 2, 3), "the 2 GPSConv layers"),
+        (Net(), "learned", Dims(8, 2, 2), "add encodings of nodes to the features x"),
+    ],
+)
+def test_what_cannot_enter(model: torch.nn.Module, name: str, dims: Dims, message: str) -> None:
+    with pytest.raises(PositionError, match=message):
+        inject(model, build(name, dims))
+
+
+def test_a_second_position_model_is_refused() -> None:
+    net = Net()
+    inject(net, build("t5", Dims(8, 2, 2)))
+    with pytest.raises(PositionError, match="there is a position model already"):
+        inject(net, build("t5", Dims(8, 2, 2)))
