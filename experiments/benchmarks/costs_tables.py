@@ -35,10 +35,8 @@ def published(file: Path) -> list[Row]:
 
 
 def write(study: Path, folder: Path) -> None:
-    """Put what was measured into ``table.csv`` and ``table.md`` of a folder; rows without results stay empty."""
+    """Put what was measured, if anything was, into ``table.csv`` and ``table.md``; rows without results stay empty."""
     known, table = kept(folder), published(folder / "table.csv")
-    if not known:
-        return
     mine = [known.get(f"{row.data}/{row.model}/{row.position}") for row in table]
     rows = [
         replace(row, **{name: found[name] for name in COLUMNS}) if found and row.seeds else row

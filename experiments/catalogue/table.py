@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
-from results import Results
+from results import Results, read
 from tasks import TASKS, Shakespeare
-from train import configs
 
 from structpe.positions import MODELS
 
-__all__ = ["write"]
+__all__ = ["made", "write"]
 
-START, END = "<!-- made by experiments/catalogue/run.py --table -->", "<!-- end of what is made -->"
+START, END = "<!-- made by experiments/pages.py: comparison -->", "<!-- end of what is made -->"
 COLUMNS = {
     "Shakespeare, bits at 64": ("shakespeare", "bits 64"),
     "at 128": ("shakespeare", "bits 128"),
@@ -37,12 +36,17 @@ def write(found: Results, docs: Path) -> None:
     page = docs / "comparison.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(START)
     after = rest.partition(END)[2]
-    parts = [made_with(found), table(found), not_applied(found)]
-    page.write_text(before + START + "\n" + "\n\n".join(parts) + "\n" + END + after, encoding="utf-8")
+    page.write_text(f"{before}{START}\n\n{made(found)}\n\n{END}{after}", encoding="utf-8")
     if found["shakespeare"]:
         plot_lengths(found, docs / "figures" / "comparison-lengths.svg")
     if found["cost"]:
         plot_costs(found, docs / "figures" / "comparison-costs.svg")
+
+
+def made(found: Results | None = None) -> str:
+    """What is between the marks: of these results, or of those that are kept."""
+    found = read() if found is None else found
+    return "\n\n".join([made_with(found), table(found), not_applied(found)])
 
 
 def made_with(found: Results) -> str:
@@ -53,13 +57,16 @@ def made_with(found: Results) -> str:
     steps = ", ".join(f"{name} {task.steps} x {task.batch}" for name, task in TASKS.items())
     date, torch, python, device, seeds = (", ".join(of_key) for of_key in facts.values())
     return (
-        f"Made on {date} with torch {torch}, Python {python}, {device}; seeds {seeds}; commits "
-        f"{', '.join(commits)} (each result has its own). Steps x batch: {steps}."
+        f"Made on {date} with torch {torch}, Python {python}, {device}; commits {', '.join(commits)} (each result has "
+        f"its own). Steps x batch: {steps}. {_of_seeds(seeds)}"
     )
 
 
 def table(found: Results) -> str:
-    """One row per model, grouped by the structure that it was made for; the best of a column in bold."""
+    """One row per model, grouped by the structure that it was made for.
+
+    The best of a column is in bold, but only of models with several seeds: results of one seed are not ranked.
+    """
     rows = sorted({model for of_task in found.values() for model in of_task}, key=_place)
     best = {title: _best(found, task, score) for title, (task, score) in COLUMNS.items()}
     lines = ["| model | for | " + " | ".join([*COLUMNS, *COSTS]) + " |", "|---|---" + "|--:" * (len(COLUMNS) + 3) + "|"]
@@ -78,12 +85,11 @@ def not_applied(found: Results) -> str:
         for model, runs in found[task].items():
             if "why not" in runs[0]:
                 reasons[task][runs[0]["why not"]].append(model)
-    lines = ["An empty cell means that the model does not apply, takes too long, or has not been run:", ""]
+    # Which models have not been run is not listed: a new model would make the page out of date.
+    empty = "An empty cell means that the model does not apply, takes too long, or has not been run"
+    lines = [f"{empty}; models without a row have not been run:", ""]
     for task, of_task in reasons.items():
         lines += [f"- {task}: {', '.join(sorted(models))}: {why}" for why, models in of_task.items()]
-    for name, each in TASKS.items():
-        if left := [model for model in configs(each) if model not in found[name]]:
-            lines.append(f"- {name}: {', '.join(left)}: not run yet")
     return "\n".join(lines)
 
 
@@ -151,13 +157,19 @@ def _place(model: str) -> tuple[int, str]:
     return STRUCTURES.index(structure) if structure else -1, model
 
 
+def _of_seeds(seeds: str) -> str:
+    if "," in seeds:
+        return f"Seeds {seeds}; ± sample deviation; models of one seed are not ranked."
+    return f"All results are of one seed, {seeds}: nothing is ranked, and no deviation is known."
+
+
 def _scores(found: Results, task: str, model: str, score: str) -> list[float]:
     values = [run.get("scores", {}).get(score) for run in found[task].get(model, [])]
     return [value for value in values if value is not None]
 
 
 def _best(found: Results, task: str, score: str) -> float | None:
-    means = [statistics.mean(v) for model in found[task] if (v := _scores(found, task, model, score))]
+    means = [statistics.mean(v) for model in found[task] if len(v := _scores(found, task, model, score)) > 1]
     pick = min if TASKS[task].better[score] == "less" else max
     return pick(means) if means else None
 
@@ -169,7 +181,7 @@ def _shown(values: Sequence[float], best: float | None) -> str:
     text = f"{mean:.2f}" if mean < 10 else f"{mean:.1f}"
     if len(values) > 1:
         text += f" ± {statistics.stdev(values):.2f}"
-    return f"**{text}**" if mean == best else text
+    return f"**{text}**" if mean == best and len(values) > 1 else text
 
 
 def _cost(found: Results, model: str, key: str) -> str:

@@ -3,24 +3,27 @@
     python experiments/expressivity/run.py FOLDER [--sets csl exp sr25 brec] [--write]
 
 FOLDER holds the files of the sets (see docs/expressivity.md); a set whose files are not there is left out, and said to
-be. CSL is made by its definition. With --write the table of docs/expressivity.md is made anew.
+be. CSL is made by its definition. With --write the counts are kept in results.json, of which
+``python experiments/pages.py`` makes the table of docs/expressivity.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import platform
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import networkx
 import numpy as np
 import scipy
 
+from structpe.files import atomic_text
 from structpe.transforms import renumbered
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,8 +31,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from graphs import SETS, GraphSet, Missing
 from views import VIEWS, View, differ
 
-PAGE = Path(__file__).parents[2] / "docs" / "expressivity.md"
-BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
+RESULTS = Path(__file__).parent / "results.json"
 CELLS = 200_000
 """Pairs of nodes that are held at once: what bounds the memory."""
 
@@ -119,12 +121,21 @@ def made(seconds: dict[str, float]) -> str:
     return f"Made on {today} with {versions}, networkx {networkx.__version__}. CPU time: {times}.\n"
 
 
+def kept(file: Path = RESULTS) -> str:
+    """The table of the counts that were written, and what they were made with."""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    counts = {
+        view: {name: Count(**each) for name, each in of_sets.items()} for view, of_sets in found["counts"].items()
+    }
+    return table(counts) + "\n" + str(found["made"])
+
+
 def main() -> None:
     """Count, print the table, and write it where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path, help="where the files of the sets are")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
+    parser.add_argument("--write", action="store_true", help=f"keep the counts in {RESULTS.name}")
     asked = parser.parse_args()
     seconds: dict[str, float] = {}
     counts: dict[str, dict[str, Count]] = {view.name: {} for view in VIEWS}
@@ -136,11 +147,11 @@ def main() -> None:
         print(f"{given.name}: {len(given.pairs)} pairs in {seconds[given.name]:.1f} s", file=sys.stderr)
     if not seconds:
         sys.exit("no set is there; give the folder that holds them")
-    text = table(counts) + "\n" + made(seconds)
-    print(text)
+    circumstances = made(seconds)
+    print(table(counts) + "\n" + circumstances)
     if asked.write:
-        before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-        PAGE.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2], encoding="utf-8")
+        plain = {view: {name: asdict(each) for name, each in of_sets.items()} for view, of_sets in counts.items()}
+        atomic_text(RESULTS, json.dumps({"made": circumstances, "counts": plain}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@
     python experiments/graph_to_text/run.py --table
 
 CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where
-it was. Each finished run leaves one JSON file under ``results/``; what it wrote for the test graphs is ``test.tsv`` in
-the folder of the run. ``--table`` writes the tables of experiments/README.md.
+it was. Each finished run leaves a line in ``results/CORPUS.jsonl``; what it wrote for the test graphs is ``test.tsv``
+in the folder of the run. ``--table`` prints the tables; ``python experiments/pages.py`` puts them into
+experiments/README.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import torch
 import yaml
 
 import structpe
+from structpe.files import atomic_text
 from structpe.nn.search import SearchConfig
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.graph_to_text.evaluate import evaluate
@@ -35,7 +37,8 @@ from structpe.tasks.runs.graph_to_text import GraphToTextRun
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
 SEARCH = {"little_prince": SearchConfig(beam=5, longest=80), "webnlg": SearchConfig(beam=5, longest=100)}
-COLUMNS = ("model", "seeds", "BLEU", "chrF++", "steps", "best step", "minutes", "parameters")
+COLUMNS = ("model", "seeds", "BLEU (13a, cased)", "BLEU, simplified", "chrF++", "steps", "epochs", "best step")
+COLUMNS += ("minutes", "CPU minutes", "parameters", "commit")
 
 
 def main() -> None:
@@ -46,33 +49,34 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--out", type=Path, default=Path("runs/graph_to_text"), help="folder of the trained models")
-    parser.add_argument("--table", action="store_true", help="write the tables of what is finished into README.md")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="further keys of the configuration")
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder of the results")
+    parser.add_argument("--table", action="store_true", help="print the tables of what is finished")
     given = parser.parse_args()
     if given.table:
-        write_tables(HERE.parent / "README.md")
+        print(tables())
     elif given.corpus is None or given.data is None:
         parser.error("name a corpus and --data, or ask for --table")
     else:
         for seed in given.seeds:
             for model in given.models:
-                one(given.corpus, model, seed, given.data, given.out)
+                one(given.corpus, model, seed, given)
 
 
-def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
+def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
     """One training and its test scores, unless they are there already."""
-    result = HERE / "results" / f"{corpus}.{model}.{seed}.json"
-    if result.exists():
-        print(f"{result.name} is there already")
+    if any((run["model"], run["seed"]) == (model, seed) for run in kept(corpus, given.results)):
+        print(f"{corpus}, {model}, seed {seed}: there already")
         return
-    folder = out / corpus / f"{model}-{seed}"
-    config = load_config(HERE / corpus / "base.yaml", overrides(corpus, model, seed, data, folder))
+    folder = given.out / corpus / f"{model}-{seed}"
+    changed = [*overrides(corpus, model, seed, given.data, folder), *given.set]
+    config = load_config(HERE / corpus / "base.yaml", changed)
     start = time.monotonic()
     outcome = train(config)
     minutes = (time.monotonic() - start) / 60
     items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
     scores, texts = evaluate(folder, items, SEARCH[corpus])
     parameters = sum(p.numel() for p in GraphToTextRun.of(folder).load()[0].parameters())
-    result.parent.mkdir(exist_ok=True)
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     content = {
@@ -85,9 +89,23 @@ def one(corpus: str, model: str, seed: int, data: Path, out: Path) -> None:
         "result": asdict(outcome),
         "scores": asdict(scores),
         "search": asdict(SEARCH[corpus]),
+        "set": given.set,
         "machine": machine(),
     }
-    result.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    keep(corpus, content, given.results)
+
+
+def kept(corpus: str, folder: Path = HERE / "results") -> list[dict[str, Any]]:
+    """All results of a corpus."""
+    file = folder / f"{corpus}.jsonl"
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def keep(corpus: str, run: dict[str, Any], folder: Path = HERE / "results") -> None:
+    """Insert a result, in the order of models and seeds."""
+    runs = sorted([*kept(corpus, folder), run], key=lambda each: (list(MODELS).index(each["model"]), each["seed"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    atomic_text(folder / f"{corpus}.jsonl", "".join(json.dumps(each) + "\n" for each in runs))
 
 
 def overrides(corpus: str, model: str, seed: int, data: Path, folder: Path) -> list[str]:
@@ -123,23 +141,16 @@ def machine() -> dict[str, str]:
     }  # fmt: skip
 
 
-def write_tables(page: Path) -> None:
-    """Put the tables between their two comments."""
-    before, rest = page.read_text(encoding="utf-8").split("<!-- tables", maxsplit=1)
-    comment, rest = rest.split("-->", maxsplit=1)
-    after = rest.split("<!-- end of tables -->", maxsplit=1)[1]
-    tables = "\n".join(table(corpus) for corpus in SEARCH)
-    text = f"{before}<!-- tables{comment}-->\n{tables}\n<!-- end of tables -->{after}"
-    page.write_text(text, encoding="utf-8")
-    print(tables)
+def tables() -> str:
+    """The tables of all corpora."""
+    return "\n".join(table(corpus) for corpus in SEARCH)
 
 
 def table(corpus: str) -> str:
     """Markdown of all finished runs of a corpus: mean, and deviation where there are several seeds."""
     lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
     for model in MODELS:
-        files = sorted((HERE / "results").glob(f"{corpus}.{model}.*.json"))
-        if done := [json.loads(file.read_text(encoding="utf-8")) for file in files]:
+        if done := [run for run in kept(corpus) if run["model"] == model]:
             lines.append(f"| {' | '.join(row(model, done))} |")
     return "\n".join([f"### {corpus}", "", *lines, ""])
 
@@ -151,15 +162,24 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
         mean = f"{statistics.mean(values):.{digits}f}"
         return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.{digits}f}"
 
+    def known(part: str, name: str, digits: int) -> str:
+        values = [d[part][name] for d in done if d[part].get(name)]
+        return cell(values, digits) if len(values) == len(done) else "-"
+
+    cpu = [d["result"]["cpu_seconds"] / 60 for d in done if d["result"].get("cpu_seconds")]
     return [
         model,
-        str(len(done)),
+        str(len(done)) if len(done) > 1 else "1 (not ranked)",
         cell([d["scores"]["bleu"] for d in done], 2),
+        known("scores", "simplified_bleu", 2),
         cell([d["scores"]["chrf"] for d in done], 2),
         f"{statistics.mean(d['result']['steps'] for d in done):.0f}",
+        known("result", "epochs", 1),
         f"{statistics.mean(d['result']['best_step'] for d in done):.0f}",
         f"{statistics.mean(d['minutes'] for d in done):.1f}",
+        f"{statistics.mean(cpu):.1f}" if len(cpu) == len(done) else "-",
         f"{done[0]['parameters']:,}",
+        ", ".join(sorted({d["machine"]["commit"] for d in done})),
     ]
 
 

@@ -115,13 +115,14 @@ def table_6() -> list[tuple[str, list[str]]]:
     return rows
 
 
-def print_table_6() -> None:
+def as_markdown() -> str:
     """Beside what is printed, where that is another number."""
-    print("| model | English | + | multilingual | + |\n|---|---|---|---|---|")
+    lines = ["| model | English | + | multilingual | + |", "|---|---|---|---|---|"]
     for row, (model, cells) in zip(TABLE_6, table_6(), strict=True):
         printed = [*row.english, *row.multilingual]
         shown = [c if c == p else f"{c} (printed {p})" for c, p in zip(cells, printed, strict=True)]
-        print(f"| {model} | " + " | ".join(shown) + " |")
+        lines.append(f"| {model} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
 
 
 def print_registry() -> None:
@@ -135,7 +136,7 @@ def print_registry() -> None:
 
 def main() -> None:
     """Both tables, as Markdown."""
-    print_table_6()
+    print(as_markdown())
     print()
     print_registry()
 

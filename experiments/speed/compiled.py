@@ -97,7 +97,8 @@ class Case:
 
     def batches(self, grouping: Any, device: torch.device) -> list[Batch]:
         """The first of an epoch."""
-        plan = Plan(np.array([example.size for example in self.examples]), self.size, 0)
+        sizes = np.array([example.size for example in self.examples])
+        plan = Plan(sizes, self.size, 0, by_size=True)  # in one bucket all are padded to the largest
         parts = (plan.epoch(number) for number in range(-(-COUNT // plan.per_epoch)))
         chosen = [part for epoch in parts for part in epoch][:COUNT]
         return [collate([self.examples[i] for i in part], grouping).to(device) for part in chosen]

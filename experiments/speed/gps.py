@@ -19,6 +19,7 @@ import copy
 import csv
 import gc
 import gzip
+import importlib.util
 import statistics
 import sys
 import time
@@ -48,6 +49,7 @@ from structpe.structure import Structure
 
 WIDTH, HEADS, LAYERS = 64, 4, 4
 GRAPHS = 256
+EXTRAS = ("pyg_lib", "torch_scatter")
 CLOSE = 1e-9
 POSITIONS: dict[str, Any] = {"rwse": "rwse", "t5 on distance": {"name": "t5", "encoding": "undirected-distance"}}
 """At the input; and a bias of each pair, which PyTorch Geometric's layer has no place for."""
@@ -281,14 +283,19 @@ def line(case: Case, threads: int, took: dict[str, float]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def extra(name: str) -> str:
+    """Whether PyG can use a package that makes it faster."""
+    return f"{'with' if importlib.util.find_spec(name) else 'without'} {name.replace('_', '-')}"
+
+
 def head(device: torch.device, compiled: bool) -> str:
     """The head of the table, and what it was made with."""
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     columns = ["graphs", "batch", "threads", "ours, ms", "PyG, ms", "PyG / ours", "... its own optimiser"]
     columns += ["... batches made in the step", *(f"... ours with {position}" for position in POSITIONS)]
     made_with = (
-        f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, Python {sys.version.split()[0]}; "
-        f"{where}{', both compiled' if compiled else ''}"
+        f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__} {' and '.join(map(extra, EXTRAS))}, "
+        f"Python {sys.version.split()[0]}; {where}{', both compiled' if compiled else ''}"
     )
     return (
         f"{made_with}; d {WIDTH}, {HEADS} heads, {LAYERS} layers\n\n| {' | '.join(columns)} |\n{'|---' * len(columns)}|"

@@ -33,6 +33,8 @@ class StackConfig:
         heads: number of attention heads.
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
+        message_activation: after the convolution: ``relu``, ``none``, or ``auto``, a ReLU, but beside attention only
+            where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
@@ -48,8 +50,8 @@ class StackConfig:
             of attention are linear in the number of units, and position models cannot change scores.
 
     Raises:
-        ConfigError: a size or probability is out of range, the convolution is unknown, or there is neither attention
-            nor message passing.
+        ConfigError: a size or probability is out of range, the convolution is unknown, there is neither attention nor
+            message passing, or nothing in the layers is more than a linear map.
     """
 
     width: int = 64
@@ -57,6 +59,7 @@ class StackConfig:
     heads: int = 4
     attention: bool = True
     message_passing: str | None = "gine"
+    message_activation: Literal["auto", "relu", "none"] = "auto"
     feedforward: int = 128
     norm: Literal["batch", "layer", "none"] = "batch"
     norm_first: bool = False
@@ -88,6 +91,27 @@ class StackConfig:
             CONVOLUTIONS[self.message_passing]  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
+        if self._linear:
+            raise ConfigError(
+                f"layers of {self.message_passing} with neither attention nor message_activation nor feed-forward "
+                f"parts are one linear map; set message_activation to auto, or feedforward to a width above 0"
+            )
+
+    @property
+    def rectified(self) -> bool:
+        """Whether a ReLU comes after the convolution."""
+        if self.message_activation != "auto" or self.message_passing is None:
+            return self.message_activation == "relu"
+        return not self.attention or not CONVOLUTIONS[self.message_passing].rectifies
+
+    @property
+    def _linear(self) -> bool:
+        """Whether the layers are linear in their input, but for normalisation."""
+        if self.message_passing is None or self.attention or self.feedforward:
+            return False
+        if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
+            return False
+        return CONVOLUTIONS[self.message_passing].keeps_sums and not self.rectified
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
@@ -117,19 +141,21 @@ class StackConfig:
 class Layer(nn.Module):
     """One layer: new vectors of units and of edges.
 
-    With attention, and the norm last (GPS, Rampasek et al. 2022)::
+    With attention, and the norm last (GPS, Rampasek et al. 2022, section 3.2 and their code)::
 
-        y = norm(x + messages(x)) + norm(x + attention(x)),  then norm(y + feedforward(y))
+        y = norm(x + a(messages(x))) + norm(x + attention(x)),  then norm(y + feedforward(y))
 
     With the norm first, as in Transformers for text (Xiong et al. 2020)::
 
-        n = norm(x),  y = x + messages(n) + attention(n),  then y + feedforward(norm(y))
+        n = norm(x),  y = x + a(messages(n)) + attention(n),  then y + feedforward(norm(y))
 
     Without attention, a classic graph network (Luo et al. 2024)::
 
-        y = x + relu(norm(messages(x))),  then norm(y + feedforward(y))
+        y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
 
-    With ``reads``, cross-attention is one more part of the same form after attention.
+    a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS a
+    is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which have none, get
+    one here. With ``reads``, cross-attention is one more part of the same form after attention.
 
     Args:
         config: sizes and options.
@@ -184,10 +210,13 @@ class Layer(nn.Module):
     def _with_messages(self, x: Tensor, y: Tensor, passed: Tensor) -> Tensor:
         if self.attention is None:
             assert self.messages_norm is not None
-            passed = self.dropout(self.messages_norm(passed).relu())
+            passed = self.dropout(self._activated(self.messages_norm(passed)))
             return x + passed if self.config.residual else passed
-        passed = self.dropout(passed)
+        passed = self.dropout(self._activated(passed))
         return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
+
+    def _activated(self, passed: Tensor) -> Tensor:
+        return passed.relu() if self.config.rectified else passed
 
     def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
         assert self.cross is not None

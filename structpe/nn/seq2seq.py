@@ -42,6 +42,7 @@ class TransformerConfig:
         feedforward: hidden width of the feed-forward parts.
         dropout: dropout probability of activations and attention weights.
         message_passing: convolution next to the encoder's attention, a name of ``CONVOLUTIONS``; null for none.
+        message_activation: after the convolution; see :class:`StackConfig`.
         norm: of the encoder, ``layer``, ``batch`` or ``none``; the decoder has layer normalisation.
         norm_first: whether parts normalise their input (pre-norm) or their output (post-norm).
         virtual_node: whether a node linked to all units passes messages between encoder layers.
@@ -60,6 +61,7 @@ class TransformerConfig:
     feedforward: int = 1024
     dropout: float = 0.1
     message_passing: str | None = None
+    message_activation: Literal["auto", "relu", "none"] = "auto"
     norm: Literal["batch", "layer", "none"] = "layer"
     norm_first: bool = True
     virtual_node: bool = False
@@ -90,6 +92,7 @@ class TransformerConfig:
             layers=self.encoder_layers if encodes else self.decoder_layers,
             heads=self.heads,
             message_passing=self.message_passing if encodes else None,
+            message_activation=self.message_activation if encodes else "auto",
             feedforward=self.feedforward,
             norm=self.norm if encodes else "layer",
             norm_first=self.norm_first,

@@ -51,7 +51,7 @@ def test_only_costs_change(tables: ModuleType, tmp_path: Path) -> None:
         tables.write(study_of, folder)
         after = tables.published(folder / "table.csv")
         text = (folder / "table.md").read_text()
-        assert "| hybrid | rwse | 2 | 0.1782 ± 0.00035 | 0.2068 | 174,397 | 0.5 | 12.3 | 3.0 | 600 |" in text
+        assert "| hybrid | rwse | 2 | 0.1782 ± 0.00035 | 0.2068 | 174,397 | 58 | 0.5 | 12.3 | 3.0 | - | 600 |" in text
         assert (
             text.count("The columns of costs of 2 of 6 rows (encoding, step, minutes, peak) were measured apart") == 1
         )

@@ -17,6 +17,7 @@ from structpe.data.batch import Batch, Example, collate
 from structpe.data.features import Categories, Numbers
 from structpe.errors import ConfigError
 from structpe.nn.context import Context
+from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
 from structpe.nn.layer import Layer
 from structpe.positions import Site, build
@@ -135,6 +136,64 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
     ]
     for a, b in zip(joined, others, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
+
+
+# --- the activation after a convolution ---
+
+
+@pytest.mark.parametrize(
+    ("convolution", "activation", "expected"),
+    [
+        *((name, "auto", torch.relu) for name in ("gcn", "sage", "gatedgcn", "gatv2")),
+        *((name, "auto", torch.Tensor.clone) for name in ("gin", "gine")),
+        ("gine", "relu", torch.relu),
+        ("gcn", "none", torch.Tensor.clone),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_the_hybrid_layer_has_an_activation_unless_its_convolution_has_one(
+    convolution: str, activation: str, expected: Any, first: bool
+) -> None:
+    options = {"message_passing": convolution, "message_activation": activation, "feedforward": 0}
+    net = model([], norm="none", norm_first=first, **options)
+    layer, batch = net.stack.layers[0], batch_of(net, GRAPHS)
+    x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
+    context = Context.of(net.position, batch)
+    found, _ = layer(x, edges, context, Site(0, False))
+    messages = expected(layer.messages.convolution(x, edges, batch.adjacency)[0])
+    attended = layer.attention(x, context, Site(0, False), None)
+    torch.testing.assert_close(found, (1 if first else 2) * x + messages + attended)
+
+
+def test_without_attention_the_activation_follows_the_norm() -> None:
+    net = model([], attention=False, message_passing="gine", feedforward=0, norm="layer")
+    layer, batch = net.stack.layers[0], batch_of(net, GRAPHS)
+    x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
+    found, _ = layer(x, edges, Context.of(net.position, batch), Site(0, False))
+    passed, _ = layer.messages.convolution(x, edges, batch.adjacency)
+    torch.testing.assert_close(found, x + layer.messages_norm(passed).relu())
+
+
+@pytest.mark.parametrize("convolution", CONVOLUTIONS)
+def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
+    """Those are refused, and no others, that keep sums: f(x) + f(z) = f(x + z) + f(0)."""
+    options = {"attention": False, "message_passing": convolution, "message_activation": "none", "feedforward": 0}
+    options |= {"norm": "none"}
+    batch = batch_of(model([]), GRAPHS)
+    x, z = torch.randn(2, len(batch.graph), WIDTH, dtype=torch.float64)
+    edges = torch.randn(len(batch.adjacency.source), WIDTH, dtype=torch.float64)
+    made = CONVOLUTIONS[convolution](WIDTH).double()
+    f = [made(each, edges, batch.adjacency)[0] for each in (x, z, x + z, 0 * x)]
+    keeps_sums = torch.allclose(f[0] + f[1], f[2] + f[3])
+    if not keeps_sums:
+        assert replace(CONFIG, **options).message_activation == "none"
+        return
+    with pytest.raises(ConfigError, match=f"layers of {convolution} .* are one linear map; set message_activation to"):
+        replace(CONFIG, **options)
+    for more in ({"feedforward": 8}, {"attention": True}, {"message_activation": "auto"}, {"virtual_node": True}):
+        assert replace(CONFIG, **options | more).layers == 2
+    with pytest.raises(ConfigError, match="are one linear map"):
+        replace(CONFIG, **options | {"virtual_node": True, "layers": 1})  # nothing follows its rectifier
 
 
 # --- what changes nothing ---

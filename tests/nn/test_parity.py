@@ -28,6 +28,8 @@ from structpe.positions.build import build
 from tests.nn import parity
 
 KEPT = load_file(Path(__file__).with_name("parity.safetensors"))
+BEFORE = {"message_activation": "none"}
+"""Of layers with attention: they had no activation after the convolution."""
 TEXTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "none": ([], {}),
     "graformer": ("graformer", {}),
@@ -62,7 +64,7 @@ def _float64() -> Iterator[None]:
 def test_models_of_text(case: str) -> None:
     position, options = TEXTS[case]
     decoder = options.get("decoder", "sinusoidal")
-    options = {key: value for key, value in options.items() if key != "decoder"}
+    options = {key: value for key, value in options.items() if key != "decoder"} | BEFORE
     small = {"width": 8, "heads": 2, "feedforward": 12, "dropout": 0.0, "encoder_layers": 2, "decoder_layers": 2}
     config = TransformerConfig(**small | options)
     graphs = parity.graphs()
@@ -89,7 +91,8 @@ def test_models_of_text(case: str) -> None:
 @pytest.mark.parametrize("case", GRAPHS)
 def test_models_of_graphs(case: str) -> None:
     position, options = GRAPHS[case]
-    config = GraphModelConfig(**{"width": 8, "heads": 2, "layers": 2, "feedforward": 12} | options)
+    before = {} if case == "messages" else BEFORE
+    config = GraphModelConfig(**{"width": 8, "heads": 2, "layers": 2, "feedforward": 12} | before | options)
     model = GraphModel(config, build(position, config.dims), Categories((4, 4)), Categories((3,)), 2)
     saved = Saved(f"graph/{case}", model)
     graphs = parity.graphs()

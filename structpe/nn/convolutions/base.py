@@ -24,11 +24,15 @@ class Convolution(nn.Module, ABC):
     Attributes:
         reads_edges: whether it needs vectors of edges; edges without features share one learned vector.
         updates_edges: whether it also computes new vectors of edges for the next layer.
+        rectifies: whether it has a rectifier of its own, between two linear maps; a hybrid layer adds none after it.
+        keeps_sums: whether it is an affine map of the vectors of nodes, so that several are no more than one.
     """
 
     name: ClassVar[str]
     reads_edges: ClassVar[bool] = False
     updates_edges: ClassVar[bool] = False
+    rectifies: ClassVar[bool] = False
+    keeps_sums: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -20,6 +20,8 @@ class GCN(Convolution, name="gcn"):
         width: d.
     """
 
+    keeps_sums = True
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.linear = nn.Linear(width, width)

@@ -21,6 +21,8 @@ class GIN(Convolution, name="gin"):
         width: d.
     """
 
+    rectifies = True
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.mlp = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))

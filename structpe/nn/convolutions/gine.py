@@ -23,6 +23,7 @@ class GINE(Convolution, name="gine"):
     """
 
     reads_edges = True
+    rectifies = True
 
     def __init__(self, width: int) -> None:
         super().__init__(width)

@@ -20,6 +20,8 @@ class SAGE(Convolution, name="sage"):
         width: d.
     """
 
+    keeps_sums = True
+
     def __init__(self, width: int) -> None:
         super().__init__(width)
         self.own, self.neighbours = nn.Linear(width, width), nn.Linear(width, width, bias=False)

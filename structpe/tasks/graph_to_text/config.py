@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,7 @@ from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
+from structpe.plain.bounds import OPTION, bounded
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
@@ -53,7 +54,9 @@ class GraphToTextConfig:
             these, whose sum is taken; an empty list for none.
         decoder_position: position model of the decoder.
         training: how the model is trained.
-        search: how texts are searched for, also when a validation scores them.
+        search: how texts are searched for. When a validation scores texts, the search is greedy and as long as this.
+        dev_texts: for how many items of the validation split, always the same, texts are written and scored when
+            ``training.metric`` is ``bleu`` or ``chrf``; 0 for all. The loss is always that of all.
         out: folder of the run.
         name: what the run is called in tables.
     """
@@ -65,14 +68,23 @@ class GraphToTextConfig:
     decoder_position: Any = "sinusoidal"
     training: TrainingConfig = field(default_factory=TrainingConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
+    dev_texts: int = 500
     out: str = "runs/graph-to-text"
     name: str = ""
 
     def __post_init__(self) -> None:
         configurations.check_folder("out", self.out)
+        if self.dev_texts < 0:
+            raise ConfigError(f"dev_texts is {self.dev_texts}; give a number of items, or 0 for all")
+        bounded(self, dev_texts=OPTION)
         if self.training.metric not in METRICS:
             known = ", ".join(map(repr, METRICS))
             raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")
+
+    @property
+    def greedy(self) -> SearchConfig:
+        """How a validation searches."""
+        return replace(self.search, beam=1)
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> GraphToTextConfig:

@@ -1,4 +1,8 @@
-"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed."""
+"""BLEU and chrF++ by sacrebleu, with the signatures that say how they were computed.
+
+BLEU comes in two ways, which are not to be compared: of texts as they are, by sacrebleu's own words (13a), and of texts
+simplified as Schmitt et al. 2021 do, which their table and those that follow it print.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from structpe.errors import ConfigError, needing
+from structpe.tasks.graph_to_text.simplified import simplified
 
 __all__ = ["Scores", "score"]
 
@@ -18,16 +23,24 @@ class Scores:
     Attributes:
         bleu: BLEU of the corpus (Papineni et al. 2002).
         chrf: chrF++ (Popovic 2017): F score, beta 2, of character 1..6-grams and word 1..2-grams.
-        bleu_signature, chrf_signature: sacrebleu's signatures, printed with the numbers.
+        simplified_bleu: BLEU of the corpus in lower case and ASCII, split at what is no letter or digit, without
+            smoothing (Schmitt et al. 2021).
+        bleu_signature, chrf_signature, simplified_signature: sacrebleu's signatures, printed with the numbers.
     """
 
     bleu: float
     chrf: float
+    simplified_bleu: float
     bleu_signature: str
     chrf_signature: str
+    simplified_signature: str
 
     def __str__(self) -> str:
-        return f"BLEU   {self.bleu:.2f}  {self.bleu_signature}\nchrF++ {self.chrf:.2f}  {self.chrf_signature}"
+        return (
+            f"BLEU   {self.bleu:.2f}  {self.bleu_signature}\n"
+            f"chrF++ {self.chrf:.2f}  {self.chrf_signature}\n"
+            f"BLEU, simplified {self.simplified_bleu:.2f}  {self.simplified_signature}"
+        )
 
 
 def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False) -> Scores:
@@ -53,9 +66,13 @@ def score(hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowerc
     streams = [list(stream) for stream in zip_longest(*references)]
     # force: some corpora hold tokenised text, as AMR releases do; a warning at each validation helps nobody.
     bleu, chrf = BLEU(lowercase=lowercase, force=True), CHRF(word_order=2, lowercase=lowercase)
+    simple = BLEU(tokenize="none", smooth_method="none", force=True)
+    simple_streams: list[list[str]] = [[text and simplified(text) for text in stream] for stream in streams]
     return Scores(
         bleu.corpus_score(list(hypotheses), streams).score,
         chrf.corpus_score(list(hypotheses), streams).score,
+        simple.corpus_score([simplified(text) for text in hypotheses], simple_streams).score,
         str(bleu.get_signature()),
         str(chrf.get_signature()),
+        f"simplified:lc+ascii+words|{simple.get_signature()}",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,8 @@ __all__ = ["GraphToText"]
 class GraphToText(Task):
     """Cross entropy per unit, with label smoothing in training only; BLEU and chrF++ on the validation split.
 
+    These two are of greedy texts of ``config.dev_texts`` items, drawn once and for all runs alike.
+
     Args:
         model: what is trained.
         preparer: makes batches and texts.
@@ -29,11 +32,14 @@ class GraphToText(Task):
         config: smoothing, the metric that decides, the search.
     """
 
+    pads = True  # texts in the decoder
+
     def __init__(
         self, model: EncoderDecoder, preparer: Preparer, dev: Sequence[Example], config: GraphToTextConfig
     ) -> None:
         self.model: EncoderDecoder = model
         self.preparer, self.dev, self.config = preparer, dev, config
+        self.scored = _drawn(len(dev), config.dev_texts) if config.training.metric != "loss" else []
         self.collate = partial(preparer.collate, grouping=model.encoder.grouping)
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -48,12 +54,12 @@ class GraphToText(Task):
             batch = self.collate([self.dev[i] for i in numbers]).to(device)
             loss, units = self._loss(batch, 0.0)
             total, count = total + float(loss), count + int(units)
-        found = gather((total, count, self._texts(device, mine)))
+        found = gather((total, count, self._texts(device, self.scored[share::shares])))
         scores = {"loss": sum(total for total, _, _ in found) / sum(count for _, count, _ in found)}
-        if self.config.training.metric != "loss":
+        if self.scored:
             texts = {i: text for _, _, theirs in found for i, text in theirs.items()}
-            hypotheses = [texts[i] for i in range(len(self.dev))]
-            whole = score(hypotheses, [example.texts for example in self.dev], self.config.prepare.lowercase)
+            references = [self.dev[i].texts for i in self.scored]
+            whole = score([texts[i] for i in self.scored], references, self.config.prepare.lowercase)
             scores |= {"bleu": whole.bleu, "chrf": whole.chrf}
         return scores
 
@@ -61,7 +67,12 @@ class GraphToText(Task):
         return self.model.loss(batch, self.preparer.padding, smoothing)
 
     def _texts(self, device: torch.device, mine: Sequence[int]) -> dict[int, str]:
-        if self.config.training.metric == "loss":
-            return {}
         batches = by_size(self.dev, mine, self.config.training.batch_size)
-        return dict(write(self.model, self.preparer, self.dev, batches, self.config.search, device))
+        return dict(write(self.model, self.preparer, self.dev, batches, self.config.greedy, device))
+
+
+def _drawn(size: int, count: int) -> list[int]:
+    """Numbers of the items whose texts are scored, in their order; the same in every run with this split."""
+    if not count or count >= size:
+        return list(range(size))
+    return sorted(np.random.default_rng(0).permutation(size)[:count].tolist())

@@ -34,7 +34,9 @@ class Row:
         parameters: of the model.
         encoding_seconds: to encode all graphs.
         step_ms: of a training step.
+        epochs: of a training; as many as its steps where each has all of a graph.
         minutes: of a training, validations included.
+        cpu_minutes: of the CPU, over all threads.
         peak_mib: most memory of the process.
         commit, versions, device: of the newest run.
         title: what the benchmark calls itself; one that is not the official one says so here.
@@ -62,6 +64,8 @@ class Row:
     title: str = ""
     note: str = ""
     others: str = ""
+    epochs: float | None = None
+    cpu_minutes: float | None = None
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
@@ -111,14 +115,21 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
         title=done[-1].data,
         note=done[-1].note,
         others=_others(done),
+        epochs=statistics.median(run.training.epochs for run in done) or None,
+        cpu_minutes=statistics.median(run.training.cpu_seconds for run in done) / 60 or None,
     )
 
 
-HEADER = ("model", "position", "seeds", "test", "valid", "parameters", "encoding s", "step ms", "minutes", "peak MiB")
+COSTS = ("encoding s", "step ms", "minutes", "CPU minutes", "peak MiB")
+HEADER = ("model", "position", "seeds", "test", "valid", "parameters", "epochs", *COSTS, "commit")
 
 
 def markdown(table: Sequence[Row], published: Sequence[Published]) -> str:
-    """A table per data set, the best first, published numbers below ours; and what they were measured with."""
+    """A table per data set, and what it was measured with.
+
+    Rows of several seeds are ranked, the best first. A row of one seed says so and is ranked with nobody: it stands
+    below them, in the order of the study. Published numbers come last.
+    """
     return "\n".join(
         line for data in dict.fromkeys(row.data for row in table) for line in _section(data, table, published)
     )
@@ -128,7 +139,7 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
     mine = [row for row in table if row.data == data]
     done = [row for row in mine if row.seeds]
     sign = 1 if not done or METRICS[done[0].metric].less_is_better else -1
-    mine.sort(key=lambda row: float("inf") if row.test is None else sign * row.test)
+    mine.sort(key=lambda row: (row.seeds < 2, row.seeds < 1, sign * (row.test or 0) if row.seeds > 1 else 0))
     lines = [*_heading(data, done), f"| {' | '.join(HEADER)} |", "|---|---|" + "---:|" * (len(HEADER) - 2)]
     lines += [f"| {' | '.join(_cells(row))} |" for row in mine]
     for theirs in published:
@@ -147,19 +158,22 @@ def _heading(data: str, done: Sequence[Row]) -> list[str]:
     metric = METRICS[done[0].metric]
     title = f"{data} ({done[0].title})" if done[0].title not in ("", data) else data
     said = f"{metric.name}, {'less' if metric.less_is_better else 'more'} is better; ± sample deviation over seeds."
+    if any(row.seeds == 1 for row in done):
+        said += " Rows of one seed are not ranked."
     return [f"### {title}", "", said, *(f"Note: {each}." for each in dict.fromkeys(r.note for r in done) if each), ""]
 
 
 def _cells(row: Row) -> list[str]:
+    test = "-" if row.test is None else _with_deviation(row.test, row.deviation)
     numbers = [
-        "-" if row.test is None else _with_deviation(row.test, row.deviation),
         *("-" if value is None else f"{value:{form}}" for value, form in (
-            (row.valid, ".4g"), (row.parameters, ","), (row.encoding_seconds, ".1f"), (row.step_ms, ".1f"),
-            (row.minutes, ".1f"), (row.peak_mib, ".0f"),
+            (row.valid, ".4g"), (row.parameters, ","), (row.epochs, ".0f"), (row.encoding_seconds, ".1f"),
+            (row.step_ms, ".1f"), (row.minutes, ".1f"), (row.cpu_minutes, ".1f"), (row.peak_mib, ".0f"),
         )),
     ]  # fmt: skip
     seeds = str(row.seeds) if row.seeds == row.planned else f"{row.seeds} of {row.planned}"
-    return [row.model, row.position, seeds, *numbers]
+    commit = row.commit[:7] or ("unknown" if row.seeds else "-")
+    return [row.model, row.position, seeds, f"{test} (one seed)" if row.seeds == 1 else test, *numbers, commit]
 
 
 def _others(done: Sequence[Outcome]) -> str:

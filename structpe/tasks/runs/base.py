@@ -280,7 +280,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = work.training
-        plan = Plan(work.sizes, training.batch_size, training.seed, training.devices, work.content)
+        by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
+        plan = Plan(work.sizes, training.batch_size, training.seed, training.devices, work.content, by_size)
         count = training.steps * training.accumulate
         batches = Batches(work.examples, plan, work.collate, count, workers=training.workers)
         return fit(work.task, batches, training, self.folder)

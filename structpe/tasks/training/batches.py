@@ -29,10 +29,12 @@ CHUNK = 100
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Which examples make up which batch.
+    """Which examples make up which batch; every example comes once an epoch.
 
-    Each epoch: shuffle all examples, cut into chunks of 100 batches, sort each chunk by size, cut into batches, shuffle
-    the batches. Examples of like size meet, so that little is padded; every example comes once an epoch.
+    Each epoch: shuffle all examples, cut into batches, shuffle the batches. By size: shuffle all examples, cut into
+    chunks of 100 batches, sort each chunk by size, cut into batches, shuffle the batches. Examples of like size meet
+    then, so that little is padded. But a batch is no longer a fair sample: where targets go with sizes, as they do for
+    molecules and peptides, its gradient and its statistics (batch normalisation) are of one kind of example.
 
     Args:
         sizes: (n,) cost of each example, such as its number of units.
@@ -40,6 +42,7 @@ class Plan:
         seed: of the order.
         shares: into how many parts each batch is shared out, one per device.
         content: digests of all training data, so that a run is never resumed with other data.
+        by_size: whether examples of like size meet in a batch.
 
     Raises:
         ConfigError: fewer examples than shares.
@@ -50,6 +53,7 @@ class Plan:
     seed: int
     shares: int = 1
     content: Content = field(default_factory=dict)
+    by_size: bool = False
 
     def __post_init__(self) -> None:
         if len(self.sizes) < self.shares or self.batch_size < self.shares:
@@ -68,7 +72,8 @@ class Plan:
     @cached_property
     def fingerprint(self) -> str:
         """Tells apart plans that give other batches."""
-        text = json.dumps([dict(self.content), self.batch_size, self.seed, self.sizes.tolist()])
+        sizes = self.sizes.tolist() if self.by_size else len(self.sizes)  # shuffled ones do not depend on sizes
+        text = json.dumps([dict(self.content), self.batch_size, self.seed, sizes])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def epoch(self, number: int) -> list[NDArray[np.int64]]:
@@ -76,12 +81,12 @@ class Plan:
         random = np.random.default_rng([self.seed, number])
         order = random.permutation(len(self.sizes))
         cuts = np.linspace(0, len(order), self.per_epoch + 1).astype(np.int64)
-        batches: list[NDArray[np.int64]] = []
-        for first in range(0, self.per_epoch, CHUNK):
-            mine = cuts[first : first + CHUNK + 1]
-            chunk = order[mine[0] : mine[-1]]
-            chunk = chunk[np.argsort(self.sizes[chunk], kind="stable")]
-            batches += np.split(chunk, mine[1:-1] - mine[0])
+        if self.by_size:
+            for first in range(0, self.per_epoch, CHUNK):
+                mine = cuts[first : first + CHUNK + 1]
+                chunk = order[mine[0] : mine[-1]]
+                order[mine[0] : mine[-1]] = chunk[np.argsort(self.sizes[chunk], kind="stable")]
+        batches = np.split(order, cuts[1:-1])
         return [batches[i] for i in random.permutation(len(batches))]
 
     def batches(self, first: int, last: int, share: int = 0) -> Iterator[NDArray[np.int64]]:
@@ -156,7 +161,8 @@ class Batches(Generic[E, B]):
         refuse_changed(state["content"], self.plan.content)
         if state["plan"] != self.plan.fingerprint:
             raise StoreError(
-                "the training data are not those that this run began with; bring them back, or train afresh"
+                "the training data, or the order of their batches (training.order), are not those that this run began "
+                "with; bring them back, or train afresh"
             )
         self.done = state["done"]
 

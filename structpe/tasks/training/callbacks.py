@@ -19,6 +19,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from structpe.data.prepare import AFRESH
 from structpe.tasks.training import checkpoint
+from structpe.tasks.training.averaging import Average
+from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.sharding import whole
 from structpe.tasks.training.task import Task
@@ -99,23 +101,26 @@ class Validation(Callback):
 
     Args:
         weights: file for the weights of the best model; without a validation split, of the last.
-        every: steps between validations.
-        metric: what decides.
-        patience: validations without a better model before training stops; 0 never stops it.
+        config: steps between validations, the metric that decides, over how many validations weights are averaged, and
+            after how many without a better model training stops.
         say: where a line for a person goes.
     """
 
-    def __init__(self, weights: Path, every: int, metric: str, patience: int, say: Callable[[str], None]) -> None:
-        self.weights, self.every, self.metric, self.patience, self.say = weights, every, metric, patience, say
+    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None]) -> None:
+        self.weights, self.say = weights, say
+        self.every, self.metric, self.patience = config.validate_every, config.metric, config.patience
+        self.average = Average(config.average)
         self.best: dict[str, float] = {}
         self.best_step, self.waited = 0, 0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"best": self.best, "best_step": self.best_step, "waited": self.waited}
+        kept = [dict(each) for each in self.average.kept]
+        return {"best": self.best, "best_step": self.best_step, "waited": self.waited, "kept": kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.best, self.best_step = state_dict["best"], state_dict["best_step"]
         self.waited = state_dict["waited"]
+        self.average.kept.extend(state_dict["kept"])
         if self.best_step:  # that they are damaged is known now rather than when training has ended
             load_weights(self.weights, AFRESH)
 
@@ -134,14 +139,17 @@ class Validation(Callback):
         if not _stepped(trainer, batch_idx) or (step % self.every and step != trainer.max_steps):
             return
         assert isinstance(module, Learner)
-        scores = self._scores(trainer, module)
+        self.average.add(module.model)
+        with self.average.applied(module.model):
+            scores = self._scores(trainer, module)
+            better = not scores or not self.best or self._better(scores[self.metric], module.task)
+            if better:
+                save_weights(module.model, self.weights, trainer.is_global_zero)
         if scores:
             _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
-        better = not scores or not self.best or self._better(scores[self.metric], module.task)
         self.waited = 0 if better else self.waited + 1
         if better:
             self.best, self.best_step = scores, step
-            save_weights(module.model, self.weights, trainer.is_global_zero)
         if scores and trainer.is_global_zero:
             line = "  ".join(f"{name} {score:.4g}" for name, score in scores.items())
             self.say(f"step {step}  on the validation split: {line}" + ("  (best so far)" if better else ""))

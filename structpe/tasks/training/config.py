@@ -20,6 +20,9 @@ class TrainingConfig:
         steps: updates of the parameters, at most.
         batch_size: examples of a batch, over all devices together.
         accumulate: batches per step, whose gradients are averaged.
+        order: which examples meet in a batch: ``shuffled``, any; ``by-size``, those of like size, so that less is
+            padded, but a batch is no fair sample where targets go with sizes; ``auto``, what the task needs: by size
+            for texts, which are padded, shuffled for all else.
         learning_rate: the highest, reached after the warm-up.
         warmup: steps in which the learning rate grows from 0.
         schedule: after the warm-up: ``inverse-sqrt`` falls with 1/sqrt(step), ``cosine`` reaches 0 at ``steps``,
@@ -31,6 +34,8 @@ class TrainingConfig:
         validate_every: steps between validations.
         metric: what decides which model is best, on the validation split: ``loss``, or what the task has: ``bleu`` or
             ``chrf`` of graph to text, ``official`` of benchmarks.
+        average: how many of the last validations have their weights averaged into the model that is scored and kept;
+            1 for that of the last alone. Checkpoints grow by the weights of each.
         patience: validations without a better model before training stops; 0 trains all steps.
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
@@ -47,6 +52,7 @@ class TrainingConfig:
     steps: int = 20_000
     batch_size: int = 64
     accumulate: int = 1
+    order: Literal["auto", "shuffled", "by-size"] = "auto"
     learning_rate: float = 5e-4
     warmup: int = 1_000
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
@@ -56,6 +62,7 @@ class TrainingConfig:
     precision: Literal["float32", "bf16-mixed"] = "float32"
     validate_every: int = 500
     metric: str = "loss"
+    average: int = 1
     patience: int = 10
     checkpoint_every: int = 500
     log_every: int = 50
@@ -71,8 +78,18 @@ class TrainingConfig:
         for field in fields(self):
             value = getattr(self, field.name)
             self._require(field.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
-        counts = ("steps", "batch_size", "accumulate", "validate_every", "checkpoint_every", "log_every", "devices")
-        for name in (*counts, "jobs"):
+        counts = (
+            "steps",
+            "batch_size",
+            "accumulate",
+            "validate_every",
+            "checkpoint_every",
+            "log_every",
+            "devices",
+            "average",
+            "jobs",
+        )
+        for name in counts:
             self._require(name, getattr(self, name) >= 1, "must be 1 or more")
         for name in ("warmup", "weight_decay", "clip", "patience", "workers", "seed"):
             self._require(name, getattr(self, name) >= 0, "must not be negative")
@@ -80,10 +97,14 @@ class TrainingConfig:
             ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every"), STEPS
         )
         shared = {"batch_size": BATCH, "accumulate": BATCH, "devices": PROCESSES, "workers": PROCESSES}
-        shared["jobs"] = PROCESSES
+        shared |= {"jobs": PROCESSES, "average": PROCESSES}
         bounded(self, "training.", **counted, **shared)
         self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")
+        shared_out = self.devices > 1 and self.strategy == "fsdp"
+        self._require(
+            "average", self.average == 1 or not shared_out, "must be 1 where parameters are shared out (fsdp)"
+        )
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
 
     def _require(self, name: str, holds: bool, rule: str) -> None:

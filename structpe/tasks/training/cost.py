@@ -37,8 +37,8 @@ class Cost(Callback):
 
     def __init__(self) -> None:
         self.times: deque[float] = deque(maxlen=KEPT)
-        self.median, self.before, self.memory = 0.0, 0.0, 0
-        self._began = self._batch = self._step = 0.0
+        self.median, self.before, self.cpu, self.memory = 0.0, 0.0, 0.0, 0
+        self._began = self._began_cpu = self._batch = self._step = 0.0
 
     def state_dict(self) -> dict[str, Any]:
         times = list(self.times)[WARM_UP:]
@@ -47,15 +47,16 @@ class Cost(Callback):
         return {
             "step_seconds": statistics.median(times) if times else self.median,
             "seconds": self.before + time.monotonic() - self._began,
+            "cpu_seconds": self.cpu + time.process_time() - self._began_cpu,
             "peak_bytes": max(self.memory, peak_memory()),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.median, self.before = state_dict["step_seconds"], state_dict["seconds"]
-        self.memory = state_dict["peak_bytes"]
+        self.cpu, self.memory = state_dict["cpu_seconds"], state_dict["peak_bytes"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._began = time.monotonic()
+        self._began, self._began_cpu = time.monotonic(), time.process_time()
 
     def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int) -> None:
         if _timed(pl_module.device, trainer.global_step):

@@ -65,7 +65,7 @@ def fit(
     if ending.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
         ending.asked.end()
-    return _result(folder, config)
+    return _result(folder, config, batches.plan.per_epoch)
 
 
 def _trainer(
@@ -109,19 +109,20 @@ def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[
         Seeds(config.seed),
         Cost(),
         Metrics(config.log_every, per_epoch, None if bar else say),
-        Validation(folder / WEIGHTS, config.validate_every, config.metric, config.patience, say),
+        Validation(folder / WEIGHTS, config, say),
         *also,
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
     ]
     return [*callbacks, Bar()] if bar else callbacks
 
 
-def _result(folder: Path, config: TrainingConfig) -> Result:
+def _result(folder: Path, config: TrainingConfig, per_epoch: int) -> Result:
     """From the last checkpoint: with several devices, training ran in other processes than this."""
     last = checkpoint.newest(folder / "checkpoints")
     assert last is not None
     state = checkpoint.load(last)
     validation = state["callbacks"]["Validation"]
     steps = state["global_step"]
-    early = steps < config.steps
-    return Result(steps, validation["best_step"], validation["best"], early, **state["callbacks"].get("Cost", {}))
+    early, epochs = steps < config.steps, steps * config.accumulate / per_epoch
+    costs = state["callbacks"].get("Cost", {})
+    return Result(steps, validation["best_step"], validation["best"], early, **costs, epochs=epochs)

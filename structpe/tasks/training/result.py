@@ -49,6 +49,8 @@ class Result(Ended):
         stopped_early: whether training stopped because the model got no better.
         step_seconds: median time of a step: forward, backward, update; without making the batch.
         seconds: time that training took in all, validations included; of all processes that worked on it.
+        cpu_seconds: of them, time of the CPU, over all threads; without workers that collate, and of one device.
+        epochs: how often each training example was seen.
         peak_bytes: most memory that a process that worked on it, or the GPU, had in use.
     """
 
@@ -60,6 +62,8 @@ class Result(Ended):
     stopped_early: bool
     step_seconds: float = 0.0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    epochs: float = 0.0
     peak_bytes: int = 0
 
     def __str__(self) -> str:

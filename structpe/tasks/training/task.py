@@ -22,11 +22,13 @@ class Task(ABC):
         model: what is trained.
         less_is_better: the scores of which that is so; of all others more is.
         uses_all: whether every parameter has a part in every loss, as training on several devices must know.
+        pads: whether the examples of a batch are padded to the largest, so that those of like size had better meet.
     """
 
     model: nn.Module
     less_is_better: frozenset[str] = frozenset({"loss"})
     uses_all: bool = True
+    pads: bool = False
 
     @abstractmethod
     def loss(self, batch: Any) -> tuple[Tensor, Tensor]:

@@ -24,8 +24,8 @@ WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
 KEY = "sha256"
 """Under which the metadata hold ``VERSION:DIGEST``; one key, as safetensors writes several in no order."""
-VERSION = "2"
-"""Raised when weights of before no longer fit the models, as their layers have other names."""
+VERSION = "3"
+"""Raised when weights of before no longer fit the models, as layers have other names or compute something else."""
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
 
 
@@ -76,8 +76,8 @@ def load_weights(path: Path, remedy: str) -> dict[str, Tensor]:
     version, found = (metadata or {}).get(KEY, "").rpartition(":")[::2]
     if version != VERSION:
         raise StoreError(
-            f"the weights have version {version or '1'}, this structpe reads version {VERSION}, as the layers of its "
-            f"models have other names; use the structpe that wrote them; {remedy}"
+            f"the weights have version {version or '1'}, this structpe reads version {VERSION}, as layers of its "
+            f"models have other names or compute something else; use the structpe that wrote them; {remedy}"
         ).at(path)
     if found != digest(tensors):
         raise StoreError(f"{DAMAGED}; {remedy}").at(path)

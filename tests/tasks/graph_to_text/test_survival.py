@@ -93,7 +93,7 @@ def result(folder: Path) -> Result:
     """Without what it took, which differs."""
     done = Result.load(folder / "run")
     assert done is not None
-    return replace(done, step_seconds=0.0, seconds=0.0, peak_bytes=0)
+    return replace(done, step_seconds=0.0, seconds=0.0, cpu_seconds=0.0, peak_bytes=0)
 
 
 def checkpoints(folder: Path) -> list[str]:

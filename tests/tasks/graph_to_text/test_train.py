@@ -6,19 +6,23 @@ import csv
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from structpe.data import parts
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
+from structpe.tasks.graph_to_text import task
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.evaluate import evaluate
 from structpe.tasks.graph_to_text.generate import generate
 from structpe.tasks.runs import train
 from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.training.result import Result
 from tests.tasks.graph_to_text.tiny import changed, tiny
 
 
@@ -123,6 +127,55 @@ def test_training_stops_when_the_model_gets_no_better(tmp_path: Path) -> None:
     assert (result.steps, result.best_step) == (4, 1)
     assert set(result.best) == {"loss", "bleu", "chrf"}
     assert "4 steps, as the model got no better; best after 1: loss" in str(result)
+
+
+def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[list[int], SearchConfig]] = []
+    write = task.write
+
+    def told(model: Any, preparer: Any, examples: Any, batches: Any, config: SearchConfig, device: Any) -> Any:
+        asked.append((sorted(i for batch in batches for i in batch), config))
+        return write(model, preparer, examples, batches, config, device)
+
+    monkeypatch.setattr(task, "write", told)
+    config = changed(tiny(tmp_path, steps=4, validate_every=2, metric="bleu"), dev_texts=4)
+    result = train(config)
+    assert set(result.best) == {"loss", "bleu", "chrf"}
+    assert result.best["bleu"] == max(metrics(config.out)["dev_bleu"])
+    (first, search), (second, _) = asked
+    assert first == second
+    assert (len(first), set(first) <= set(range(6))) == (4, True)
+    assert search == SearchConfig(beam=1, longest=12)
+    asked.clear()
+    train(changed(config, dev_texts=0, training=replace(config.training, seed=2)), fresh=True)
+    assert asked[0][0] == list(range(6))
+    with pytest.raises(ConfigError, match="dev_texts is -1; give a number of items, or 0 for all"):
+        changed(config, dev_texts=-1)
+
+
+def test_the_model_that_is_scored_and_kept_is_the_mean_of_the_last_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = tiny(tmp_path, steps=6, validate_every=2, checkpoint_every=6)
+    seen: list[dict[str, torch.Tensor]] = []
+    validate = task.GraphToText.validate
+
+    def told(self: Any, *given: Any) -> dict[str, float]:
+        seen.append({name: each.clone() for name, each in self.model.state_dict().items()})
+        return validate(self, *given)
+
+    monkeypatch.setattr(task.GraphToText, "validate", told)
+    train(plain)
+    alone = seen.copy()
+    seen.clear()
+    train(changed(plain, training=replace(plain.training, average=2), out=str(tmp_path / "mean")))
+    for name, last in seen[2].items():
+        torch.testing.assert_close(last, (alone[1][name] + alone[2][name]) / 2, rtol=1e-6, atol=1e-7)
+        assert torch.equal(seen[0][name], alone[0][name])
+    kept = load_file(tmp_path / "mean" / "model.safetensors")
+    best = Result.load(tmp_path / "mean")
+    assert best is not None
+    assert all(torch.equal(kept[name], each) for name, each in seen[best.best_step // 2 - 1].items() if name in kept)
 
 
 def test_with_less_precision_without_validation_and_with_workers(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from structpe.tasks.prediction.report import report
 from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.training.result import Result
 
+HEAD = "| model | position | seeds | test | valid | parameters | epochs | encoding s | step ms | minutes | CPU minutes "
+HEAD += "| peak MiB | commit |"
 VERSIONS = {
     "structpe": "0.1.0", "commit": "abc", "torch": "2.13", "lightning": "2.6", "python": "3.11",
     "device": "CPU, 2 cores", "threads": "1", "day": "2026-01-01",
@@ -35,9 +37,9 @@ def finished(
     called |= {name: more.pop(name) for name in tuple(more) if name in called}
     folder = config.folder(key)
     folder.mkdir(parents=True, exist_ok=True)
-    training = Result(
-        10, 5, {}, False, step_seconds=0.02 + key.seed / 100, seconds=60.0 * (key.seed + 1), peak_bytes=2**28
-    )
+    minutes = key.seed + 1
+    costs = {"seconds": 60.0 * minutes, "cpu_seconds": 45.0 * minutes, "peak_bytes": 2**28, "epochs": 7.2}
+    training = Result(10, 5, {}, False, step_seconds=0.02 + key.seed / 100, **costs)  # type: ignore[arg-type]
     outcome = Outcome(metric, valid, test, 1234, 0.25, training, {**VERSIONS, **more}, **called)
     outcome.save(folder)
 
@@ -71,26 +73,26 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
     assert text.splitlines() == [
         "### rings (Rings (made))",
         "",
-        "MAE, less is better; ± sample deviation over seeds.",
+        "MAE, less is better; ± sample deviation over seeds. Rows of one seed are not ranked.",
         "Note: made for a test.",
         "",
-        "| model | position | seeds | test | valid | parameters | encoding s | step ms | minutes | peak MiB |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-        "| b | none | 1 of 3 | 0.25 | - | 1,234 | 0.2 | 30.0 | 2.0 | 256 |",
-        "| a | none | 3 | 0.3 ± 0.26 | 0.4 | 1,234 | 0.2 | 30.0 | 2.0 | 256 |",
-        "| Theirs | Somebody 2022 (published) | | 0.07 ± 0.004 | | | | | | |",
+        HEAD,
+        "|---|---|" + "---:|" * 11,
+        "| a | none | 3 | 0.3 ± 0.26 | 0.4 | 1,234 | 7 | 0.2 | 30.0 | 2.0 | 1.5 | 256 | abc |",
+        "| b | none | 1 of 3 | 0.25 (one seed) | - | 1,234 | 7 | 0.2 | 30.0 | 2.0 | 1.5 | 256 | def |",
+        "| Theirs | Somebody 2022 (published) | | 0.07 ± 0.004 | | | | | | | | | |",
         "",
         "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
         "Measured with commit def; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 2 threads.",
         "",
         "### cells",
         "",
-        "ROC-AUC, more is better; ± sample deviation over seeds.",
+        "ROC-AUC, more is better; ± sample deviation over seeds. Rows of one seed are not ranked.",
         "",
-        "| model | position | seeds | test | valid | parameters | encoding s | step ms | minutes | peak MiB |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
-        "| b | none | 1 of 3 | 0.8 | 0.5 | 1,234 | 0.2 | 20.0 | 1.0 | 256 |",
-        "| a | none | 1 of 3 | 0.7 | 0.5 | 1,234 | 0.2 | 20.0 | 1.0 | 256 |",
+        HEAD,
+        "|---|---|" + "---:|" * 11,
+        "| a | none | 1 of 3 | 0.7 (one seed) | 0.5 | 1,234 | 7 | 0.2 | 20.0 | 1.0 | 0.8 | 256 | abc |",
+        "| b | none | 1 of 3 | 0.8 (one seed) | 0.5 | 1,234 | 7 | 0.2 | 20.0 | 1.0 | 0.8 | 256 | abc |",
         "",
         "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
     ]
@@ -109,6 +111,19 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
     assert (second["seeds"], second["deviation"], second["valid"], second["commit"]) == ("1", "", "", "def")
 
 
+def test_rows_of_several_seeds_are_ranked_and_those_of_one_stand_below_in_the_order_of_the_study(
+    tmp_path: Path,
+) -> None:
+    config = study(tmp_path, data={"rings": {}}, models={name: {} for name in "abcde"}, seeds=[0, 1])
+    for row, seeds, test in (("a", 1, 0.1), ("b", 2, 0.5), ("d", 2, 0.3), ("e", 1, 0.05)):
+        for seed in range(seeds):
+            finished(config, key(f"rings/{row}/none/{seed}"), test)
+    told = report(config, config.keys())
+    rows = [line[2] for line in told.splitlines() if line.startswith("|") and line[2] in "abcde"]
+    assert rows == ["d", "b", "a", "e", "c"]
+    assert "| c | none | 0 of 2 | - |" in told
+
+
 def test_further_metrics_are_told_below_the_table(tmp_path: Path) -> None:
     config = study(tmp_path, data={"rings": {}}, models={"a": {}}, seeds=[0, 1])
     for seed, hits in enumerate((0.2, 0.4)):
@@ -120,7 +135,7 @@ def test_a_study_of_which_nothing_is_finished(tmp_path: Path) -> None:
     config = study(tmp_path, data={"rings": {}})
     text = report(config, config.keys())
     assert text.startswith("### rings: no run is finished yet\n")
-    assert "| a | none | 0 of 3 | - | - | - | - | - | - | - |" in text
+    assert "| a | none | 0 of 3 | - | - | - | - | - | - | - | - | - | - |" in text
     assert not list(tmp_path.glob("curves-*"))
 
 

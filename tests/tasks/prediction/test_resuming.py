@@ -18,9 +18,11 @@ from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import StudyConfig
 from structpe.tasks.prediction.task import Prediction
-from structpe.tasks.runs import train
+from structpe.tasks.runs import base, train
 from structpe.tasks.runs.prediction import PredictionRun
+from structpe.tasks.training.batches import Plan
 from structpe.tasks.training.folder import lock
+from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.test_survival import same_results
 from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
 
@@ -132,6 +134,35 @@ def test_an_edited_position_model_is_refused(copied: Path) -> None:
     file.write_text(file.read_text() + " ")
     with pytest.raises(StoreError, match=r"run: the folder is damaged: its position\.json has other bytes than its ch"):
         train(single(copied))
+
+
+@pytest.mark.parametrize(
+    "training", [{"order": "by-size"}, {"order": "shuffled"}, {"average": 3, "validate_every": 1}], ids=str
+)
+def test_with_each_option_it_goes_on_to_the_same_bits(training: dict[str, Any], tmp_path: Path) -> None:
+    configs = [replace(single(tmp_path, training=training), out=str(tmp_path / name)) for name in ("one", "other")]
+    train(configs[0])
+    with pytest.raises(Stop):
+        stopped(configs[1], at=8)
+    train(configs[1])
+    same_results(tmp_path / "one", tmp_path / "other")
+
+
+def test_the_order_of_batches_is_that_of_the_task_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[bool] = []
+
+    class Told(Plan):
+        def __post_init__(self) -> None:
+            made.append(self.by_size)
+            raise Stop
+
+    monkeypatch.setattr(base, "Plan", Told)
+    text = tiny(tmp_path)
+    for order in ("auto", "shuffled", "by-size"):
+        for config in (single(tmp_path, training={"order": order}), text):
+            with pytest.raises(Stop):
+                train(replace(config, training=replace(config.training, order=order)), fresh=True)
+    assert made == [False, True, False, False, True, True]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -54,6 +54,8 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
     assert outcome.note.startswith("official validation and test molecules")
     assert outcome.encoding_seconds > 0
     assert outcome.training.step_seconds > 0
+    assert outcome.training.cpu_seconds > 0
+    assert outcome.training.epochs == pytest.approx(12 / 5)  # 40 graphs in batches of 8
     assert outcome.training.peak_bytes > 50 * 2**20
 
     before = (folder / "model.safetensors").stat().st_mtime_ns

@@ -17,7 +17,9 @@ from structpe.tasks.training.batches import Batches, Plan
 def plans(draw: st.DrawFn) -> Plan:
     shares = draw(st.integers(1, 3))
     sizes = draw(st.lists(st.integers(1, 50), min_size=shares, max_size=400))
-    return Plan(np.array(sizes), draw(st.integers(shares, 40)), draw(st.integers(0, 5)), shares)
+    return Plan(
+        np.array(sizes), draw(st.integers(shares, 40)), draw(st.integers(0, 5)), shares, {}, draw(st.booleans())
+    )
 
 
 @settings(max_examples=50)
@@ -42,7 +44,7 @@ def test_the_kth_batch_does_not_depend_on_where_one_begins(plan: Plan, first: in
 @given(plans())
 def test_devices_share_a_batch_out(plan: Plan) -> None:
     count = plan.per_epoch + 2
-    whole = Plan(plan.sizes, plan.batch_size, plan.seed, 1)
+    whole = Plan(plan.sizes, plan.batch_size, plan.seed, 1, {}, plan.by_size)
     shares = [list(plan.batches(0, count, share)) for share in range(plan.shares)]
     assert all(len(part) for share in shares for part in share)
     if whole.per_epoch == plan.per_epoch:
@@ -60,11 +62,44 @@ def test_epochs_and_seeds_differ() -> None:
 
 def test_examples_of_like_size_meet() -> None:
     sizes = np.random.default_rng(0).integers(5, 200, 3000)
-    plan = Plan(sizes, 32, 1)
-    padded = sum(len(batch) * sizes[batch].max() for batch in plan.epoch(0))
-    random = sum(len(batch) * sizes[batch].max() for batch in np.array_split(np.arange(3000), plan.per_epoch))
+    padded, random = (
+        sum(len(batch) * sizes[batch].max() for batch in Plan(sizes, 32, 1, by_size=by_size).epoch(0))
+        for by_size in (True, False)
+    )
     assert padded < 1.05 * sizes.sum()
     assert random > 1.7 * sizes.sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shuffled_batches_are_fair_samples(seed: int) -> None:
+    """Between batches, mean sizes and shares of a label that goes with size vary as those of random samples do."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(5, 200, 3200)
+    labels = random.random(3200) < sizes / 200
+    for values in (sizes, labels):
+        expected = values.std() / np.sqrt(32)
+        fair, sorted_ = (
+            np.std([values[batch].mean() for batch in Plan(sizes, 32, seed, by_size=by_size).epoch(0)])
+            for by_size in (False, True)
+        )
+        assert 0.7 * expected < fair < 1.3 * expected
+        assert sorted_ > 2.5 * expected
+
+
+@settings(max_examples=30)
+@given(plans())
+def test_shuffled_batches_do_not_depend_on_sizes(plan: Plan) -> None:
+    mixed = Plan(plan.sizes, plan.batch_size, plan.seed, plan.shares)
+    alike = Plan(np.ones_like(plan.sizes), plan.batch_size, plan.seed, plan.shares)
+    assert [b.tolist() for b in mixed.epoch(1)] == [b.tolist() for b in alike.epoch(1)]
+    assert mixed.fingerprint == alike.fingerprint
+
+
+def test_the_fingerprint_tells_apart_what_gives_other_batches() -> None:
+    sizes = np.arange(1, 30)
+    made = [Plan(sizes, 4, 1), Plan(sizes, 5, 1), Plan(sizes, 4, 2), Plan(sizes[1:], 4, 1)]
+    made += [Plan(sizes, 4, 1, by_size=True), Plan(sizes + 1, 4, 1, by_size=True)]
+    assert len({plan.fingerprint for plan in made}) == len(made)
 
 
 def listed(examples: Sequence[int]) -> list[int]:
@@ -101,7 +136,7 @@ def test_what_lies_ready_is_not_counted_as_handed_out() -> None:
 def test_other_data_are_refused() -> None:
     state = loader().state_dict()
     other = Batches(list(range(26)), Plan(np.arange(26), 4, 1), listed, 12)
-    with pytest.raises(StoreError, match="the training data are not those that this run began with; bring them back"):
+    with pytest.raises(StoreError, match=r"the training data, or the order of .* \(training\.order\), are not those"):
         other.load_state_dict(state)
 
 

@@ -50,11 +50,20 @@ def test_a_step_of_several_batches_is_all_of_them(monkeypatch: pytest.MonkeyPatc
 
 def test_a_process_that_ends_soon_does_not_decide(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = Cost()
-    measured.load_state_dict({"step_seconds": 0.5, "seconds": 60.0, "peak_bytes": 1 << 50})
+    measured.load_state_dict({"step_seconds": 0.5, "seconds": 60.0, "cpu_seconds": 90.0, "peak_bytes": 1 << 50})
     trained(measured, Clock(monkeypatch), [50.0] * 3)
     state = measured.state_dict()
     assert (state["step_seconds"], state["peak_bytes"]) == (0.5, 1 << 50)
     assert state["seconds"] == pytest.approx(60.0, abs=30.0)
+
+
+def test_time_of_the_cpu_is_added_up_over_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured, used = Cost(), 1000.0
+    monkeypatch.setattr(cost.time, "process_time", lambda: used)
+    measured.load_state_dict({"step_seconds": 0.5, "seconds": 60.0, "cpu_seconds": 90.0, "peak_bytes": 0})
+    trained(measured, Clock(monkeypatch), [1.0])
+    used += 7.0
+    assert measured.state_dict()["cpu_seconds"] == pytest.approx(97.0)
 
 
 def test_the_memory_of_a_process_is_its_own() -> None:

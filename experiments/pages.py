@@ -1,0 +1,140 @@
+"""Put results into the pages that print them: each part between two comments is made from the files of its experiment.
+
+    python experiments/pages.py            # write all pages anew
+    python experiments/pages.py --check    # write nothing; say which parts differ, and exit with 1 if any does
+    python experiments/pages.py --only "graph to text"
+
+Nothing is measured. A test runs the check, so that no figure on these pages differs from that of its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from structpe.files import atomic_text
+
+__all__ = ["PARTS", "Part", "differing"]
+
+HERE = Path(__file__).parent
+END = "<!-- end of what is made -->"
+STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "molhiv", "peptides", "knowledge")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a page.
+
+    Attributes:
+        name: what it is called, on the command line and in its first comment.
+        page: the file, below the root of the repository.
+        make: its text.
+    """
+
+    name: str
+    page: str
+    make: Callable[[], str]
+
+    @property
+    def begin(self) -> str:
+        """The comment before it."""
+        return f"<!-- made by experiments/pages.py: {self.name} -->"
+
+    def within(self, text: str) -> str:
+        """The page's text with this part made anew.
+
+        Raises:
+            ValueError: the comments are not there once each.
+        """
+        if text.count(self.begin) != 1 or END not in text.partition(self.begin)[2]:
+            raise ValueError(f"{self.page} needs a line '{self.begin}' and one '{END}' after it")
+        before, _, rest = text.partition(self.begin)
+        return f"{before}{self.begin}\n\n{self.make().strip()}\n\n{END}{rest.partition(END)[2]}"
+
+
+def script(path: str) -> ModuleType:
+    """A script of the experiments, with the modules that lie beside it."""
+    name = "experiments." + path.removesuffix(".py").replace("/", ".")
+    if name not in sys.modules:
+        file = HERE / path
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        sys.path.insert(0, str(file.parent))
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        finally:
+            sys.path.remove(str(file.parent))
+    return sys.modules[name]
+
+
+def studies() -> str:
+    """The table of each study."""
+    files = [HERE / "benchmarks" / "results" / name / "table.md" for name in STUDIES]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+
+
+def texts() -> str:
+    """The tables of graph to text."""
+    return str(script("graph_to_text/run.py").tables())
+
+
+def table_6() -> str:
+    """Parameters of BERT-base, counted now."""
+    return str(script("parameters/run.py").as_markdown())
+
+
+def comparison() -> str:
+    """All position models on five tasks."""
+    return str(script("catalogue/table.py").made())
+
+
+def expressivity() -> str:
+    """Pairs of graphs that are told apart."""
+    return str(script("expressivity/run.py").kept())
+
+
+PARTS = (
+    Part("studies", "docs/benchmarks.md", studies),
+    Part("comparison", "docs/comparison.md", comparison),
+    Part("expressivity", "docs/expressivity.md", expressivity),
+    Part("graph to text", "experiments/README.md", texts),
+    Part("table 6", "experiments/README.md", table_6),
+)
+
+
+def differing(part: Part) -> list[str]:
+    """Lines of a page that are not those of its results, and those that they should be."""
+    text = (HERE.parent / part.page).read_text(encoding="utf-8")
+    both = text.splitlines(), part.within(text).splitlines()
+    return [line for line in difflib.unified_diff(*both, lineterm="", n=0) if not line.startswith(("---", "+++", "@@"))]
+
+
+def main() -> int:
+    """Write or check; the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--only", nargs="+", choices=[part.name for part in PARTS], help="these parts")
+    given = parser.parse_args()
+    wrong = 0
+    for part in [part for part in PARTS if given.only is None or part.name in given.only]:
+        lines = differing(part)
+        wrong += bool(lines)
+        print(f"{part.page}, {part.name}: " + (f"{len(lines)} lines differ" if lines else "as its results"))
+        if lines and given.check:
+            print("\n".join(lines[:20]))
+        elif lines:
+            page = HERE.parent / part.page
+            atomic_text(page, part.within(page.read_text(encoding="utf-8")))
+    return int(given.check and wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

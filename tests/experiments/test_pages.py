@@ -1,0 +1,80 @@
+"""Tables on pages are those of the results; a figure that was changed by hand is found."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiments.script import script
+from tests.modules import ROOT
+
+PAGES = script("pages.py")
+PARTS = {part.name: part for part in PAGES.PARTS}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_figure_is_that_of_its_results(name: str) -> None:
+    lines = PAGES.differing(PARTS[name])
+    assert not lines, "run 'python experiments/pages.py':\n" + "\n".join(lines[:10])
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_there_are_figures(name: str) -> None:
+    rows = [line for line in PARTS[name].make().splitlines() if line.startswith("|")]
+    assert len(rows) > 5
+    assert len({line.count("|") for line in rows}) <= 2  # comparison and studies have one form each
+
+
+def test_every_study_with_results_is_on_the_page() -> None:
+    results = ROOT / "experiments" / "benchmarks" / "results"
+    assert {file.parent.name for file in results.glob("*/table.md")} == set(PAGES.STUDIES)
+
+
+def test_one_seed_is_marked_and_no_deviation_stands_beside_it() -> None:
+    text = PARTS["studies"].make()
+    ones = re.findall(r"^\| [^|]+ \| [^|]+ \| 1(?: of \d+)? \| ([^|]+) \|", text, re.MULTILINE)
+    assert ones
+    assert all(cell.endswith("(one seed)") and "±" not in cell for cell in ones)
+    assert "**" not in PARTS["comparison"].make()
+
+
+def test_a_changed_figure_is_found_and_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = replace(PARTS["graph to text"], page="page.md")
+    page = tmp_path / "page.md"
+    good = f"above\n{part.begin}\n\n{part.make().strip()}\n\n{PAGES.END}\nbelow\n"
+    number = next(re.finditer(r"\d+\.\d\d", good)).group()
+    monkeypatch.setattr(PAGES, "HERE", tmp_path / "experiments")
+    monkeypatch.setattr(PAGES, "PARTS", [replace(part, make=lambda made=part.make(): made)])
+    page.write_text(good.replace(number, "99.99", 1), encoding="utf-8")
+
+    def run(*words: str) -> Any:
+        monkeypatch.setattr(sys, "argv", ["pages.py", *words])
+        return PAGES.main(), capsys.readouterr().out
+
+    code, told = run("--check")
+    assert code == 1
+    assert "page.md, graph to text: 2 lines differ" in told
+    assert "99.99" in told
+    assert "99.99" in page.read_text(encoding="utf-8")
+    assert run()[0] == 0
+    assert page.read_text(encoding="utf-8") == good
+    assert run("--check") == (0, "page.md, graph to text: as its results\n")
+    page.write_text("nothing")
+    with pytest.raises(ValueError, match=r"page\.md needs a line '<!-- made by .*: graph to text -->'"):
+        run()
+
+
+def test_results_of_texts_are_kept_in_the_order_of_models_and_seeds(tmp_path: Path) -> None:
+    texts = script("graph_to_text/run.py")
+    for model, seed in (("zhu-cnn", 1), ("linearised", 2), ("linearised", 1)):
+        texts.keep("webnlg", {"model": model, "seed": seed}, tmp_path)
+    found = [(run["model"], run["seed"]) for run in texts.kept("webnlg", tmp_path)]
+    assert found == [("linearised", 1), ("linearised", 2), ("zhu-cnn", 1)]
+    assert texts.kept("little_prince", tmp_path) == []
