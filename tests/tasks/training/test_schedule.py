@@ -32,6 +32,10 @@ def test_without_warm_up_training_begins_at_the_highest_rate() -> None:
     ("wrong", "text"),
     [
         ({"steps": 0}, "training.steps is 0; it must be 1 or more"),
+        (
+            {"average": 2, "devices": 2, "strategy": "fsdp"},
+            r"training.average is 2; it must be 1 where parameters are sh",
+        ),
         ({"patience": -1}, "training.patience is -1; it must not be negative"),
         ({"learning_rate": 0.0}, "training.learning_rate is 0.0; it must be above 0"),
         ({"learning_rate": math.inf}, "training.learning_rate is inf; it must be a finite number"),
