@@ -85,10 +85,10 @@ def column_of_integers(graphs: Graphs, numbers: Array, within: bool = True, also
     index = graphs.pairs_of_units(index_of_integers(numbers, low, high))
     places, offsets = graphs.inside() if within else (np.zeros(0, dtype=np.int64),) * 2
     if len(places):
-        first, least = len(values), int(offsets.min())
-        values = np.append(values, WITHIN + np.arange(least, int(offsets.max()) + 1))
+        first, most = len(values), int(offsets.max())
+        values = np.append(values, WITHIN + np.delete(np.arange(-most, most + 1), most))  # 0 is no other unit
         index = index.astype(_narrowest(values), copy=False)
-        index[places] = offsets - least + first
+        index[places] = offsets + first + most - (offsets > 0)
     return Column(graphs.units, values, index.astype(_narrowest(values), copy=False), graphs.squares)
 
 

@@ -53,7 +53,8 @@ class Ways:
         up, down = room[:, : pairs[-1]]
         if fast():
             _small(start, trees.parent, trees.line, trees.depth, _WORD, *room)
-            _large(start, trees.parent, trees.line, trees.depth, _WORD, *room)
+            if (np.diff(start) > _WORD).any():  # else it is not compiled
+                _large(start, trees.parent, trees.line, trees.depth, _WORD, *room)
             return cls(up, down)
         wide = np.dtype(f"u{2 * dtype.itemsize}")  # both numbers in one, so that they are written once
         both, shift = np.empty(pairs[-1], dtype=wide), wide.type(8 * dtype.itemsize)
