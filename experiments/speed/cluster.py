@@ -101,7 +101,7 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=200_000)
     given = parser.parse_args()
     molecules = [item.structure for item in read(given.table, on_error="skip").items]
-    print(f"| memory of this process with the molecules, MiB | {peak():.0f} |")
+    reading = peak()
     place = given.folder / "cluster-store"
     shutil.rmtree(place, ignore_errors=True)
     made = time.process_time()
@@ -116,6 +116,7 @@ def main() -> None:
         took = time.perf_counter() - killer.began
         after = {worker.pid for worker in cluster.workers.values()}
     report(given.graphs, len(molecules), place, took, killer, making, len(after - before))
+    print(f"| of which it had when it had read the molecules, MiB | {reading:.0f} |")
     store = load(place)
     store.verify()
     same = compared(store, permuted(molecules, given.graphs))
