@@ -229,7 +229,7 @@ class _Together(torch.autograd.Function):
         )
         for (q, k, v), (of_q, of_k, of_v), (of_out,), weights, noise, scale, shape, wanted in buckets:
             torch.bmm((weights if noise is None else weights * noise).transpose(1, 2), of_out, out=of_v)
-            of_scores = torch.bmm(of_out, v.transpose(1, 2))
+            of_scores = torch.bmm(of_out, v.transpose(1, 2), out=torch.empty_like(weights))
             if noise is not None:
                 of_scores.mul_(noise)
             torch.ops.aten._softmax_backward_data.out(of_scores, weights, -1, weights.dtype, grad_input=of_scores)

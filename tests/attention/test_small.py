@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -67,6 +67,33 @@ def cut(bias: object, i: int, size: int) -> object:
         return bias[:, :, :size, :size]
     assert isinstance(bias, Lookup)
     return Lookup(bias.table, bias.rows[:1], bias.index[i : i + 1, :size, :size])
+
+
+@settings(max_examples=25)
+@given(SHAPES, st.integers(0, 99))
+def test_layers_that_share_a_bias_compute_what_layers_with_their_own_do(
+    shapes: list[tuple[int, int]], seed: int
+) -> None:
+    """It is padded once for both layers; masked pairs, and nodes that attend nowhere, are masked in both."""
+    layout, found = drawn(shapes, seed), []
+    for shared in (False, True):
+        generator = torch.Generator().manual_seed(seed)
+        table = torch.randn(5, HEADS, dtype=torch.float64, generator=generator)
+        table[seed % 5] = -math.inf
+        table.requires_grad_()
+        x = torch.randn(layout.units, 3 * HEADS * WIDTH, dtype=torch.float64, generator=generator)
+        biases = [
+            Lookup(table, torch.arange(5)[None], torch.randint(0, 5, (b, n, n), generator=generator))
+            for b, n in layout.shapes
+        ]
+        said = [Terms(bias=(bias.share() if shared else bias,)) for bias in biases]
+        for _ in range(2):
+            mixed = attend_ragged(*split(x), layout, said, "small")
+            x = x + mixed.flatten(1).repeat(1, 3)
+        (gradient,) = torch.autograd.grad(x.square().sum(), table)
+        found.append((x.detach(), gradient))
+    for given_out, expected in zip(*found, strict=True):
+        torch.testing.assert_close(given_out, expected, rtol=1e-12, atol=1e-12)
 
 
 @given(SHAPES, st.integers(0, 99), st.booleans(), st.sampled_from(["auto", "small", "sdpa", "dense"]))
