@@ -109,7 +109,8 @@ def test_a_checkpoint_of_another_task(tmp_path: Path) -> None:
     words: list[str | Path] = ["--checkpoint", run, "--content", "own", "--out", tmp_path / "a.png"]
     told = complaint("show", MOLECULES, *words, code=1)
     assert told.startswith(f"{run} holds a run of prediction, which has learned the features of its benchmark")
-    (run / "position.json").unlink()
+    for name in ("position.json", "signature.json"):
+        (run / name).unlink()
     told = complaint("show", MOLECULES, "--checkpoint", run, code=1)
     assert told.startswith(f"{run} holds no files of a run of graph-to-text")
 
