@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -74,6 +75,16 @@ class GraphModel(nn.Module):
         self.stack = Stack(config, position, edges, directed=True)
         self.readout = readout_of(config.readout, level)(config.width, outputs)
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
+
+    def start_at(self, predicted: Float[Tensor, "o"]) -> None:
+        """Let what is predicted be near these numbers before training, by the bias of the last linear map.
+
+        Numbers of another scale, such as energies, would otherwise take thousands of steps to be reached.
+        """
+        last = self.head[-1] if isinstance(self.head, nn.Sequential) else self.head
+        if isinstance(last, nn.Linear):
+            with torch.no_grad():
+                last.bias.copy_(predicted)
 
     @property
     def position(self) -> PositionModel:

@@ -92,6 +92,15 @@ class Objective(Registered, ABC):
         known: NDArray[np.bool_] = rows >= 0 if rows.dtype.kind in "iu" else ~np.isnan(rows)
         return np.asarray(known.any(axis=1))
 
+    def start(self, targets: NDArray[Any]) -> NDArray[np.float64] | None:
+        """(``numbers``,) what a model is to predict of all items before it has learned; None for any numbers near 0.
+
+        Args:
+            targets: those of the training items, as :meth:`check` wants them.
+        """
+        del targets
+        return None
+
     @abstractmethod
     def loss(self, predicted: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """The sum of losses over all targets that are known, and their number.

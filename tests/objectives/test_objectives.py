@@ -102,3 +102,11 @@ def test_triples_out_of_range_are_refused(targets: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         objective.check(np.array(targets))
     assert message in str(caught.value)
+
+
+def test_numbers_start_at_the_median_of_those_that_are_known() -> None:
+    targets = np.array([[1.0, np.nan, np.nan], [5.0, 7.0, np.nan], [2.0, 9.0, np.nan]])
+    found = OBJECTIVES["regression"]("graph", 3, "mae").start(targets)
+    assert found is not None
+    assert found.tolist() == [2.0, 8.0, 0.0]
+    assert OBJECTIVES["binary"]("graph", 1, "ap").start(np.array([[0.0], [1.0]])) is None

@@ -121,6 +121,8 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
     def work(self, data: Chosen, learned: Learned) -> Work[Outcome]:
         (benchmark, split, metric), config = data, self.config
         model = self.model(learned)
+        if (start := benchmark.objective.start(np.asarray(benchmark.targets)[split.train])) is not None:
+            model.start_at(torch.from_numpy(start))
         made = SOURCES[benchmark.objective.level].data(config, benchmark, split, model, self.encodings)
         task = Prediction(model, benchmark.objective, made.valid, made.scored)
         _tell(benchmark, made, model)

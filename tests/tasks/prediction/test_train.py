@@ -239,3 +239,13 @@ def test_data_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match=r"zinc12k_val\.npz: not a file of arrays \(File is not a zip file\)"):
         train(config)
     assert not (Path(config.out) / "config.yaml").exists()
+
+
+@pytest.mark.parametrize("model", [{}, {"head_layers": 1}, {"readout": "sum"}])
+def test_numbers_of_any_scale_are_learned_from_their_median_on(model: dict[str, Any], tmp_path: Path) -> None:
+    """Twelve steps of Adam could not come from 0 to a thousand."""
+    data = data_in(tmp_path)
+    for name in ("zinc_altpool23k", "zinc12k_val", "zinc12k_test"):
+        arrays = dict(np.load(data / f"{name}.npz"))
+        np.savez(data / f"{name}.npz", **{**arrays, "y": arrays["y"] + 1000})
+    assert train(single(tmp_path, model=model)).test < 50
