@@ -118,6 +118,7 @@ INNER = {
     "signals",
     "checksums",
     "threads",
+    "workers",
 }
 """Parts that have no page: users do not call them, or, as quantities of pairs, find them in another part (terms)."""
 

@@ -32,10 +32,10 @@ import numpy as np
 import structpe
 from structpe.data.parts import parts
 from structpe.data.store import Store, load, write
-from structpe.data.workers import workers
 from structpe.encodings import Encoding, Laplacian, RandomWalk, UndirectedDistance
 from structpe.readers import read
 from structpe.structure import Structure
+from structpe.workers import workers
 
 ENCODINGS: tuple[Encoding, ...] = (UndirectedDistance(), RandomWalk(steps=16, undirected=True), Laplacian(8))
 EVERY = 50

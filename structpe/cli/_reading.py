@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from structpe.cli.base import UsageError
-from structpe.errors import ConfigError
+from structpe.errors import ConfigError, ReadError
 
 if TYPE_CHECKING:
     from structpe.readers import Reading, Skipped
+    from structpe.structure import Structure
 
 __all__ = ["Report", "Wanted", "add_reading", "check_file", "parse_options", "parse_yaml", "wanted"]
+
+FIRST, MOST = 200, 30_000
+"""Structures of the first part of a file, at least; at most if the reader reads all of the file at once."""
 
 
 def add_reading(
@@ -59,6 +65,50 @@ class Wanted:
         if reading.skipped:
             print(reading.report(), file=sys.stderr)
         return reading
+
+    def structures(self, executor: Executor | None = None) -> Iterator[Structure]:
+        """Read the structures one by one. At the end, skipped items are reported on the error stream.
+
+        Raises:
+            ReadError: an item is bad, or all are.
+        """
+        from structpe.readers import stream
+
+        skipped, good = Report(), 0
+        skip = skipped.add if self.on_error == "skip" else None
+        for item in stream(self.path, self.reader, skip, executor=executor, **self.options):
+            good += 1
+            yield item.structure
+        if not good:
+            report = f"not one good item; check that the reader fits the file; {skipped.text(good)}"
+            raise ReadError(report).at(self.path)
+        if skipped.count:
+            print(skipped.text(good), file=sys.stderr)
+
+    def first(self) -> tuple[list[Structure], float, float]:
+        """The first structures, how many times as many there are (0 if unknown), and the seconds of reading them.
+
+        Bad items are passed over; whoever reads them all reports them.
+        """
+        from structpe.readers import stream
+
+        found: list[Structure] = []
+        read, count, total = 0, 0, 0  # so many bytes had been read when so many structures were complete
+        reported = 0
+
+        def progress(done: int, all_: int) -> None:
+            nonlocal read, count, total, reported
+            read, count, total, reported = reported, len(found), all_, done
+
+        began = time.perf_counter()
+        for item in stream(self.path, self.reader, lambda _: None, progress, **self.options):
+            found.append(item.structure)
+            if count >= FIRST or len(found) >= MOST:
+                break
+        else:
+            return found, 1.0, time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        return (found[:count], total / read, seconds * count / len(found)) if count and read else ([], 0.0, seconds)
 
 
 def wanted(path: Path, given: Namespace) -> Wanted:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from structpe.cli._encodings import add_encodings, encodings_of
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
-from structpe.cli._reading import add_reading, wanted
+from structpe.cli._reading import Wanted, add_reading, wanted
 from structpe.cli.base import Command, check_counts
 from structpe.printing import printable
+
+if TYPE_CHECKING:
+    from structpe.encodings.base import Encoding
+    from structpe.structure import Structure
 
 __all__ = ["Encode"]
 
@@ -25,9 +29,10 @@ class Encode(Command, name="encode"):
     """Encode the structures of a file once, and store the result for training.
 
     An encoding is a name, a name with options (NAME:key=value,key=value), or a JSON object with "name" and options. An
-    encoding that needs a vocabulary, such as labels, learns it from this file. After an interruption, the same command
-    resumes; if another process encodes into the same folder, it waits. Before long work, it says how long it will take
-    and how much it will write, by a sample. The result does not depend on the number of processes.
+    encoding that needs a vocabulary, such as labels, learns it from this file, which then has to fit into memory; all
+    other encodings read it bit by bit. After an interruption, the same command resumes; if another process encodes into
+    the same folder, it waits. Before long work, it says how long it will take and how much it will write, by the first
+    part of the file. The result does not depend on the number of processes.
     """
 
     example = (
@@ -47,31 +52,43 @@ class Encode(Command, name="encode"):
             default="plain",
             help="as read, with relations as nodes, or as the token sequence of a depth-first walk",
         )
-        parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes that encode (default: 1)")
+        parser.add_argument(
+            "--jobs", type=int, default=1, metavar="N", help="processes that read and encode (default: 1)"
+        )
         parser.add_argument(
             "--scheduler", metavar="ADDRESS", help="encode on the workers of this Dask cluster, such as tcp://host:8786"
         )
         add_reading(parser)
 
     def run(self, given: Namespace) -> None:
-        from structpe.data.forecast import forecast
         from structpe.data.store import write
-        from structpe.data.workers import workers
+        from structpe.workers import workers
 
         check_counts(jobs=given.jobs)
-        encodings = encodings_of(given)
-        reading = wanted(given.file, given).read()
-        form = _form(given.graph)
-        structures = [form(structure) for structure in reading.structures]
-        fitted = [encoding.fit(structures) for encoding in encodings]
-        if not given.out.exists():
-            expected = forecast(structures, fitted)
-            if expected.seconds > SHORT:
-                _say(f"{len(structures):,} structures: {expected.text(given.jobs)}")
+        encodings, source, form = encodings_of(given), wanted(given.file, given), _form(given.graph)
         with workers(given.jobs, given.scheduler) as executor, progress_bar("encoding") as report:
-            store = write(given.out, structures, fitted, lambda done: report(done, len(structures)), _say, executor)
+            structures: Iterable[Structure] = map(form, source.structures(executor))
+            if any(encoding.learns for encoding in encodings):
+                structures = list(structures)
+                encodings = [encoding.fit(structures) for encoding in encodings]
+            total = 0 if given.out.exists() else _forecast(source, form, encodings, given.jobs)
+            store = write(given.out, structures, encodings, lambda done: report(done, total), _say, executor)
         names = ", ".join(each.name for each in store.encodings)
         print(printable(f"{given.out}: {len(store)} structures, encoded by {names}"))
+
+
+def _forecast(source: Wanted, form: Callable[[Any], Any], encodings: Sequence[Encoding], jobs: int) -> int:
+    """Say how long it will take, if it is long, from the first part of the file; about how many structures it has."""
+    from structpe.data.forecast import forecast
+
+    first, times, seconds = source.first()
+    if not first or not times:
+        return 0
+    expected = forecast([form(structure) for structure in first], encodings, times, seconds)
+    count = round(len(first) * times)
+    if expected.seconds > SHORT:
+        _say(f"{'' if times == 1 else 'about '}{count:,} structures: {expected.text(jobs)}")
+    return count
 
 
 def _say(line: str) -> None:

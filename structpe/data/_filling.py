@@ -20,12 +20,12 @@ from structpe.data._index import INDEX, JOURNAL, Entry, Journal, file_of
 from structpe.data._shard import named, pack
 from structpe.data.encode import check_pairs
 from structpe.data.parts import parts
-from structpe.data.workers import in_order
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoding
 from structpe.errors import StoreError
 from structpe.files import sha256_of
 from structpe.structure import Structure
+from structpe.workers import in_order
 
 __all__ = ["content", "digests", "fill", "holds", "write_shard"]
 

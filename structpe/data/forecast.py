@@ -37,25 +37,29 @@ class Forecast:
         return f"about {long if seconds > 5400 else time_} and {self.size / scale:.3g} {name}"
 
 
-def forecast(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> Forecast:
+def forecast(
+    structures: Sequence[Structure], encodings: Sequence[Encoding], times: float = 1.0, reading: float = 0.0
+) -> Forecast:
     """Encode structures at equal distances in the list, and scale time and bytes by units or pairs of units.
 
     Args:
         structures: one or more.
         encodings: fitted, if they need to be.
+        times: how many times as many there are as are given.
+        reading: seconds in which the given ones were read.
 
     Raises:
         EncodingError: a structure of the sample lacks what an encoding needs.
     """
     sample = structures[:: max(1, len(structures) // _SAMPLE)]
-    seconds, size = 0.0, 0.0
+    seconds, size = reading * times, 0.0
     for encoding in encodings:
         encoding.many(sample[:1])  # what is done once per process, such as compilation, does not count
         began = time.perf_counter()
         column = encoding.many(sample)
         took = time.perf_counter() - began
         power = 2 if encoding.arity == 2 and not encoding.sparse else 1
-        scale = sum(s.unit_count**power for s in structures) / sum(s.unit_count**power for s in sample)
+        scale = times * sum(s.unit_count**power for s in structures) / sum(s.unit_count**power for s in sample)
         seconds += took * scale
         size += scale * sum(array.nbytes for array in pack([column]).values())
     return Forecast(seconds, int(size))

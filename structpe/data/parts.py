@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from structpe.data.encode import check_pairs
-from structpe.data.workers import in_order, workers
 from structpe.encodings.base import Column, Encoding
 from structpe.structure import Structure
+from structpe.workers import in_order, workers
 
 __all__ = ["columns", "parts"]
 

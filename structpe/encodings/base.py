@@ -104,6 +104,11 @@ class Encoding(ABC):
         del structures
         return self
 
+    @property
+    def learns(self) -> bool:
+        """Whether :meth:`fit` learns from structures, which are then needed before any is encoded."""
+        return type(self).fit is not Encoding.fit
+
     def options(self) -> dict[str, Any]:
         """Its fields as plain data: ``ENCODINGS[e.name](**e.options())`` is ``e`` again.
 

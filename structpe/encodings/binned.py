@@ -96,6 +96,10 @@ class Binned(Encoding, name="binned"):
     def fit(self, structures: Sequence[Structure]) -> Encoding:
         return replace(self, of=self.of.fit(structures))
 
+    @property
+    def learns(self) -> bool:
+        return self.of.learns
+
     def options(self) -> dict[str, Any]:
         return {**super().options(), "of": {"name": self.of.name, **self.of.options()}}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["agenda"]
@@ -42,7 +42,7 @@ def agenda(
     title: bool = False,
     types: Literal["metadata", "nodes"] = "metadata",
     slots: Literal["filled", "kept"] = "filled",
-) -> Iterator[Outcome]:
+) -> Iterator[Yielded]:
     """AGENDA rows: entities of an abstract and the relations between them, with the abstract as text.
 
     Six fields separated by tabs: title, entities separated by `` ; ``, their types ``<task> <method> ...``, relations

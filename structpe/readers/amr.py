@@ -14,7 +14,7 @@ import numpy as np
 from structpe.errors import ReadError
 from structpe.readers._penman import TOO_DEEP, first_aligned, graphs, parse, split, unquoted
 from structpe.readers._text import Piece
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["amr", "graph"]
@@ -24,8 +24,8 @@ ALIGNMENT = re.compile(r"~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*$")
 VARIABLE = re.compile(r"[a-z][0-9]*")
 
 
-@reader("amr", ".amr .penman .txt")
-def amr(path: Path) -> Iterator[Outcome]:
+@reader("amr", ".amr .penman .txt", apart=True)
+def amr(path: Path) -> Iterator[Yielded]:
     """PENMAN graphs with ``# ::id`` and ``# ::snt`` comments, separated by blank lines: AMR.
 
     See :func:`graph` for the nodes. ``# ::snt`` is the text; ``metadata`` has all comments, and ``epigraph``, the rest

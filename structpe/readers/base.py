@@ -1,15 +1,18 @@
 """A reader turns a path into items: each a structure, its texts, an id and metadata.
 
-A reader is a generator. For a bad item it yields the error instead, if it can find the next item; otherwise it raises.
-:func:`read` and :func:`stream` raise the first error, or skip bad items and report each of them.
+A reader is a generator. It yields an item, or an :class:`attempt` to make one, which another process may do. For a
+bad item it yields the error instead, if it can find the next item; otherwise it raises. :func:`read` and :func:`stream`
+raise the first error, or skip bad items and report each of them.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
@@ -21,6 +24,7 @@ from structpe.readers._progress import Meter
 from structpe.readers._text import shown
 from structpe.registry import Registry
 from structpe.structure import Structure
+from structpe.workers import in_order
 
 __all__ = [
     "READERS",
@@ -30,6 +34,7 @@ __all__ = [
     "Reader",
     "Reading",
     "Skipped",
+    "Yielded",
     "attempt",
     "choose",
     "paths_of",
@@ -63,7 +68,35 @@ Paths: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]]"
 Outcome: TypeAlias = Item | StructPEError
 """An item, or the error of a bad item."""
 
-Items: TypeAlias = Callable[..., Iterator[Outcome]]
+
+@dataclass(frozen=True, eq=False)
+class attempt:  # a verb, as readers call it: yield attempt(...)
+    """An item that is not made yet. Called, it returns the item, or its error with the id and the line.
+
+    Args:
+        make: returns the item; a function of a module or a ``partial`` of one, if the reader is ``apart``.
+        id: of the item, for the error.
+        line: the first line of the item, for the error.
+    """
+
+    make: Callable[[], Item]
+    id: str = ""
+    line: int = 0
+
+    def __call__(self) -> Outcome:
+        try:
+            return self.make()
+        except StructureError as error:
+            # The name of a structure is its file and id, which the error already has.
+            return StructureError(error.message).at(*_place(self.id, self.line))
+        except ReadError as error:
+            return error.at(*_place(self.id, 0 if error.places else self.line))
+
+
+Yielded: TypeAlias = Outcome | attempt
+"""What a reader yields."""
+
+Items: TypeAlias = Callable[..., Iterator[Yielded]]
 T = TypeVar("T", bound=Items)
 
 
@@ -77,6 +110,7 @@ class Reader:
         doc: a description, in one line.
         items: ``(path, **options)`` -> items.
         also: further suffixes, of files that it reads in a folder only if it is named.
+        apart: whether other processes can make its items, which takes most of the time.
     """
 
     name: str
@@ -84,6 +118,7 @@ class Reader:
     doc: str
     items: Items
     also: tuple[str, ...] = ()
+    apart: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -110,18 +145,19 @@ READERS: Registry[Reader] = Registry("structpe.readers", "reader", ReadError)
 """Every reader by its name."""
 
 
-def reader(name: str, suffixes: str, also: str = "") -> Callable[[T], T]:
+def reader(name: str, suffixes: str, also: str = "", apart: bool = False) -> Callable[[T], T]:
     """Register a function as a reader; the first line of its docstring is its description.
 
     Args:
         name: its name.
         suffixes: the suffixes of its files, separated by spaces.
         also: suffixes that are too common to be claimed; such files are read if the reader is named.
+        apart: whether it yields :class:`attempt` that other processes can make, and this takes most of the time.
     """
 
     def enter(items: T) -> T:
         doc = (inspect.getdoc(items) or "").partition("\n")[0]
-        READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items, tuple(also.split())))
+        READERS.add(name, Reader(name, tuple(suffixes.split()), doc, items, tuple(also.split()), apart))
         return items
 
     return enter
@@ -164,6 +200,9 @@ class Reading(Sequence[Item]):
 SHOWN = 20
 """How many skipped items a report lists."""
 
+_GROUP = 250
+"""Items that a worker makes at a time."""
+
 
 def skip_report(first: Sequence[Skipped], count: int, total: int) -> str:
     """How many items were skipped, and the first of them."""
@@ -205,6 +244,7 @@ def stream(
     reader: str | None = None,
     skip: Callable[[Skipped], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
+    executor: Executor | None = None,
     **options: Any,
 ) -> Iterator[Item]:
     """Yield the items of :func:`read` one by one, for a corpus larger than memory.
@@ -214,13 +254,15 @@ def stream(
         reader: name of the reader; None chooses by the suffix of the file.
         skip: called with each bad item, which is then skipped; None raises the first error.
         progress: called repeatedly with the number of bytes read, and of all bytes.
+        executor: workers that make the items, see :func:`structpe.workers.workers`; None makes them in this process.
+            Readers whose items are cheap to make, or need the whole file, do not use them. The items are the same.
         options: options of the reader.
     """
     files = [each for one in paths_of(path) for each in _files(one, reader)]
     meter = Meter([file for file, _ in files], progress)
     for file, chosen in meter.watched(files):
         chosen.check(options)
-        for outcome in _outcomes(file, chosen, options):
+        for outcome in _outcomes(file, chosen, options, executor):
             if isinstance(outcome, Item):
                 yield outcome
             elif skip is None:
@@ -262,36 +304,54 @@ def choose(path: Paths, name: str | None = None) -> Reader:
     return next(_files(paths_of(path)[0], name))[1]
 
 
-def attempt(make: Callable[[], Item], id: str = "", line: int = 0) -> Outcome:
-    """The item from ``make``, or its error with the id and the first line of the item."""
-    try:
-        return make()
-    except StructureError as error:
-        # The name of a structure is its file and id, which the error already has.
-        return StructureError(error.message).at(*_place(id, line))
-    except ReadError as error:
-        return error.at(*_place(id, 0 if error.places else line))
-
-
 def _place(id: str, line: int) -> list[str]:
     return ([shown(id)] if id else []) + ([f"line {line}"] if line else [])
 
 
-def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[Outcome]:
+def _outcomes(file: Path, chosen: Reader, options: Mapping[str, Any], executor: Executor | None) -> Iterator[Outcome]:
+    """The items and errors of a file, with their places."""
+    yielded = _numbered(file, chosen, options)
+    made: Iterable[tuple[int | None, Outcome]] = map(_item_of, yielded)  # one by one, as some readers need
+    if chosen.apart and executor is not None:
+        groups = ((group,) for group in iter(lambda: list(islice(yielded, _GROUP)), []))
+        made = chain.from_iterable(in_order(_made, groups, executor))
+    for number, outcome in made:
+        if isinstance(outcome, Item):
+            yield outcome
+        elif number is None:
+            yield outcome.at(file)
+            return
+        else:
+            yield outcome.at(file, f"item {number}")
+
+
+def _numbered(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterator[tuple[int | None, Yielded]]:
+    """What the reader yields, from 1 on; if it cannot go on, or has nothing, the reason, without a number."""
     number = 0
     try:
-        for outcome in chosen.items(file, **options):
-            number += 1
-            yield outcome if isinstance(outcome, Item) else outcome.at(file, f"item {number}")
+        for number, each in enumerate(chosen.items(file, **options), 1):
+            yield number, each
     except ReadError as error:
         error.message += " (nothing after this was read from the file)" if number else ""
-        yield error.at(file)
+        yield None, error
         return
     except OSError as error:
-        yield _unreadable(error).at(file)
+        yield None, _unreadable(error)
         return
     if not number:
-        yield ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}").at(file)
+        yield None, ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}")
+
+
+def _made(group: Sequence[tuple[int | None, Yielded]]) -> list[tuple[int | None, Outcome]]:
+    return list(map(_item_of, group))
+
+
+def _item_of(numbered: tuple[int | None, Yielded]) -> tuple[int | None, Outcome]:
+    number, each = numbered
+    try:
+        return number, each() if isinstance(each, attempt) else each
+    except OSError as error:  # of a reader whose one item is the file
+        return None, _unreadable(error)
 
 
 def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import path as path_graph
 
 __all__ = ["cogs"]
 
 
 @reader("cogs", ".cogs", also=".tsv")
-def cogs(path: Path) -> Iterator[Outcome]:
+def cogs(path: Path) -> Iterator[Yielded]:
     """COGS, a sentence, its logical form and its type per line, separated by tabs: path graphs of the words.
 
     ``texts`` has the logical form, ``metadata["type"]`` the type of the example: ``in_distribution``, ``primitive``, or

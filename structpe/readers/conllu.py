@@ -14,7 +14,7 @@ from structpe.errors import ReadError
 from structpe.readers._conllu_lines import NUMBER, Row, Sentence, dependencies, parse
 from structpe.readers._ranges import Range, spans_with_ranges
 from structpe.readers._text import blocks, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.readers.tree import tree
 from structpe.structure import Structure
 
@@ -23,8 +23,8 @@ __all__ = ["conllu"]
 KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 
 
-@reader("conllu", ".conllu .conll")
-def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Outcome]:
+@reader("conllu", ".conllu .conll", apart=True)
+def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bool = True) -> Iterator[Yielded]:
     """CoNLL-U sentences: trees from head to dependent, relations from DEPREL.
 
     ``metadata`` has the comments, such as ``sent_id`` and ``text``; the fields ``lemma``, ``upos``, ``xpos``,

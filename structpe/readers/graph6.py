@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Ids, Structure
 
 __all__ = ["g6", "graph6"]
@@ -24,7 +24,7 @@ MOST = 1 << 24
 
 
 @reader("graph6", ".g6 .s6 .d6")
-def g6(path: Path) -> Iterator[Outcome]:
+def g6(path: Path) -> Iterator[Yielded]:
     """graph6, sparse6 and digraph6: an unlabelled graph per line, as nauty and the House of Graphs write them.
 
     Graphs in graph6 and sparse6 are undirected, those in digraph6 directed; the first character of a line determines

@@ -10,7 +10,7 @@ import numpy as np
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["OPERATORS", "expression", "listops", "value"]
@@ -29,7 +29,7 @@ HEADER = ("Source", "Target")
 
 
 @reader("listops", ".listops", also=".tsv")
-def listops(path: Path) -> Iterator[Outcome]:
+def listops(path: Path) -> Iterator[Yielded]:
     """ListOps, a value and an expression per line: trees from an operation to its arguments.
 
     Nodes are operations and digits in the order of the text, the root is the outermost operation. ``texts`` and

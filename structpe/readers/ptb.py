@@ -14,7 +14,7 @@ import numpy as np
 from structpe.errors import ReadError
 from structpe.readers._brackets import TRACE, Constituents, parse, trees, unescaped
 from structpe.readers._text import Piece, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["constituents", "ptb"]
@@ -24,10 +24,10 @@ Traces = Literal["keep", "drop"]
 CLASS = re.compile(r"[0-9]{1,9}")
 
 
-@reader("ptb", ".ptb .mrg", also=".txt .parse")
+@reader("ptb", ".ptb .mrg", also=".txt .parse", apart=True)
 def ptb(
     path: Path, preterminals: Preterminals = "merge", traces: Traces = "keep", classes: bool = False
-) -> Iterator[Outcome]:
+) -> Iterator[Yielded]:
     """Constituency trees in brackets, as in the Penn Treebank and SST: an edge from each phrase to each of its parts.
 
     A tree may span lines. See :func:`constituents` for the nodes.

@@ -19,7 +19,7 @@ from structpe.readers._rdf_lines import STRING, Names, Term, statement
 from structpe.readers._text import lines, shown
 from structpe.readers._turtle import check_whole
 from structpe.readers._xml import feed
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["graph_of", "item_of", "of_rdflib", "rdf"]
@@ -34,7 +34,7 @@ BASE = "relative:/"
 
 
 @reader("rdf", ".nt .nq .ttl .n3 .trig .rdf .owl")
-def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Literals = "shared") -> Iterator[Outcome]:
+def rdf(path: Path, each: Each = "file", names: Names = "local", literals: Literals = "shared") -> Iterator[Yielded]:
     """RDF in N-Triples, N-Quads, Turtle, TriG, N3 or RDF/XML: a node per term, an edge per statement.
 
     A repeated statement is one edge. ``metadata`` has the ``terms`` of the nodes and the ``predicates`` of the edges in
@@ -143,7 +143,7 @@ def _item(key: str, statements: Sequence[Statement], file: str, names: Names, li
     return item_of(statements, f"{file}:{key}" if key else file, key or "1", names, literals)
 
 
-def _by_lines(path: Path, each: Each, made: Any) -> Iterator[Outcome]:
+def _by_lines(path: Path, each: Each, made: Any) -> Iterator[Yielded]:
     """Yield items while lines are read; only the terms of the whole file are kept."""
     if each == "file":
         yield attempt(partial(made, "", (found for _, found in _statements(path) if isinstance(found, tuple))))

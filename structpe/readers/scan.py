@@ -8,7 +8,7 @@ from pathlib import Path
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import path as path_graph
 
 __all__ = ["scan"]
@@ -17,7 +17,7 @@ COMMAND, ACTIONS = "IN:", " OUT:"
 
 
 @reader("scan", ".scan", also=".txt")
-def scan(path: Path) -> Iterator[Outcome]:
+def scan(path: Path) -> Iterator[Yielded]:
     """SCAN, a line ``IN: jump twice OUT: I_JUMP I_JUMP`` each: path graphs of the command's words.
 
     ``texts`` has the actions.

@@ -14,7 +14,7 @@ from structpe.errors import ReadError, listed, needing
 from structpe.readers._csv import rows
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Ids, Structure
 
 __all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "SYMBOLS", "molecule", "of_molecule", "parsed", "smiles"]
@@ -88,8 +88,8 @@ def _features(atoms: list[Any], bonds: list[Any]) -> dict[str, Ids]:
         raise ReadError("the molecule is not sanitized; call Chem.SanitizeMol of RDKit on it first") from None
 
 
-@reader("smiles", ".csv .smi .smiles")
-def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: bool = True) -> Iterator[Outcome]:
+@reader("smiles", ".csv .smi .smiles", apart=True)
+def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: bool = True) -> Iterator[Yielded]:
     """SMILES: a column of a CSV file with a header; in other files a SMILES per line, and after a space its name.
 
     The other columns become ``metadata``, and so does the SMILES.
@@ -104,7 +104,7 @@ def smiles(path: Path, column: str = "smiles", features: Kind = "none", strict: 
     return _table(path, column, made) if path.suffix == ".csv" else _list(path, made)
 
 
-def _table(path: Path, column: str, made: Made) -> Iterator[Outcome]:
+def _table(path: Path, column: str, made: Made) -> Iterator[Yielded]:
     found = rows(path)
     _, header = next(found)
     if column not in header:
@@ -114,7 +114,7 @@ def _table(path: Path, column: str, made: Made) -> Iterator[Outcome]:
         yield attempt(partial(_row, header, row, column, number, path.name, made), line=line)
 
 
-def _list(path: Path, made: Made) -> Iterator[Outcome]:
+def _list(path: Path, made: Made) -> Iterator[Yielded]:
     for number, (line, text) in enumerate(((n, t.strip()) for n, t in lines(path) if t.strip()), 1):
         smiles, name = (*text.split(None, 1), "")[:2]
         yield attempt(partial(_item, smiles, name or str(number), {}, path.name, made), name, line)

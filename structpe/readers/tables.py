@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from structpe.errors import ReadError, StructureError, listed
 from structpe.readers._csv import rows
 from structpe.readers._text import shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["Relation", "feature_graph", "table"]
@@ -74,7 +74,7 @@ def table(
     bins: int = 10,
     columns: Sequence[str] | None = None,
     delimiter: str = ",",
-) -> Iterator[Outcome]:
+) -> Iterator[Yielded]:
     """A CSV file as one graph of its columns, with edges between dependent columns, for Tab-PET.
 
     It claims no suffix, so give ``reader="table"``. See :func:`feature_graph` for the edges.

@@ -8,14 +8,14 @@ from functools import partial
 from pathlib import Path
 
 from structpe.readers._text import lines, spans
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import path as path_graph
 
 __all__ = ["tokens"]
 
 
 @reader("tokens", ".tokens .tok")
-def tokens(path: Path) -> Iterator[Outcome]:
+def tokens(path: Path) -> Iterator[Yielded]:
     """One sentence per line, tokens separated by spaces: path graphs.
 
     ``metadata["text"]`` is the line, the feature ``span`` has start and end of each token in it. A blank line is a bad

@@ -10,7 +10,7 @@ import numpy as np
 
 from structpe.errors import LONGEST, ReadError, StructureError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["triples", "tsv"]
@@ -57,7 +57,7 @@ def _shown(fact: Triple) -> str:
 
 
 @reader("triples", ".tsv", also=".txt")
-def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Outcome]:
+def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Yielded]:
     """Subject, relation and object separated by tabs, a fact per line: the whole file is one graph.
 
     WN18RR, UMLS and Nations are published like this (``reader="triples"``, as their names end in ``.txt``), the last

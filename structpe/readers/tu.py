@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from structpe.errors import ReadError
 from structpe.readers._text import lines, shown
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Ids, Structure
 
 __all__ = ["tu"]
@@ -39,7 +39,7 @@ class _Set(NamedTuple):
 
 
 @reader("tu", "")  # a set has several files, without a special suffix, so a folder cannot be read
-def tu(path: Path) -> Iterator[Outcome]:
+def tu(path: Path) -> Iterator[Yielded]:
     """Graph sets of TU Dortmund: undirected graphs; the path is that of ``NAME_A.txt``, its siblings are read too.
 
     ``NAME_A.txt`` (an edge per line: two numbers of nodes from 1 on, separated by a comma) and

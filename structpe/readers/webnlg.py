@@ -10,7 +10,7 @@ from typing import Any
 from structpe.errors import ReadError
 from structpe.readers._text import shown
 from structpe.readers._xml import Element, elements
-from structpe.readers.base import Item, Outcome, attempt, reader
+from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.readers.triples import triples
 
 __all__ = ["webnlg"]
@@ -21,7 +21,7 @@ LANGUAGE = "en"
 
 
 @reader("webnlg", ".xml")
-def webnlg(path: Path, comment: str | None = None, lang: str | None = None) -> Iterator[Outcome]:
+def webnlg(path: Path, comment: str | None = None, lang: str | None = None) -> Iterator[Yielded]:
     """WebNLG entries, of the challenge of 2017 or versions 1 to 3: the modified triples, and all their texts.
 
     Labels are as in the file; :func:`structpe.transforms.labels.with_readable_labels` makes them into words.

@@ -10,6 +10,8 @@ import pytest
 
 from structpe.cli import UsageError
 from structpe.cli._encodings import parse_encoding
+from structpe.cli._reading import Wanted
+from structpe.data import parts
 from structpe.data.store import load
 from structpe.encodings import Distance, RandomWalk
 from structpe.readers import read
@@ -117,3 +119,41 @@ def test_two_jobs_write_what_one_does(tmp_path: Path) -> None:
     one, two = ({file.name: file.read_bytes() for file in (tmp_path / each).iterdir()} for each in ("one", "two"))
     assert one == two
     assert complaint(*words, "--jobs", "0", "--out", tmp_path / "three") == "--jobs is 0; give 1 or more"
+
+
+def test_a_file_is_read_bit_by_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard is written before the next structures are read, unless an encoding learns from all."""
+    monkeypatch.setattr(parts, "STRUCTURES", 3)
+    file = tmp_path / "some.tokens"
+    file.write_text("a b\n" * 7 + "\n")  # the last line is bad
+    words = ["encode", file, "--out", tmp_path / "store", "--encoding"]
+    assert complaint(*words, "order", code=1).startswith(f"{file}: item 8: ")
+    assert sorted(each.name for each in (tmp_path / "store.tmp").glob("*.safetensors")) == [
+        "00000.safetensors",
+        "00001.safetensors",
+    ]
+    complaint(*words[:3], tmp_path / "other", "--encoding", "words", code=1)
+    assert not (tmp_path / "other.tmp").exists()
+
+
+def test_the_first_part_of_a_file_tells_its_size(tmp_path: Path) -> None:
+    file = tmp_path / "some.tokens"
+    file.write_text("a b c\n" * 100_000)
+    first, times, seconds = Wanted(file).first()
+    assert len(first) < 50_000
+    assert len(first) * times == pytest.approx(100_000, rel=0.02)
+    assert seconds > 0
+    file.write_text("a b c\n" * 100)
+    first, times, _ = Wanted(file).first()
+    assert (len(first), times) == (100, 1.0)
+
+
+def test_only_bad_items_are_no_store(tmp_path: Path) -> None:
+    file = tmp_path / "bad.tokens"
+    file.write_text("\n\n")
+    words = ["encode", file, "--encoding", "order", "--out", tmp_path / "store", "--on-error", "skip"]
+    done = structpe(*words)
+    assert done.returncode == 1
+    wrong = "not one good item; check that the reader fits the file; skipped 2 of 2 items:"
+    assert done.stderr.startswith(f"structpe: {file}: {wrong}")
+    assert not (tmp_path / "store").exists()

@@ -13,10 +13,10 @@ import pytest
 from structpe.data import parts
 from structpe.data.forecast import Forecast, forecast
 from structpe.data.store import write
-from structpe.data.workers import Workers, in_order, workers
 from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
+from structpe.workers import Workers, in_order, workers
 
 PATHS = [path(["x"] * (1 + i % 7), name=f"s:{i}") for i in range(50)]
 ENCODED_BY: tuple[Encoding, ...] = (Distance(), Order(), RandomWalk(steps=3))

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from structpe.data import store
 from structpe.data.parts import parts
-from structpe.data.workers import workers
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import undamaged
 from structpe.files import atomic_text, sweep
 from structpe.structure import Structure
+from structpe.workers import workers
 
 __all__ = ["Encodings", "encode"]
 
