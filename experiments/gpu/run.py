@@ -5,8 +5,9 @@
 
 1. ``kernels``: each kernel is compared with ``dense``, then timed (``experiments/speed/gpu.py``). If one differs,
    nothing else is run: what it computed would be worth nothing.
-2. ``step``: a training step of GPS beside PyTorch Geometric's (``experiments/speed/gps.py``).
-3. Studies of this folder: peptides, ZINC, molhiv. Then texts of WebNLG (``experiments/graph_to_text/run.py``).
+2. ``encodings``: those of a device are compared with those of the CPU, and timed (``experiments/speed/on_device.py``).
+3. ``step``: a training step of GPS beside PyTorch Geometric's (``experiments/speed/gps.py``).
+4. Studies of this folder: peptides, ZINC, molhiv. Then texts of WebNLG (``experiments/graph_to_text/run.py``).
 
 Each job is a process of its own, whose output is ``OUT/NAME.txt``. When the minutes are over, the one that runs is told
 to end, which leaves a checkpoint; the same call goes on with it. What is done is not done again. A job whose data are
@@ -74,6 +75,7 @@ def jobs(given: argparse.Namespace) -> Iterator[Job]:
     quick, minutes = ["--quick"] if given.quick else [], ["--minutes", str(max(1.0, given.minutes / 4))]
     corpora = [str(given.corpora)] if (given.corpora / "zinc12k").is_dir() and not given.quick else []
     yield Job("kernels", [str(speed / "gpu.py"), *corpora, "--device", device, *quick, *minutes], first=True)
+    yield Job("encodings", [str(speed / "on_device.py"), "--device", device, *quick])
     rounds = ["--rounds", "1", "--batch", "8"] if given.quick else []
     words = [str(speed / "gps.py"), str(given.corpora), "--device", device, "--threads", "1", *rounds]
     yield Job("step", words, given.corpora / "peptides_func")

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from structpe.encodings._device import computing_on
 from structpe.encodings._encoded import distinct
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings._guards import check_key
@@ -25,13 +26,21 @@ __all__ = ["check_pairs", "encode", "join"]
 _WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
 
-def encode(structures: Sequence[Structure], encodings: Sequence[Encoding | str | Mapping[str, Any]]) -> Positions:
+def encode(
+    structures: Sequence[Structure],
+    encodings: Sequence[Encoding | str | Mapping[str, Any]],
+    device: torch.device | str | None = None,
+) -> Positions:
     """Positions of a batch of structures, padded to the largest.
 
     Args:
         structures: b structures.
         encodings: what to compute: encodings, names, or mappings with ``name`` and options. Duplicates are computed
             once. What is named and learns, such as labels, learns from these structures.
+        device: where the positions are, and where shortest paths, random walks (in graphs of up to 4,096 nodes) and
+            eigenvectors (of parts of up to 500 nodes) are computed in float64, such as ``cuda``. All else is computed on
+            the CPU; with None, these are too. Integral values are the same, real ones differ by rounding, and
+            eigenvectors of a repeated eigenvalue by their basis.
 
     Returns:
         Per encoding of arity 1 a tensor (b, m, ...), zero where padded; per encoding of arity 2 a ``Lookup`` whose
@@ -39,12 +48,14 @@ def encode(structures: Sequence[Structure], encodings: Sequence[Encoding | str |
         encoding of this name.
 
     Raises:
-        EncodingError: a structure lacks what an encoding needs, or an argument is not a list of them.
+        EncodingError: a structure lacks what an encoding needs, an argument is not a list of them, or PyTorch does not
+            have the device.
         PositionError: there is no encoding of a name, or no such option.
     """
     made = _check(structures, encodings)
-    with concatenated_once():
-        return join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
+    with concatenated_once(), computing_on(device):
+        positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
+    return positions if device is None else positions.to(device)
 
 
 def _check(

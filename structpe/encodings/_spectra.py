@@ -17,6 +17,7 @@ from scipy.sparse import csr_array, diags_array, eye_array
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
 
+from structpe.encodings import _device
 from structpe.encodings._inertia import Elimination, below
 from structpe.structure import Ids
 
@@ -110,6 +111,8 @@ def lowest_dense(matrices: NDArray[Any], count: int) -> tuple[Floats, NDArray[An
     The matrices are real and symmetric, or Hermitian, with complex eigenvectors.
     """
     size = matrices.shape[-1]
+    if _device.chosen():
+        return _device.lowest(matrices, count)
     with _blas().limit(limits=1, user_api="blas"):
         if size < _SOME or count > size // 4 or np.iscomplexobj(matrices):
             values, vectors = np.linalg.eigh(matrices)

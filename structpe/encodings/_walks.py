@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from structpe.encodings import _device
 from structpe.encodings._encoded import Column
 from structpe.encodings._fast import compiled, fast
 from structpe.encodings._flat import ranges, starts_of
@@ -65,13 +66,17 @@ class Walks:
         diag(P^(a+b)) is the row sum of the elementwise product of P^a and the transpose of P^b.
         """
         result = np.empty((int(self.graphs.start[-1]), steps), dtype=np.float32)
-        if fast():
+        largest = _device.LARGEST if _device.chosen() else _LARGE
+        if _device.chosen():
+            for block in self._blocks(largest):
+                result[block.nodes] = _device.returns(block.squares, steps)
+        elif fast():
             matrix = self.steps
             _returns(matrix.indptr, matrix.indices, matrix.data, self.graphs.start, _LARGE, steps, result)
         else:
             for block in self._blocks(_LARGE):
                 result[block.nodes] = block.returns(steps)
-        for graph in np.flatnonzero(self.graphs.sizes > _LARGE):
+        for graph in np.flatnonzero(self.graphs.sizes > largest):
             a, b = self.graphs.start[graph : graph + 2]
             walk = csr_array(self.steps[a:b, a:b])
             result[a:b] = _by_halves(walk, steps) if self.back[graph] else _one_by_one(walk, steps)
@@ -84,7 +89,7 @@ class Walks:
         afterwards would take longer than to compute them.
         """
         graphs = self.graphs
-        if not fast():
+        if _device.chosen() or not fast():
             found = OwnValues(graphs, np.zeros(steps, dtype=np.float64))
             for block in self._blocks(None):
                 values, there = block.powers(steps)
@@ -101,7 +106,8 @@ class Walks:
         sizes = self.graphs.sizes
         for size in np.unique(sizes):
             if largest is None or size <= largest:
-                same, most = np.flatnonzero(sizes == size), max(1, _CELLS // int(size) ** 2)
+                cells = _device.CELLS if _device.chosen() else _CELLS
+                same, most = np.flatnonzero(sizes == size), max(1, cells // int(size) ** 2)
                 for first in range(0, len(same), most):
                     yield _Block.of(self.graphs, self.steps, same[first : first + most])
 
@@ -136,6 +142,11 @@ class _Block:
         step = csr_array((weights, own + row // size * size, starts_of(lengths)), shape=(len(rows), len(rows)))
         return cls(members, nodes, walk, step)
 
+    @property
+    def squares(self) -> Floats:
+        """(b, n, n) P of each."""
+        return self.walk.reshape(*self.nodes.shape, -1)
+
     def returns(self, steps: int) -> Floats:
         """(b, n, steps)."""
         half, squares = -(-steps // 2), (*self.nodes.shape, self.nodes.shape[1])
@@ -150,6 +161,9 @@ class _Block:
     def powers(self, steps: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(b, n n, steps) I, P, P^2, ..., and (b, n n) which pairs a walk joins."""
         (b, n), power = self.nodes.shape, self.walk
+        if _device.chosen():
+            values = _device.powers(self.squares, steps).reshape(b, n * n, steps)
+            return values, values.any(axis=-1)
         values, reached = np.zeros((b, n * n, steps), dtype=np.float64), np.zeros(b * n * n)
         values[:, :: n + 1, 0] = 1
         for step in range(1, steps):

@@ -1,0 +1,80 @@
+"""Encodings computed on a device beside those of the CPU: whether they are the same, and how long each takes.
+
+    python experiments/speed/on_device.py --device cuda
+    python experiments/speed/on_device.py --device cpu --quick   # tries everything without a GPU
+
+Random graphs, from many small ones to a few large ones. Times are medians of wall-clock seconds per batch, in turns.
+The exit status is 1 if a value differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from statistics import median
+
+import networkx as nx
+import numpy as np
+import torch
+
+import structpe
+from structpe.encodings import RRWP, Eigenvalues, Encoding, RandomWalk, UndirectedDistance
+from structpe.structure import Structure
+from structpe.terms import Lookup
+
+BATCHES = ((1024, 24), (64, 200), (8, 1000), (1, 4000))
+"""Graphs, and nodes of each."""
+ENCODINGS: tuple[Encoding, ...] = (UndirectedDistance(), RandomWalk(steps=16), RRWP(steps=8), Eigenvalues(k=8))
+MOST_PAIRS = 1 << 24
+"""Of a batch, for an encoding with real values of all pairs."""
+
+
+def drawn(nodes: int, seed: int) -> Structure:
+    graph = nx.gnm_random_graph(nodes, 2 * nodes, seed=seed)
+    return Structure(("",) * nodes, np.array(graph.edges), directed=False)
+
+
+def values(positions: structpe.Positions, encoding: Encoding) -> torch.Tensor:
+    found = positions[encoding]
+    made = found.dense() if isinstance(found, Lookup) else found
+    assert isinstance(made, torch.Tensor)
+    return made.cpu()
+
+
+def seconds(graphs: list[Structure], encoding: Encoding, device: str | None) -> float:
+    began = time.perf_counter()
+    structpe.encode(graphs, [encoding], device)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - began
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="smaller batches, one round")
+    given = parser.parse_args()
+    name = torch.cuda.get_device_name() if given.device == "cuda" else given.device
+    print(f"structpe {structpe.__version__}, torch {torch.__version__}, {name}\n")
+    print("| encoding | graphs | nodes | CPU ms | device ms | CPU / device | largest difference |")
+    print("|---|---|---|---|---|---|---|")
+    same = True
+    for graphs, nodes in ((4, 24), (2, 100)) if given.quick else BATCHES:
+        some = [drawn(nodes, seed) for seed in range(graphs)]
+        for encoding in ENCODINGS:
+            if encoding.arity == 2 and encoding.real and graphs * nodes**2 > MOST_PAIRS // 8:
+                continue
+            here, there = (values(structpe.encode(some, [encoding], on), encoding) for on in (None, given.device))
+            off = float((here.double() - there.double()).abs().max())
+            same &= off < 1e-5
+            rounds = range(1 if given.quick else given.rounds)
+            times = [[seconds(some, encoding, on) for on in (None, given.device)] for _ in rounds]
+            cpu, device = (1000 * median(each) for each in zip(*times, strict=True))
+            print(f"| {encoding.name} | {graphs} | {nodes} | {cpu:.1f} | {device:.1f} | {cpu / device:.2f} | {off:.1e} |")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
