@@ -31,11 +31,13 @@ MOST_PAIRS = 1 << 24
 
 
 def drawn(nodes: int, seed: int) -> Structure:
+    """A random graph with twice as many edges as nodes."""
     graph = nx.gnm_random_graph(nodes, 2 * nodes, seed=seed)
     return Structure(("",) * nodes, np.array(graph.edges), directed=False)
 
 
 def values(positions: structpe.Positions, encoding: Encoding) -> torch.Tensor:
+    """Values of an encoding, all pairs written out, on the CPU."""
     found = positions[encoding]
     made = found.dense() if isinstance(found, Lookup) else found
     assert isinstance(made, torch.Tensor)
@@ -43,6 +45,7 @@ def values(positions: structpe.Positions, encoding: Encoding) -> torch.Tensor:
 
 
 def seconds(graphs: list[Structure], encoding: Encoding, device: str | None) -> float:
+    """Wall-clock seconds of one batch, its work on the device included."""
     began = time.perf_counter()
     structpe.encode(graphs, [encoding], device)
     if device == "cuda":
@@ -51,6 +54,7 @@ def seconds(graphs: list[Structure], encoding: Encoding, device: str | None) -> 
 
 
 def main() -> int:
+    """Compares and times each encoding; 1 if a value differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
@@ -72,7 +76,8 @@ def main() -> int:
             rounds = range(1 if given.quick else given.rounds)
             times = [[seconds(some, encoding, on) for on in (None, given.device)] for _ in rounds]
             cpu, device = (1000 * median(each) for each in zip(*times, strict=True))
-            print(f"| {encoding.name} | {graphs} | {nodes} | {cpu:.1f} | {device:.1f} | {cpu / device:.2f} | {off:.1e} |")
+            figures = f"{cpu:.1f} | {device:.1f} | {cpu / device:.2f} | {off:.1e}"
+            print(f"| {encoding.name} | {graphs} | {nodes} | {figures} |")
     return 0 if same else 1
 
 

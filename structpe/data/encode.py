@@ -38,8 +38,8 @@ def encode(
         encodings: what to compute: encodings, names, or mappings with ``name`` and options. Duplicates are computed
             once. What is named and learns, such as labels, learns from these structures.
         device: where the positions are, and where shortest paths, random walks (in graphs of up to 4,096 nodes) and
-            eigenvectors (of parts of up to 500 nodes) are computed in float64, such as ``cuda``. All else is computed on
-            the CPU; with None, these are too. Integral values are the same, real ones differ by rounding, and
+            eigenvectors (of parts of up to 500 nodes) are computed in float64, such as ``cuda``. All else is computed
+            on the CPU; with None, these are too. Integral values are the same, real ones differ by rounding, and
             eigenvectors of a repeated eigenvalue by their basis.
 
     Returns:
@@ -55,7 +55,7 @@ def encode(
     made = _check(structures, encodings)
     with concatenated_once(), computing_on(device):
         positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
-    return positions if device is None else positions.to(device)
+    return positions if device is None else positions.to(torch.device(device))
 
 
 def _check(

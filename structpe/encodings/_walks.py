@@ -163,7 +163,7 @@ class _Block:
         (b, n), power = self.nodes.shape, self.walk
         if _device.chosen():
             values = _device.powers(self.squares, steps).reshape(b, n * n, steps)
-            return values, values.any(axis=-1)
+            return values, np.any(values, axis=-1, keepdims=True)[..., 0]
         values, reached = np.zeros((b, n * n, steps), dtype=np.float64), np.zeros(b * n * n)
         values[:, :: n + 1, 0] = 1
         for step in range(1, steps):

@@ -80,7 +80,7 @@ def test_after_kernels_that_differ_nothing_is_run(tmp_path: Path, capsys: pytest
 
 def test_jobs_come_in_the_order_of_their_value(tmp_path: Path) -> None:
     names = [each.name for each in GPU.jobs(given(tmp_path, tmp_path, quick=False))]
-    assert names == ["kernels", "step", "peptides", "zinc", "molhiv", "webnlg-1", "webnlg-2", "webnlg-3"]
+    assert names == ["kernels", "encodings", "step", "peptides", "zinc", "molhiv", "webnlg-1", "webnlg-2", "webnlg-3"]
 
 
 @pytest.mark.parametrize("name", GPU.STUDIES)
