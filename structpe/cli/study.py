@@ -20,34 +20,44 @@ class Study(Command, name="study"):
 
     CONFIG is a YAML file with data, models, positions and seeds; every combination is a run. Finished runs are not
     repeated, interrupted ones resume. At the end, a table of all runs is written as table.md and table.csv into the
-    study's folder, with learning curves. --KEY VALUE overrides a value of CONFIG, with dots between the levels; a VALUE
-    is YAML.
+    study's folder, with the score of each run in scores.csv, and learning curves. --compare says whether one row is
+    better than another, by a paired test over the seeds that both have. --KEY VALUE overrides a value of CONFIG, with
+    dots between the levels; a VALUE is YAML.
     """
 
     example = (
         "structpe study examples/study.yaml\n"
         "structpe study examples/study.yaml --jobs 2 --only 'diameters/gine/*' --training.steps 500\n"
-        "structpe study examples/study.yaml --table"
+        "structpe study examples/study.yaml --table\n"
+        "structpe study examples/study.yaml --compare diameters/gine/none diameters/hybrid/none"
     )
     overrides = True
 
     def arguments(self, parser: ArgumentParser) -> None:
-        parser.usage = "structpe study CONFIG [--jobs N] [--threads N] [--only PATTERN ...] [--table] [--KEY VALUE ...]"
+        parser.usage = (
+            "structpe study CONFIG [--jobs N] [--threads N] [--only PATTERN ...] [--table | --compare ROW ROW] "
+            "[--KEY VALUE ...]"
+        )
         parser.add_argument("config", metavar="CONFIG", help="a YAML file")
         parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes: runs, encoding (default: 1)")
         parser.add_argument("--threads", type=int, metavar="N", help="threads of each (default: OMP_NUM_THREADS, or 1)")
         add_only(parser)
         parser.add_argument("--table", action="store_true", help="only write the table of existing results")
+        parser.add_argument("--compare", nargs=2, metavar="ROW", help="no run; compare two rows, DATA/MODEL/POSITION")
         parser.add_argument("--fresh", action="store_true", help="repeat finished runs")
 
     def run(self, given: Namespace) -> None:
         from structpe.tasks.prediction.report import report
         from structpe.tasks.prediction.run_all import run_all, unchanged
+        from structpe.tasks.prediction.scores import difference, scores
         from structpe.tasks.prediction.study import load_study
 
         check_counts(jobs=given.jobs, threads=given.threads)
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
+        if given.compare:
+            print(printable(difference(scores(study, keys), *given.compare)))
+            return
         if given.table:
             unchanged(study, keys)
             failed = []

@@ -16,6 +16,7 @@ from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
 from tests.cli.running import complaint
+from tests.tasks.prediction.test_report import finished
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, study_file
 
 FORK = "ignore:This process .* is multi-threaded, use of fork:DeprecationWarning"
@@ -145,3 +146,19 @@ def test_runs_that_fail_are_told_of_and_leave_the_others_alone(tmp_path: Path, c
     assert "| gps | rwse | 1 |" in told.out
     study = load_study(file)
     assert Outcome.load(study.folder(study.keys(["rings/gps/rwse/*"])[0])) is not None
+
+
+def test_two_rows_are_compared_by_the_seeds_that_both_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = study_file(tmp_path, **{**ONE, "positions": {"none": [], "rwse": RWSE}, "seeds": [0, 1]})
+    config = load_study(file)
+    for each in config.keys():  # 0.1 and 0.2 without, 0.3 and 0.6 with
+        test = 0.1 * (1 + each.seed) * (1 if each.position == "none" else 3)
+        finished(config, each, test)
+    main(["study", str(file), "--compare", "rings/gps/none", "rings/gps/rwse"])
+    told = capsys.readouterr().out
+    assert told == (
+        "rings/gps/none is better than rings/gps/rwse by 0.3 MAE (± 0.14 over 2 seeds; paired t test, p = 0.2)\n"
+    )
+    assert "there is no finished run of rings/gps/x" in complaint(
+        "study", file, "--compare", "rings/gps/none", "rings/gps/x"
+    )

@@ -98,7 +98,7 @@ def test_without_a_gpu_and_with_unknown_jobs_it_says_so(monkeypatch: pytest.Monk
     with pytest.raises(SystemExit, match="PyTorch finds no GPU; run it on a machine with CUDA, or try the script with"):
         GPU.main()
     monkeypatch.setattr(sys, "argv", ["run.py", str(tmp_path), "--device", "cpu", "--only", "zink"])
-    with pytest.raises(SystemExit, match="there is no job zink; there are kernels, step, peptides, zinc, molhiv, web"):
+    with pytest.raises(SystemExit, match="there is no job zink; there are kernels, encodings, step, peptides, zinc"):
         GPU.main()
 
 

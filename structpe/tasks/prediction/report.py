@@ -13,6 +13,7 @@ from structpe.files import atomic_text, atomic_write
 from structpe.objectives import METRICS
 from structpe.tasks.prediction.curves import draw
 from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.scores import scores, write
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
 from structpe.tasks.training.progress import say
 
@@ -69,13 +70,14 @@ class Row:
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
-    """Write ``table.md``, ``table.csv`` and the curves into the folder of the study; the table as Markdown."""
+    """Write ``table.md``, ``table.csv``, ``scores.csv`` and curves into the study's folder; the table as Markdown."""
     table = rows(study, keys)
     folder = Path(study.out)
     folder.mkdir(parents=True, exist_ok=True)
     text = markdown(table, study.published)
     atomic_text(folder / "table.md", text)
     atomic_write(folder / "table.csv", lambda hidden: _write(table, hidden))
+    write(scores(study, keys), folder / "scores.csv")
     try:
         draw(study, keys)
     except MissingExtra as missing:  # the table says all that the curves do
