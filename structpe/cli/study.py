@@ -56,7 +56,7 @@ class Study(Command, name="study"):
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)
         if given.compare:
-            print(printable(difference(scores(study, keys), *given.compare)))
+            print(printable(str(difference(scores(study, keys), *given.compare))))
             return
         if given.table:
             unchanged(study, keys)

@@ -151,7 +151,7 @@ def test_runs_that_fail_are_told_of_and_leave_the_others_alone(tmp_path: Path, c
 def test_two_rows_are_compared_by_the_seeds_that_both_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = study_file(tmp_path, **{**ONE, "positions": {"none": [], "rwse": RWSE}, "seeds": [0, 1]})
     config = load_study(file)
-    for each in config.keys():  # 0.1 and 0.2 without, 0.3 and 0.6 with
+    for each in list(config.keys()):  # 0.1 and 0.2 without, 0.3 and 0.6 with
         test = 0.1 * (1 + each.seed) * (1 if each.position == "none" else 3)
         finished(config, each, test)
     main(["study", str(file), "--compare", "rings/gps/none", "rings/gps/rwse"])
