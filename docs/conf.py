@@ -42,6 +42,9 @@ suppress_warnings = ["config.cache"]  # the gallery's configuration holds a clas
 html_theme = "furo"
 html_title = f"structpe {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["filtered.css"]
+html_js_files = ["filtered.js"]
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = "$ "
 
@@ -247,10 +250,11 @@ def with_tree(section: str) -> str:
 
 
 def write_catalogue(_: Any) -> None:
-    """Write the page of all position models. Git ignores it: a new model must not change a page."""
+    """Write the page of all position models, and one for each. Git ignores them: a new model must not change a page."""
     with redirect_stdout(io.StringIO()) as page:
         runpy.run_path(str(HERE / "catalogue.py"), run_name="__main__")
     write_changed(HERE / "catalogue.md", page.getvalue())
+    importlib.import_module("model_pages").main(draws=ALL)
 
 
 def write_changed(file: Path, text: str) -> None:

@@ -24,7 +24,8 @@ __all__ = ["PARTS", "Part", "differing"]
 
 HERE = Path(__file__).parent
 END = "<!-- end of what is made -->"
-STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "molhiv", "peptides", "knowledge")
+STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "cora-attention", "molhiv")
+STUDIES += ("peptides", "knowledge")
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,14 @@ def expressivity() -> str:
     return str(script("expressivity/run.py").kept())
 
 
+def learned() -> str:
+    """Rows of studies against each other."""
+    return str(script("benchmarks/learned.py").table())
+
+
 PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
+    Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("graph to text", "experiments/README.md", texts),

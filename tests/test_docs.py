@@ -167,4 +167,5 @@ def test_the_page_of_configurations_is_current() -> None:
 
 
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
-    assert sorted(re.findall(r"^\| `([^`]+)` \|", made("catalogue"), re.MULTILINE)) == sorted(MODELS)
+    rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue"), re.MULTILINE)
+    assert rows == [(name, name) for name in sorted(MODELS)]

@@ -30,6 +30,7 @@ class Setting:
         content: factor of the units' random vectors; 0 for positions only.
         seed: seed of all random numbers.
         structure: a structure instead of the sequence.
+        same: whether all units have the same random vector, so that pairs differ only by their positions.
     """
 
     dims: Dims = BERT_LAYER
@@ -37,6 +38,7 @@ class Setting:
     content: float = 1.0
     seed: int = 0
     structure: Structure | None = None
+    same: bool = False
 
     @property
     def read(self) -> Structure:
@@ -61,6 +63,7 @@ def first_layer(position: Config, setting: Setting) -> tuple[Tensor, Tensor, Ter
     generator = torch.Generator().manual_seed(setting.seed + 1)
     shape = (1, structure.unit_count, dims.width)
     x = setting.content * torch.randn(shape, generator=generator, dtype=torch.float64)
+    x = x[:, :1].expand(shape) if setting.same else x
     x = model.layer(model.inputs(x, prepared), prepared, site)
     of = model.sources(Sources(x, x, x), prepared, site)
     weights = torch.randn(2, dims.width, dims.width, generator=generator, dtype=torch.float64) * dims.width**-0.5

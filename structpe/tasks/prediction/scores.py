@@ -64,9 +64,11 @@ class Difference:
 
     def __str__(self) -> str:
         name = METRICS[self.metric].name
-        better = "better" if self.mean > 0 else "worse"
-        told = f"{self.first} is {better} than {self.second} by {abs(self.mean):.4g} {name}"
-        return f"{told} (± {self.deviation:.2g} over {self.seeds} seeds; paired t test, p = {self.p:.2g})"
+        if self.mean:
+            how = f"is {'better' if self.mean > 0 else 'worse'} than {self.second} by {abs(self.mean):.4g} {name}"
+        else:
+            how = f"has the mean {name} of {self.second}"
+        return f"{self.first} {how} (± {self.deviation:.2g} over {self.seeds} seeds; paired t test, p = {self.p:.2g})"
 
 
 def scores(study: StudyConfig, keys: Sequence[Key]) -> list[Score]:

@@ -47,7 +47,10 @@ def test_where_more_is_better_the_sign_turns() -> None:
 @pytest.mark.parametrize(("apart", "p"), [(0.5, 0.0), (0.0, 1.0)])
 def test_differences_that_are_all_equal_have_a_p_too(apart: float, p: float) -> None:
     known = row("d/a/x", {0: 1.0, 1: 2.0}) + row("d/b/x", {0: 1.0 + apart, 1: 2.0 + apart})
-    assert difference(known, "d/a/x", "d/b/x").p == p
+    found = difference(known, "d/a/x", "d/b/x")
+    assert found.p == p
+    said = "is better than d/b/x by 0.5 MAE" if apart else "has the mean MAE of d/b/x"
+    assert str(found).startswith(f"d/a/x {said} (± 0 over 2 seeds")
 
 
 @pytest.mark.parametrize(

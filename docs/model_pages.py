@@ -1,0 +1,381 @@
+"""Writes a page for each position model and each encoding. ``make docs`` runs it, and draws the pictures.
+
+    python docs/model_pages.py            # docs/catalogue/NAME.md, docs/catalogue/encodings/NAME.md
+    python docs/model_pages.py --draw     # and docs/catalogue/figures/NAME.png
+
+Git ignores what it writes: a new model must not change a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import structpe
+from structpe.attention import KERNELS
+from structpe.citing import reference
+from structpe.cli.positions import Row
+from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
+from structpe.errors import StructPEError
+from structpe.pictures.head_patterns import weights_of
+from structpe.pictures.setting import Setting, first_layer
+from structpe.plain.yaml import to_yaml
+from structpe.positions import MODELS, Dims
+from structpe.readers import tree
+from structpe.structure import Structure, path
+from structpe.transforms.product import grid
+
+__all__ = ["KINDS", "draw", "encoding_page", "encodings", "model_page", "written"]
+
+HERE = Path(__file__).parent
+DIMS, SMALL = Dims(512, 8, 6), Dims(32, 2, 1)
+PARSE = tree(
+    ["the", "old", "keeper", "lit", "two", "lamps"],
+    heads=[3, 3, 4, 0, 6, 4],
+    labels=["det", "amod", "nsubj", "root", "num", "obj"],
+)
+RING = Structure(("C", "C", "N", "C", "C", "O"), [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [4, 5]], directed=False)
+KINDS = {
+    "a sequence": replace(path(list("abcdef")), relations=("next",) * 5, root=0),
+    "a tree": PARSE,
+    "a graph": replace(RING, relations=("bond",) * 6),
+    "a grid": grid((2, 3)),
+}
+"""The structures of all pages: a path of six units, a dependency tree, a ring with a tail without order, an image."""
+MADE = {
+    "a sequence": 'structpe.path("the keeper lit lamps".split())',
+    "a tree": 'tree("the keeper lit lamps".split(), heads=[2, 3, 0, 3], labels=["det", "nsubj", "root", "obj"])',
+    "a graph": 'structpe.Structure(("C", "C", "O"), [[0, 1], [1, 2]], ("bond", "bond"), directed=False)',
+    "a grid": "grid((2, 2))",
+}
+"""A structure of each kind in a line of Python, for the lines of use."""
+IMPORTED = {
+    "a tree": "from structpe.readers import tree\n",
+    "a grid": "from structpe.transforms.product import grid\n",
+}
+MARKS = {True: "yes", False: "no"}
+REFERENCE = {"A": "absolute", "R": "relative", "B": "both"}
+INJECTION = {"APE": "input (APE)", "MAM": "attention (MAM)", "both": "input and attention", "-": "neither"}
+TASKS = {
+    "shakespeare": ("bits 512", "Shakespeare, bits per character at 512"),
+    "listops": ("accuracy", "ListOps, accuracy"),
+    "zinc": ("MAE", "ZINC stand-in, MAE"),
+}
+
+
+def written(folder: Path) -> dict[Path, str]:
+    """All pages."""
+    pages = {folder / f"{name}.md": model_page(name) for name in MODELS}
+    return pages | {folder / "encodings" / f"{name}.md": encoding_page(name) for name in ENCODINGS}
+
+
+def model_page(name: str) -> str:
+    """The page of a position model."""
+    row = Row.measured(name, DIMS)
+    assert row.spec is not None
+    parts = [
+        "---\norphan: true\n---",
+        f"# {name}",
+        f"{row.about}.",
+        f"Made for: {row.spec.structure}s. [All position models](../catalogue.md).",
+        "## What it computes",
+        docstring(MODELS[name]),
+        *picture(name),
+        "## What it takes",
+        "\n".join(takes(name)),
+        "## In the survey's table",
+        "\n".join(table_1(row)),
+        "## Kernels, decoding, compiling",
+        "\n".join(serves(name, row)),
+        *costs(name),
+        "## Use it",
+        f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
+        use(name),
+        "## Whom to cite",
+        f"```bibtex\n{reference(row.spec.cite).strip()}\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def encoding_page(name: str) -> str:
+    """The page of an encoding."""
+    encoding = ENCODINGS[name]
+    found = [model for model in MODELS if name in encodings(model)]
+    used = (
+        ", ".join(f"[`{model}`](../{model}.md)" for model in found)
+        or "no model by default: give it as the option `encoding`"
+    )
+    parts = [
+        "---\norphan: true\n---",
+        f"# Encoding: {name}",
+        f"A value per {'pair of units' if encoding.arity == 2 else 'unit'}. [All encodings](../../encodings.md).",
+        "## What it computes",
+        docstring(encoding),
+        "## What it takes",
+        "\n".join(answers(name)),
+        "## Which position models take it",
+        f"By default: {used}.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def docstring(model: type) -> str:
+    """Its docstring, as the API prints it."""
+    return (
+        f"```{{eval-rst}}\n.. autoclass:: {model.__module__}.{model.__qualname__}\n   :no-index:\n   :no-members:\n```"
+    )
+
+
+def picture(name: str) -> list[str]:
+    """The picture, if it has been drawn."""
+    if not (HERE / "catalogue" / "figures" / f"{name}.png").is_file():
+        return []
+    return [
+        "## What it does",
+        f"![attention weights of {name}](figures/{name}.png)",
+        "The attention weights of the first head, a row per query, where all units have the same content: what differs "
+        "does so by position. Numbers that are learned are drawn at random (normal, deviation 1/√ of their last axis), "
+        "so the pattern is one of many that the model can have; what looks equal is equal for all of them.",
+    ]
+
+
+def tried(call: Callable[[], Any]) -> str:
+    """An empty text, or why the call was refused."""
+    try:
+        call()
+    except StructPEError as error:
+        return str(error)
+    return ""
+
+
+@cache
+def encodings(name: str) -> tuple[str, ...]:
+    """Names of the encodings that a model takes by default."""
+    try:
+        return tuple(encoding.name for encoding in structpe.build(name, SMALL).encodings)
+    except StructPEError:
+        return ()
+
+
+def takes(name: str) -> Iterator[str]:
+    """A table: which structures it takes with its default options."""
+    yield "| structure | |"
+    yield "|---|---|"
+    for kind, structure in KINDS.items():
+        why = tried(lambda of=structure: structpe.encode([of], structpe.build(fitted(name, of), SMALL).encodings))  # type: ignore[misc]
+        yield f"| {kind} | {cell(f'no: {why}') if why else 'yes'} |"
+    mine = [f"[`{each}`](encodings/{each}.md)" for each in encodings(name)]
+    if mine:
+        yield f"\nIt reads {', '.join(mine)}."
+        yield "Where a structure lacks it, another encoding may do: the option `encoding`, if it has one."
+
+
+def fitted(name: str, structure: Structure) -> Any:
+    """A configuration with what is learned from data, such as labels."""
+    from structpe.tasks.positions import fitted as learned
+
+    return learned(name, SMALL, lambda: [structure])
+
+
+def answers(name: str) -> Iterator[str]:
+    """A table: the values on small structures."""
+    yield "| structure | values |"
+    yield "|---|---|"
+    for kind, structure in KINDS.items():
+        found: list[str] = []
+        why = tried(lambda of=structure, to=found: to.append(values(ENCODINGS[name], of)))  # type: ignore[misc]
+        yield f"| {kind} | {cell(f'no: {why}') if why else found[0]} |"
+
+
+def values(encoding: type[Encoding], structure: Structure) -> str:
+    """The values of the first unit, or of its pairs."""
+    (made,) = structpe.encode([structure], [encoding.name])
+    encoded = made.one(structure)
+    first = np.asarray(encoded.values[0] if made.arity == 1 else encoded.pairs()[0])
+    if first.dtype.kind == "f":
+        first = first.astype(float).round(2)
+    shown = np.array2string(first, separator=", ", threshold=12)
+    for number, word in ((UNREACHABLE, "no path"), (WITHIN, "within")):
+        shown = re.sub(rf"(?<!\d){number}(?!\d)", word, shown)
+    return f"`{' '.join(shown.split())}`"
+
+
+def cell(text: str) -> str:
+    """A text that may stand in a table."""
+    return text.replace("|", "&#124;").replace("<", "&lt;").replace("\n", " ")
+
+
+def table_1(row: Row) -> Iterator[str]:
+    """The row of Table 1, ours and the survey's."""
+    assert row.spec is not None
+    yield "| | reference point | enters at | learnable | at each layer | unbound | parameters |"
+    yield "|---|---|---|---|---|---|---|"
+    for whose, cells in (("structpe, measured by the tests", row.spec.cells), ("Dufter et al. 2022", row.spec.table1)):
+        if cells is not None:
+            marks = (MARKS[cells.learnable], MARKS[cells.recurring], MARKS[cells.unbound])
+            where = f"{REFERENCE[cells.reference]} | {INJECTION[cells.injection]}"
+            yield f"| {whose} | {where} | {' | '.join(marks)} | `{cells.params}` |"
+    if row.parameters is not None:
+        sizes = "".join(f", {letter} = {size:,}" for letter, size in row.sizes.items())
+        yield f"\nParameters at d = {DIMS.width}, h = {DIMS.heads}, l = {DIMS.layers}{sizes}: {row.parameters:,}."
+    if row.spec.note:
+        yield f"\n{'Where the two differ' if row.spec.table1 else 'Note'}: {row.spec.note}."
+    if row.spec.table1 is None:
+        yield "\nThe survey has no such row."
+
+
+def serves(name: str, row: Row) -> Iterator[str]:
+    """Kernels, decoding, torch.compile and torch.export."""
+    assert row.spec is not None
+    for structure in KINDS.values():
+        found: list[frozenset[str]] = []
+        tried(lambda of=structure, to=found: to.append(first_layer(name, Setting(SMALL, structure=of))[2].used()))  # type: ignore[misc]
+        if found:
+            (used,) = found
+            able = [kernel for kernel, each in KERNELS.items() if each.can(used)]
+            fields = ", ".join(f"`{each}`" for each in sorted(used)) or "none"
+            kernels = ", ".join(f"`{each}`" for each in able)
+            yield f"* Terms of its attention: {fields}; kernels that compute them: {kernels}."
+            break
+    else:
+        yield "* It has an attention of its own, which no kernel of the library computes."
+    decodes = {
+        True: "A decoder can use it.",
+        False: "A decoder cannot use it.",
+        None: "Whether a decoder can use it depends on its options.",
+    }
+    yield f"* {decodes[row.decodes]}"
+    for what, why in (("torch.compile", row.spec.not_compiled), ("torch.export", row.spec.not_exported)):
+        yield f"* `{what}`: {f'not as one graph: {why}' if why else 'as one graph'}."
+
+
+@cache
+def compared() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The results of docs/comparison.md: by task and model, one entry per seed."""
+    folder = str(HERE.parent / "experiments" / "catalogue")
+    sys.path.insert(0, folder)
+    try:
+        from results import read
+
+        found: dict[str, dict[str, list[dict[str, Any]]]] = read()
+        return found
+    finally:
+        sys.path.remove(folder)
+
+
+def costs(name: str) -> list[str]:
+    """What it takes, and what it reached in the comparison."""
+    lines = []
+    for run in compared()["cost"].get(name, [])[:1]:
+        told = {key: run[key] for key in ("time", "memory") if run.get(key) is not None}
+        lines += [
+            f"| {key} of a training step, relative to no positions | {value:.2f} |" for key, value in told.items()
+        ]
+    for task, (metric, title) in TASKS.items():
+        scores = [
+            run["scores"][metric]
+            for run in compared()[task].get(name, [])
+            if run.get("scores", {}).get(metric) is not None
+        ]
+        if scores:
+            lines.append(f"| {title} ({len(scores)} seed{'s' * (len(scores) > 1)}) | {statistics.fmean(scores):.3g} |")
+    if not lines:
+        return []
+    head = "| measured | |\n|---|--:|\n"
+    return [
+        "## Cost and results",
+        head + "\n".join(lines),
+        "One small model and a short training: [how, and all others](../comparison.md). One seed ranks nothing.",
+    ]
+
+
+def options(row: Row) -> str:
+    """Its options as YAML."""
+    return to_yaml({"name": row.name, **row.options}).strip()
+
+
+def use(name: str) -> str:
+    """A few lines that build it and prepare it for a structure that it takes."""
+    for kind, structure in KINDS.items():
+        if not tried(lambda of=structure: structpe.encode([of], structpe.build(name, SMALL).encodings)):  # type: ignore[misc]
+            line = MADE[kind]
+            imports = IMPORTED.get(kind, "")
+            return (
+                f"```python\nimport structpe\n{imports}\nstructure = {line}\n"
+                f'model = structpe.build("{name}", structpe.Dims(width=32, heads=2, layers=1))\n'
+                "prepared = model.prepare(structpe.encode([structure], model.encodings))\n```"
+            )
+    return "It needs structures with features of their own; see its options above."
+
+
+def draw(name: str, file: Path) -> bool:
+    """The attention weights of its first head on each kind of structure; whether there is anything to draw."""
+    from matplotlib.figure import Figure
+
+    found = {}
+    for kind, structure in KINDS.items():
+        weights: list[torch.Tensor] = []
+        tried(
+            lambda of=structure, to=weights: to.append(
+                weights_of(*first_layer(name, Setting(SMALL, same=True, structure=of)))[0, 0]
+            )
+        )  # type: ignore[misc]
+        if weights:
+            found[kind, structure] = weights[0].detach().numpy()
+    if not found:
+        return False
+    figure = Figure(figsize=(8.0, 2.4), layout="constrained")
+    panels = figure.subplots(1, len(KINDS), squeeze=False)[0]
+    top = max(float(np.nanmax(each)) for each in found.values())
+    for panel in panels[len(found) :]:
+        panel.set_visible(False)
+    for panel, ((kind, structure), shown) in zip(panels, found.items(), strict=False):
+        panel.imshow(shown, cmap="cividis", vmin=0.0, vmax=top)
+        panel.set_title(kind, fontsize=9)
+        names = structure.nodes
+        panel.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
+        panel.set_yticks(range(len(names)), names, fontsize=7)
+        panel.tick_params(length=0)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=110, facecolor="white")
+    return True
+
+
+def drawn(folder: Path) -> None:
+    """All pictures; those that are newer than the library are kept."""
+    newest = max(file.stat().st_mtime for file in Path(inspect.getfile(structpe)).parent.rglob("*.py"))
+    for name in MODELS:
+        file = folder / f"{name}.png"
+        if not file.is_file() or file.stat().st_mtime < newest:
+            draw(name, file)
+
+
+def main(draws: bool = False) -> None:
+    """Write what has changed, and remove what is of no model."""
+    folder = HERE / "catalogue"
+    (folder / "encodings").mkdir(parents=True, exist_ok=True)
+    if draws:
+        drawn(folder / "figures")
+    pages = written(folder)
+    for file, text in pages.items():
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+    for file in {*folder.glob("*.md"), *folder.glob("encodings/*.md")} - pages.keys():
+        file.unlink()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draw", action="store_true", help="draw the pictures too")
+    main(parser.parse_args().draw)

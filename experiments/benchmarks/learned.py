@@ -1,0 +1,79 @@
+"""What two rows of a study differ by, for docs/what-we-learned.md: a paired test over the seeds that both have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from structpe.objectives import METRICS
+from structpe.tasks.prediction.scores import Difference, difference, read
+
+__all__ = ["QUESTIONS", "Question", "answered", "table"]
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a study.
+
+    Attributes:
+        asked: in words.
+        study: its name.
+        first, second: rows, ``DATA/MODEL/POSITION``.
+    """
+
+    asked: str
+    study: str
+    first: str
+    second: str
+
+
+ZINC, CORA, MINES = "zinc-stand-in/", "cora/", "minesweeper/"
+QUESTIONS = (
+    Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
+    Question(
+        "linear attention beside GCN, layer norm",
+        "cora-attention",
+        CORA + "hybrid-one-head/none",
+        CORA + "gcn-residual-norm/none",
+    ),
+    Question("the same without any norm", "cora-attention", CORA + "hybrid-no-norm/none", CORA + "gcn-residual/none"),
+    Question(
+        "no norm in place of layer norm, with attention",
+        "cora-attention",
+        CORA + "hybrid-no-norm/none",
+        CORA + "hybrid-one-head/none",
+    ),
+    Question(
+        "softmax in place of linear attention",
+        "cora-attention",
+        CORA + "hybrid-softmax/none",
+        CORA + "hybrid-one-head/none",
+    ),
+    Question("one head in place of four", "cora-attention", CORA + "hybrid-one-head/none", CORA + "hybrid/none"),
+    Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage/none"),
+    Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage/none"),
+    Question("random walks in the hybrid", "minesweeper", MINES + "hybrid/rwse", MINES + "hybrid/none"),
+)
+
+
+def answered(question: Question) -> Difference:
+    """By its study's scores."""
+    return difference(read(RESULTS / question.study / "scores.csv"), question.first, question.second)
+
+
+def table() -> str:
+    """All questions with their answers."""
+    lines = ["| what | study | better by | ± | metric | seeds | p |", "|---|---|--:|--:|---|--:|--:|"]
+    for question in QUESTIONS:
+        found = answered(question)
+        cells = (
+            f"{found.mean:+.3f}",
+            f"{found.deviation:.3f}",
+            METRICS[found.metric].name,
+            f"{found.seeds}",
+            f"{found.p:.1g}",
+        )
+        lines.append(f"| {question.asked} | {question.study} | {' | '.join(cells)} |")
+    return "\n".join(lines)
