@@ -51,9 +51,11 @@ def test_only_costs_change(tables: ModuleType, tmp_path: Path) -> None:
         tables.write(study_of, folder)
         after = tables.published(folder / "table.csv")
         text = (folder / "table.md").read_text()
-        assert "| hybrid | rwse | 2 | 0.1782 ± 0.00035 | 0.2068 | 174,397 | 58 | 0.5 | 12.3 | 3.0 | - | 600 |" in text
+        (row,) = [line for line in text.splitlines() if line.startswith("| hybrid | rwse |")]
+        assert "| 0.5 | 12.3 | 3.0 |" in row
+        assert "| 600 |" in row
         assert (
-            text.count("The columns of costs of 2 of 6 rows (encoding, step, minutes, peak) were measured apart") == 1
+            text.count("The columns of costs of 2 of 4 rows (encoding, step, minutes, peak) were measured apart") == 1
         )
         assert "on 2026-11-23, commit abc: one thread, nothing else running, 40 to 90 steps of each row" in text
         changed = [new for old, new in zip(before, after, strict=True) if new != old]

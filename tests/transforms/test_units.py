@@ -10,7 +10,6 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from structpe.errors import StructureError
 from structpe.readers import read, stream
 from structpe.readers.amr import graph
-from structpe.readers.tokens import tokens
 from structpe.structure import Structure, path
 from structpe.transforms.units import Gap, split
 from tests.datasets import SAMPLES, corpus
@@ -66,7 +65,7 @@ def spelling(structure, node):
 def sentence(text, tmp_path):
     file = tmp_path / "a.tokens"
     file.write_text(text, encoding="utf-8")
-    (item,) = tokens(file)
+    (item,) = read(file, "tokens").items
     return item.structure
 
 
