@@ -103,3 +103,9 @@ def test_lora_and_positions_train_alone_and_are_saved_together(name: str, tmp_pa
     found = scores(merged, handle)
     merged.save_pretrained(tmp_path / "out")
     assert torch.allclose(scores(load(HEADED[name], tmp_path / "out"), handle), found, atol=1e-5)
+
+
+def test_peft_freezes_positions_that_are_there_already() -> None:
+    handle = injected("t5")
+    wrapped = get_peft_model(handle.model, LoraConfig(r=2, target_modules=["q", "v"]))
+    assert not [name for name, each in wrapped.named_parameters() if each.requires_grad and "structpe." in name]
