@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -14,6 +16,11 @@ from tests.shapes import check_anew, check_shapes
 from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest finds it by its name
 
 check_shapes()
+
+# The folder datasets of this repository, or of a page's workplace, is no package; Hugging Face's Trainer would take it
+# for the one of that name.
+if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
+    sys.modules["datasets"] = None  # type: ignore[assignment]
 
 # The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
 # so that a failure in continuous integration is a failure at home.
