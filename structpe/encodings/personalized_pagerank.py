@@ -27,11 +27,10 @@ _LEAST = 1e-9  # below, the matrix is as good as singular
 class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
     """-log(P_ts + 10^-9), float64, with P = c (I - (1 - c) A D^-1)^-1: how rarely a walk from the key is at the query.
 
-    The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. With ``directed`` it
-    follows them: A_ij = 1 if an edge leads from j to i, so that D counts the nodes that edges of j lead to. At each step it
-    restarts with probability c; P_ts is the share of time that a walk from s is at t. A walk leaves a node without
-    edges only by a restart, so P_ss = c there. (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have
-    the values of their nodes. P is rounded to about 12 decimals, fewer if c is small, so that equivalent nodes have the
+    The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. With ``directed``
+    it follows them: A_ij = 1 if an edge leads from j to i. At each step it restarts with probability c; P_ts is the
+    share of time that a walk from s is at t. A walk leaves a node without edges only by a restart, so P_ss = c there.
+    (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have the values of their nodes. P is rounded to about 12 decimals, fewer if c is small, so that equivalent nodes have the
     same number; each pair of nodes that is not UNREACHABLE has its own row.
 
     Args:

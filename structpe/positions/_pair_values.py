@@ -32,13 +32,14 @@ def pair_width(model: str, encoding: Encoding, vectors: bool = True) -> int:
     Raises:
         PositionError: the encoding is of single units, or of listed pairs, or gives sequences, or several numbers.
     """
-    shape = of_all_pairs(model, encoding).one(path(["a", "b"])).values.shape[1:]
-    if encoding.ragged or len(shape) > 1 or (shape and not vectors):
-        needed = "a number or a vector" if vectors else "one number"
-        raise PositionError(
-            f"position model {model!r} needs {needed} for each pair of units (resistance, ...); {encoding.name!r} "
-            f"gives {'sequences' if encoding.ragged else f'shape {shape}'}"
-        )
+    needed = (
+        f"position model {model!r} needs {'a number or a vector' if vectors else 'one number'} for each pair of units"
+    )
+    if of_all_pairs(model, encoding).ragged:
+        raise PositionError(f"{needed} (resistance, ...); {encoding.name!r} gives sequences")
+    shape = encoding.one(path(["a", "b"])).values.shape[1:]
+    if len(shape) > 1 or (shape and not vectors):
+        raise PositionError(f"{needed} (resistance, ...); {encoding.name!r} gives {shape[0]} numbers")
     return int(shape[0]) if shape else 1
 
 
