@@ -71,7 +71,7 @@ class PairNetwork(PositionModel):
         dims: sizes of the Transformer.
         encoding: of pairs.
         vectors: whether a pair may have several numbers.
-        sizes: values of the symbols of the formula of parameters; K is the number of columns of :meth:`network`'s input.
+        sizes: of the symbols of the formula of parameters; K is the number of columns of :meth:`network`'s input.
     """
 
     def __init__(self, dims: Dims, encoding: Encoding, vectors: bool, **sizes: int) -> None:

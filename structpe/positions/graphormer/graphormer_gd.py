@@ -71,7 +71,7 @@ class GraphormerGD(Block, name="graphormer-gd"):
         "zhang2023",
         "graph",
         Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS),
-        note="degrees are absolute; rows do not sum to 1, so that a unit far from both ends knows how much is before it",
+        note="degrees are absolute; rows do not sum to 1, so that far from both ends it still matters how much is before a unit",
     )
 
     def __init__(

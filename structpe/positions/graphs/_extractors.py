@@ -1,4 +1,4 @@
-"""What the structure extractors of SAT share: graph convolutions over units, with the norm and projection after them."""
+"""What the structure extractors of SAT share: graph convolutions over units, a norm and a projection after them."""
 
 from __future__ import annotations
 
