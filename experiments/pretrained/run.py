@@ -33,7 +33,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "little_prince.jsonl"
 FILES = "amr/little_prince/amr-bank-struct-v1.6-{}.txt"
 SPLITS = {"train": "training", "dev": "dev.rebuilt", "test": "test"}
-LONGEST = 100
+LONGEST = 60
 """Units of the longest graph that is trained on."""
 LONGEST_TEXT = 40
 POSITION = {"name": "graformer-survey", "reach": 8, "sharing": "none"}
@@ -54,7 +54,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--frozen", type=int, default=15, help="how many layers, from below, stay as they are")
-    parser.add_argument("--written", type=int, default=48, help="how many of the test graphs are written for")
+    parser.add_argument("--graphs", type=int, default=480, help="how many of the training graphs, the first")
+    parser.add_argument("--written", type=int, default=32, help="how many of the test graphs are written for")
     parser.add_argument("--out", type=Path, default=Path("runs/pretrained"))
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true", help="print the table of what is finished")
@@ -79,8 +80,12 @@ def one(row: str, seed: int, given: argparse.Namespace) -> None:
     model, tokenizer = loaded(given.model)
     halves = Halves(model, given.frozen, prepared(model, tokenizer, given.frozen, **ROWS[row]))
     splits = {split: prompts(given.data, split, tokenizer) for split in SPLITS}
+    splits["train"] = splits["train"][: given.graphs]
     given.out.mkdir(parents=True, exist_ok=True)
-    below = {split: halves.below(splits[split], given.out / f"below-{given.frozen}-{split}.pt") for split in SPLITS}
+    below = {
+        split: halves.below(splits[split], given.out / f"below-{given.frozen}-{split}-{len(splits[split])}.pt")
+        for split in SPLITS
+    }
     budget = Budget(given.steps if any(p.requires_grad for p in model.parameters()) else 0)
     folder = given.out / f"{row.replace(', ', '-').replace(' ', '-')}-{budget.steps}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
