@@ -35,8 +35,8 @@ class AddEncoding:
     | encoding | where |
     |---|---|
     | of units | ``ndata["pe_NAME"]`` (n, ...) |
-    | of all pairs | edges of type ``pe_NAME`` from each key to each query, ``edges["pe_NAME"].data["pe_NAME"]`` (n n, ...) |
-    | of listed pairs | the same with e edges |
+    | of all pairs | edges of type ``pe_NAME``, key to query, whose data are ``pe_NAME`` (n n, ...) |
+    | of listed pairs | the same, with e edges |
 
     It composes with the transforms of ``dgl.transforms``. ``many`` encodes a list at once, which is faster.
 
@@ -73,8 +73,8 @@ class AddEncoding:
         """
         if any(len(graph.ntypes) > 1 or len(graph.etypes) > 1 for graph in graphs):
             raise EncodingError(
-                "a graph has several types of nodes or edges, as AddEncoding makes them for pairs; apply one AddEncoding "
-                "with all encodings to graphs of one type"
+                "a graph has several types of nodes or edges, as AddEncoding makes them for pairs; apply one "
+                "AddEncoding with all encodings to graphs of one type"
             )
         found = encoded([as_structure(graph) for graph in graphs], self.encodings, store, jobs)
         return [
