@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import pkgutil
 import re
 import runpy
@@ -26,7 +27,8 @@ from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
 from typeset import display, indexed  # noqa: E402
 
-from structpe.positions import PositionModel  # noqa: E402
+from structpe.encodings import ENCODINGS  # noqa: E402
+from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 project = "structpe"
 author = "The structpe developers"
@@ -36,6 +38,7 @@ release = metadata.version("structpe")
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # Sphinx puts it here
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
+extensions += ["notebooks"]  # docs/notebooks.py: the lessons of the course, to download
 exclude_patterns = [
     *([] if ALL else ["api", "auto_gallery"]),
     "gallery/README.rst",
@@ -43,7 +46,7 @@ exclude_patterns = [
     "auto_gallery/*.zip",
     "sg_execution_times.rst",
 ]
-suppress_warnings = ["config.cache"]  # the gallery's configuration holds a class
+suppress_warnings = ["config.cache", "toc.empty_glob"]  # the first is a class in the gallery's configuration
 intersphinx_mapping = known(HERE / "inventories") if ALL else {}
 intersphinx_disabled_reftypes = ["std:*"]  # no word of a page may lead elsewhere by chance
 
@@ -56,8 +59,16 @@ html_js_files = ["filtered.js"]
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = "$ "
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "substitution"]
 myst_heading_anchors = 3
+GOLDEN = json.loads((HERE.parent / "tests" / "golden" / "INDEX.json").read_text(encoding="utf-8"))
+myst_substitutions = {
+    "models": len(MODELS),
+    "encodings": len(ENCODINGS),
+    "golden": len({model for entry in GOLDEN.values() for model in entry["models"]}),
+    "api": "[the API](api/index.rst), " if ALL else "",
+}
+"""Numbers that pages name, counted here so that a new model does not make them wrong."""
 
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -254,7 +265,7 @@ def read(app: Any, docname: str, source: list[str]) -> None:
 
 
 LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: Generated\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
+    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
     "decisions/README": "",
 }
 """Pages whose tables become the sidebar, and what is added to it."""
