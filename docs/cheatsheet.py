@@ -37,7 +37,8 @@ orphan: true
 ---
 # Cheatsheet
 
-All families of position models on one page. Each model has [a page of its own](catalogue.md); [choose one](howto/choose.md) by what you need.
+All families of position models on one page. Each model has [a page of its own](catalogue.md).
+[Choose one](howto/choose.md) by what you need.
 
 ```python
 structure = structpe.read(FILE)[0].structure       # or structpe.as_structure(OBJECT), structpe.path(WORDS)
@@ -48,19 +49,21 @@ out = structpe.attend(q, k, v, model.terms(prepared, structpe.Site(layer=0)))   
 ```
 
 """
-COLUMNS = ("family", "models", "made for", "reads", "changes", "fast kernels", "decodes", "adapters", "parameters", "step", "memory")
+COLUMNS = ("family", "models", "made for", "reads", "changes", "fast kernels", "decodes", "adapters", "parameters")
+COLUMNS += ("step", "memory")
 FOOT = """
 * *Made for*: most run on other structures too, with another encoding that is of the same kind.
-* *Reads*: the encoding by default. Per unit: `order`, `depth`, `branch-path`, `laplacian`, `random-walk`. Per pair: `offset`, `distance`,
-  `undirected-distance`, `spr-relative`, `label-path`. `structpe positions --encodings` lists all.
+* *Reads*: the encoding by default. Per unit: `order`, `depth`, `branch-path`, `laplacian`, `random-walk`.
+  Per pair: `offset`, `distance`, `undirected-distance`, `spr-relative`, `label-path`. `structpe positions --encodings` lists all.
 * *Changes*: fields of [the one equation](idea.md#the-one-equation); *input* is added before the first layer.
 * *Fast kernels*: those that compute all fields of most models of the family. `dense` computes all, slowly, and `flex`
   needs CUDA; `auto` chooses.
 * *Decodes*: models that a decoder, which writes unit by unit, can use.
-* *Adapters*: *mask* fits every attention of PyTorch as an additive mask; *inject* enters models of Hugging Face and PyTorch; - replaces the layer's
-  own attention or what it is projected from, and needs `structpe.nn.stack.Stack`. [How](adapters.md).
+* *Adapters*: *mask* fits every attention of PyTorch as an additive mask; *inject* enters models of
+  Hugging Face and PyTorch; - replaces the layer's own attention or what it is projected from, and needs `structpe.nn.stack.Stack`. [How](adapters.md).
 * *Parameters*: fewest and most of the family, at width 512, 8 heads, 6 layers.
-* *Step*, *memory*: of a training step, relative to no positions; the median of the family in [the comparison](comparison.md), - where none is measured.
+* *Step*, *memory*: of a training step, relative to no positions; the median of the family in
+  [the comparison](comparison.md), - where none is measured.
 """
 SHOWN = 4
 """How many models of a family a row names."""
@@ -121,7 +124,9 @@ def cells(title: str, known: Sequence[Facts]) -> Iterator[str]:
     yield ", ".join(f"[`{name}`](catalogue/{name}.md)" for name in names[:SHOWN]) + more
     yield several(each.row.spec.structure for each in known if each.row.spec)
     yield several(encoding for name in names for encoding in model_pages.encodings(name))
-    yield several([*(field for each in known for field in each.used or ()), *("input" for each in known if at_input(each))])
+    yield several(
+        [*(field for each in known for field in each.used or ()), *("input" for each in known if at_input(each))]
+    )
     yield ", ".join(kernels(known)) or "-"
     yield share([bool(each.row.decodes) for each in known])
     yield several(each.adapter for each in known)

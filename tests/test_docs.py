@@ -33,9 +33,7 @@ MADE = {ROOT / "docs" / "catalogue.md", ROOT / "docs" / "cheatsheet.md"}
 APART = {"catalogue", "decisions", "api", "auto_gallery"}
 """Folders of pages that are made when the site is built, or that show no program."""
 PAGES = sorted(
-    page
-    for page in {*(ROOT / "docs").rglob("*.md")} - MADE
-    if page.relative_to(ROOT / "docs").parts[0] not in APART
+    page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
 )
 BLOCK = re.compile(
     r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
@@ -200,7 +198,9 @@ def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() 
         cells = json.loads(json.dumps(module["notebook"](lesson)))["cells"]
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         assert len({cell["id"] for cell in cells}) == len(cells)
-        run_here = [block.text.rstrip("\n") for block in blocks(lesson) if block.language == "python" and not block.reason]
+        run_here = [
+            block.text.rstrip("\n") for block in blocks(lesson) if block.language == "python" and not block.reason
+        ]
         assert [cell["source"].removesuffix("\npicture") for cell in code] == run_here
         text = "".join(cell["source"] for cell in cells)
         assert "<details>" not in text
