@@ -29,10 +29,10 @@ class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
 
     The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. With ``directed``
     it follows them: A_ij = 1 if an edge leads from j to i. At each step it restarts with probability c; P_ts is the
-    share of time that a walk from s is at t. A walk leaves a node without edges to follow only by a restart, so P_ss = c
+    share of time that a walk from s is at t. Only a restart leaves a node without edges to follow, so that P_ss = c
     there. (Page et al. 1999; as in the code of Zuegner et al. 2021.) Units have the values of their nodes. P is rounded
-    to about 12 decimals, fewer if c is small, so that equivalent nodes have the same number; each pair of nodes that is
-    not UNREACHABLE has its own row.
+    to about 12 decimals, fewer if c is small, so that equivalent nodes have the same number; each pair that is not
+    UNREACHABLE has its own row.
 
     Args:
         restart: c.
