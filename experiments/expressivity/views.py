@@ -17,6 +17,7 @@ from structpe.encodings import (
     Electrostatic,
     Encoding,
     HeatKernel,
+    HopOverlap,
     Laplacian,
     Motifs,
     PersonalizedPageRank,
@@ -135,6 +136,7 @@ VIEWS = [
     View("undirected-distance", UndirectedDistance(), of_node_sorted),
     View("resistance", Resistance(), of_node_sorted),
     View("personalized-pagerank", PersonalizedPageRank(threshold=None), of_node_sorted),
+    View("hop-overlap, 3 hops", HopOverlap(), of_pair),
     View("rrwp, 16 powers", RRWP(steps=16), of_pair),
     View("eigenspaces of pairs, all", Eigenpairs(MANY), of_eigenspaces_of_pairs),
 ]
