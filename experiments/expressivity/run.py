@@ -164,7 +164,9 @@ def write(counts: dict[str, Any], circumstances: str) -> None:
     old = json.loads(RESULTS.read_text(encoding="utf-8")) if len(counts) < len(VIEWS) else {"counts": {}, "made": ""}
     every = old["counts"] | counts
     ordered = {view.name: every[view.name] for view in VIEWS if view.name in every}
-    told = f"{old['made'].strip()}\n\nThe rows {', '.join(counts)}: {circumstances}" if old["made"] else circumstances
+    told = (
+        f"{old['made'].strip()}\n\nLater rows ({'; '.join(counts)}): {circumstances}" if old["made"] else circumstances
+    )
     atomic_text(RESULTS, json.dumps({"made": told, "counts": ordered}, indent=1) + "\n")
 
 

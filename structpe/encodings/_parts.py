@@ -64,10 +64,9 @@ def squares(graphs: Graphs, directed: bool = False) -> Iterator[tuple[Ids, NDArr
     for nodes, edges in parts(graphs, connected=False):
         members = graphs.graph[nodes[:, 0]]
         linked = adjacencies(edges, *nodes.shape, directed=directed)
-        yield (
-            members,
-            linked | (linked.swapaxes(1, 2) & ~graphs.directed[members][:, None, None]) if directed else linked,
-        )
+        if directed:
+            linked |= linked.swapaxes(1, 2) & ~graphs.directed[members][:, None, None]
+        yield members, linked
 
 
 def _connected(graphs: Graphs) -> Ids:
