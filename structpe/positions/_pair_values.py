@@ -18,7 +18,7 @@ from structpe.positions.base import PositionModel
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = ["PairNetwork", "diagonal", "numbers_and_marks", "pair_width"]
+__all__ = ["PairNetwork", "diagonal", "merged", "numbers_and_marks", "pair_width"]
 
 
 def pair_width(model: str, encoding: Encoding, vectors: bool = True) -> int:
@@ -59,6 +59,18 @@ def numbers_and_marks(encoding: Encoding, values: Tensor, dtype: torch.dtype) ->
     return torch.cat([numbers, (~plain & ~inside).any(1, keepdim=True).to(dtype)], dim=1)
 
 
+def merged(pairs: Lookup) -> Lookup:
+    """The same pairs with one row for all that have the same number; vectors as they are.
+
+    Encodings of real numbers do not look for equal ones, but a network on all of them takes longer than the search:
+    resistances of trees, for example, are a few whole numbers. How many there are must not matter to a traced graph.
+    """
+    if pairs.table.ndim > 1 or torch.compiler.is_compiling():
+        return pairs
+    table, where = torch.unique(pairs.table, return_inverse=True)
+    return Lookup(table, where[pairs.rows.long()], pairs.index)
+
+
 def diagonal(pairs: Lookup) -> Tensor:
     """(b, n, ...) what each unit has with itself."""
     index = pairs.places().diagonal(dim1=1, dim2=2)
@@ -81,7 +93,7 @@ class PairNetwork(PositionModel):
 
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""
-        pairs: Lookup = positions[self.encodings[0]]
+        pairs = merged(positions[self.encodings[0]])
         dtype = next(self.parameters()).dtype
         inputs = pairs.map(lambda values: numbers_and_marks(self.encodings[0], values, dtype))
         return Terms(bias=(inputs.map(self.network).share(),))
