@@ -42,7 +42,7 @@ from structpe.structure import Structure
 
 __all__ = ["FORMAT", "Names", "Store", "Values", "digests", "fingerprint", "key", "load", "write"]
 
-FORMAT = 4
+FORMAT = 5
 """Version of the layout. Stores of another version are refused."""
 
 _OPEN = 256  # shards that are mapped at a time

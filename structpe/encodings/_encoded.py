@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._halves import is_half, whole
 from structpe.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class Encoded:
 @dataclass(frozen=True, eq=False)
 class Column:
     """An encoding of g structures. ``column[i]`` is structure i, in constant time and without a copy.
+
+    On disk, symmetric pairs are halves (:mod:`structpe.encodings._halves`), which become whole when they are read.
 
     Attributes:
         sizes: (g,) number of units of each structure.
@@ -236,6 +239,8 @@ class Column:
             return Encoded(self.values, index, self.listed[mine], units)
         if len(index) == units * units:
             index = index.reshape(units, units)
+        elif is_half(len(index), units):
+            index = whole(index, units)
         if self.row_starts is None:
             return Encoded(self.values, index)
         own = slice(self.row_starts[item], self.row_starts[item + 1])
