@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from structpe.adapters._masks import added, written
 from structpe.converters import as_structure
-from structpe.data.encode import check_pairs, join
-from structpe.encodings.base import ENCODINGS, Encoded, Encoding
+from structpe.data.encode import join
+from structpe.encodings.base import ENCODINGS, Encoded, Encoding, check_pairs
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.positions import PositionModel, Positions, Site
 
