@@ -60,8 +60,8 @@ COUNT_PARALLEL = {"random-walk", "rrwp"}
 BETWEEN = {"adjacency": 0, "binned": UNREACHABLE, "distance": UNREACHABLE, "expander": 0, "label-path": 2,
            "neighbours": -1, "path-token": 2, "personalized-pagerank": UNREACHABLE, "resistance": UNREACHABLE,
            "rrwp": 0, "triple-offset": UNREACHABLE, "undirected-distance": UNREACHABLE}  # fmt: skip
-APART = {*BETWEEN, "degree", "eigenvalues", "feature", "heat-kernel", "laplacian", "motifs", "random-walk", "unit-count",
-         "weisfeiler-lehman"}  # fmt: skip
+APART = {*BETWEEN, "degree", "eigenvalues", "feature", "heat-kernel", "laplacian", "motifs", "random-walk",
+         "unit-count", "weisfeiler-lehman"}  # fmt: skip
 
 
 def fitted(name: str) -> Encoding:
