@@ -224,10 +224,17 @@ def register() -> None:
 
     Raises:
         MissingExtra: ``transformers`` is not installed.
+        PositionError: it is older than version 5.
     """
     with needing("transformers", "hf"):
-        from transformers import AttentionInterface, AttentionMaskInterface
-        from transformers.masking_utils import sdpa_mask
+        from transformers import __version__ as installed
+    if int(installed.partition(".")[0]) < 5:
+        raise PositionError(
+            f"transformers {installed} is installed; position models need version 5, as BERT, T5 and others of version 4 "
+            f"compute attention themselves, and never ask them: pip install 'transformers>=5'"
+        )
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)

@@ -706,6 +706,14 @@ def test_sizes_and_second_position_models_are_checked() -> None:
         logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
 
 
+def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf, "__version__", "4.57.6")
+    with pytest.raises(
+        PositionError, match=r"transformers 4\.57\.6 is installed; .* need version 5, .*'transformers>=5'"
+    ):
+        inject(small("bert"), "t5")
+
+
 def test_an_unknown_family() -> None:
     model = hf.DistilBertModel(hf.DistilBertConfig(dim=8, n_heads=2, n_layers=1, hidden_dim=8, vocab_size=9))
     with pytest.raises(PositionError, match=r"'distilbert' is not known; known are bert, .*FAMILIES"):
