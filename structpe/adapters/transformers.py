@@ -230,8 +230,8 @@ def register() -> None:
         from transformers import __version__ as installed
     if int(installed.partition(".")[0]) < 5:
         raise PositionError(
-            f"transformers {installed} is installed; position models need version 5, as BERT, T5 and others of version 4 "
-            f"compute attention themselves, and never ask them: pip install 'transformers>=5'"
+            f"transformers {installed} is installed; position models need version 5, as BERT, T5 and others of "
+            f"version 4 compute attention themselves, and never ask them: pip install 'transformers>=5'"
         )
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import sdpa_mask
