@@ -12,7 +12,7 @@ from structpe.errors import ConfigError
 from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
-from structpe.nn.convolutions import CONVOLUTIONS
+from structpe.nn.convolutions import Asked, chosen
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions import Dims, PositionModel, Site
 
@@ -32,7 +32,8 @@ class StackConfig:
         layers: number of layers; 0 predicts from the features alone, as embeddings of knowledge graphs do.
         heads: number of attention heads.
         attention: whether each unit attends to all units of its structure.
-        message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
+        message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
+            of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
         message_activation: after the convolution: ``relu``, ``none``, or ``auto``, a ReLU, but beside attention only
             where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
@@ -58,7 +59,7 @@ class StackConfig:
     layers: int = 4
     heads: int = 4
     attention: bool = True
-    message_passing: str | None = "gine"
+    message_passing: Asked | None = "gine"
     message_activation: Literal["auto", "relu", "none"] = "auto"
     feedforward: int = 128
     norm: Literal["batch", "layer", "none"] = "batch"
@@ -88,7 +89,7 @@ class StackConfig:
                 "virtual_node to false and message_passing to null"
             )
         if self.message_passing is not None:
-            CONVOLUTIONS[self.message_passing]  # raises for an unknown name
+            chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
         if self._linear:
@@ -102,7 +103,7 @@ class StackConfig:
         """Whether a ReLU comes after the convolution."""
         if self.message_activation != "auto" or self.message_passing is None:
             return self.message_activation == "relu"
-        return not self.attention or not CONVOLUTIONS[self.message_passing].rectifies
+        return not self.attention or not chosen(self.message_passing).rectifies
 
     @property
     def _linear(self) -> bool:
@@ -111,7 +112,7 @@ class StackConfig:
             return False
         if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
             return False
-        return CONVOLUTIONS[self.message_passing].keeps_sums and not self.rectified
+        return chosen(self.message_passing).keeps_sums and not self.rectified
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
@@ -135,7 +136,7 @@ class StackConfig:
     @property
     def reads_edges(self) -> bool:
         """Whether message passing reads vectors of edges."""
-        return self.message_passing is not None and CONVOLUTIONS[self.message_passing].reads_edges
+        return self.message_passing is not None and chosen(self.message_passing).reads_edges
 
 
 class Layer(nn.Module):
@@ -241,7 +242,7 @@ class Messages(nn.Module):
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         assert config.message_passing is not None
-        self.convolution = CONVOLUTIONS[config.message_passing](config.width)
+        self.convolution = chosen(config.message_passing).make(config.width)
         self.norm = norm_of(config) if self.convolution.updates_edges else None
         self.dropout = nn.Dropout(config.dropout)
 

@@ -11,7 +11,7 @@ from structpe.errors import UnsupportedTerm
 from structpe.positions import Dims
 from structpe.terms import Terms
 
-__all__ = ["allowed", "joined", "of_layers", "softmax", "split", "without_heads"]
+__all__ = ["allowed", "factored", "joined", "of_layers", "softmax", "split", "without_heads"]
 
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
@@ -60,6 +60,18 @@ def softmax(scores: Tensor, pairs: Tensor, dim: int = -1) -> Tensor:
     # The lowest finite number, not -inf: a row of only -inf would give NaN, in its gradient too.
     weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
     return weights.masked_fill(~pairs, 0.0)
+
+
+def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor) -> Tensor:
+    """(b, n, d) heads side by side of sum_j factor_ij softmax_j(scores_ij) v_j: rows do not sum to one any more.
+
+    Args:
+        scores: (b, h, n, m).
+        factor: (b or 1, h or 1, n, m).
+        v: (b, h, m, d/h).
+        pairs: (b or 1, h or 1, n, m) which attend.
+    """
+    return joined((softmax(scores, pairs) * factor).to(v.dtype) @ v)
 
 
 def split(x: Tensor, heads: int) -> Tensor:
