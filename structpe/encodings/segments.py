@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structpe.encodings._graphs import Graphs
+from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._units import of_units
 from structpe.encodings.base import Encoded, Encoding, check_key, flags
-from structpe.encodings.order import Order
 from structpe.structure import Ids, Structure
 
 __all__ = ["SegmentNumber", "SegmentPlace"]
@@ -66,7 +67,10 @@ class SegmentPlace(Encoding, name="segment-place"):
 
 def _read(encoding: Encoding, structure: Structure, key: str) -> tuple[Ids, Ids]:
     """The number of the segment of each unit, and the place in it."""
-    places = Order().one(structure).values
+    if structure.order is None:
+        raise encoding.error(structure, "the structure has no reading order; give Structure(order=...)")
+    graphs, rank = Graphs.of([structure]), ranks_of_all([structure])
+    places = rank if graphs.owner is None else graphs.places(rank)
     order = np.argsort(places, kind="stable")
     node = of_units(structure, np.arange(structure.size))[order]
     last = np.append(node[1:] != node[:-1], True)  # a marked node of several units ends with the last of them

@@ -90,7 +90,7 @@ def test_training_learns_through_the_other_model() -> None:
 
 
 def test_some_layers_and_descriptions() -> None:
-    model = build({"name": "randomised", "model": {"name": "t5", "buckets": 8}, "layers": [1]}, DIMS)
+    model = build({"name": "randomised", "model": {"name": "t5", "buckets": 8}, "in_layers": [1]}, DIMS)
     prepared = model.prepare(encoded(model, [path("abc")]))
     assert not model.terms(prepared, Site(0)).used()
     assert model.terms(prepared, Site(1)).used() == {"bias"}
