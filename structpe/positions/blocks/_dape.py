@@ -51,7 +51,8 @@ class ScoreModel(CachedBlock):
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
         score = self.scores(q, k)
         bias = self.biases(prepared, site, score)
-        changed = score + bias + self.correction(torch.cat([score, bias], dim=1), seen, prepared, site)
+        both = torch.cat([score, bias], dim=1).to(next(self.parameters()).dtype)
+        changed = score + bias + self.correction(both, seen, prepared, site)
         return softmax(changed, seen).to(v.dtype) @ v
 
     def biases(self, prepared: Any, site: Site, score: Tensor) -> Tensor:

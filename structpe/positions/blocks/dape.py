@@ -55,5 +55,5 @@ class DAPE(ScoreModel, name="dape"):
         )
 
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        corrected: Tensor = self.networks[site.layer](both.movedim(1, -1).to(self.networks[0][0].weight.dtype))
+        corrected: Tensor = self.networks[site.layer](both.movedim(1, -1))
         return corrected.movedim(-1, 1)

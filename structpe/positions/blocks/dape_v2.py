@@ -86,9 +86,8 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         rank = prepared.rank[:, None, None].expand(len(both), both.shape[1], both.shape[2], -1)
         read = both.masked_fill(~seen, 0).gather(-1, rank.argsort(dim=-1))
         reach = self.window // 2
-        weight = self.first[0].weight
         # On the left the hidden map ends with the text, as in the code; on the right it goes on.
-        padded = functional.pad(read.to(weight.dtype), (reach, 2 * reach))
+        padded = functional.pad(read, (reach, 2 * reach))
         hidden = functional.leaky_relu(self.first[site.layer](padded))
         corrected: Tensor = self.second[site.layer](functional.pad(hidden, (reach, 0)))
         return corrected.gather(-1, rank[:, : self.dims.heads])

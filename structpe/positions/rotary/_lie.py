@@ -115,7 +115,8 @@ def _rotations(places: Tensor, generators: Tensor) -> Tensor:
     exact = torch.promote_types(generators.dtype, torch.float32)
     with torch.autocast(generators.device.type, enabled=False):
         exponents = torch.einsum("bnc,hpcij->bhnpij", places.to(exact), generators.to(exact))
-        return torch.linalg.matrix_exp(exponents.contiguous())
+        rotations: Tensor = torch.linalg.matrix_exp(exponents.contiguous())
+    return rotations
 
 
 def _turned(x: Tensor, rotations: Tensor) -> Tensor:

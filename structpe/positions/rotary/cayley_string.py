@@ -64,7 +64,8 @@ class CayleyString(GridModel, name="cayley-string"):
         exact = torch.promote_types(self.basis.dtype, torch.float32)
         s = skew(self.basis[layer].to(exact), self.dims.head)
         one = torch.eye(self.dims.head, dtype=exact, device=s.device)
-        return torch.linalg.solve(one + s, one - s)  # they commute
+        p: Tensor = torch.linalg.solve(one + s, one - s)  # they commute
+        return p
 
 
 def _after(change: Tensor, turn: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]) -> Map:

@@ -32,7 +32,8 @@ class Phases:
 def _turned(x: Tensor, angles: Tensor) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         spectrum = torch.fft.rfft(x.to(angles.dtype))
-        return torch.fft.irfft(spectrum * torch.complex(angles.cos(), angles.sin()), n=x.shape[-1]).to(x.dtype)
+        turned: Tensor = torch.fft.irfft(spectrum * torch.complex(angles.cos(), angles.sin()), n=x.shape[-1])
+    return turned.to(x.dtype)
 
 
 class CirculantString(GridModel, name="circulant-string"):
