@@ -9,12 +9,13 @@
 | other arrays with a row per node, or, named ``edge_...``, per edge | features of the same name |
 
 ``y`` is the target, and no part of a structure unless ``features`` names it. Values are lists, arrays or tensors, as a
-data set of Hugging Face's ``datasets``, a table of pandas (``to_dict("records")``) or of Parquet gives them.
+data set of Hugging Face's ``datasets``, a table of pandas or of Parquet gives them; None is left out. A whole data set
+of Hugging Face, or a ``DataFrame`` with a column ``edge_index``, has a structure for each row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -22,11 +23,11 @@ import numpy as np
 
 from structpe.converters._edge_index import Names, of_arrays
 from structpe.converters._tensors import is_array
-from structpe.converters.base import ConversionError, add_converter
+from structpe.converters.base import ConversionError, add_converter, of_rows
 from structpe.plain.typed import Builder
 from structpe.structure import Structure
 
-__all__ = ["from_mapping"]
+__all__ = ["from_mapping", "from_mappings"]
 
 NAMES = {"node_feat": "x", "edge_feat": "edge_attr"}
 """Names that data sets have for features, and PyG's."""
@@ -60,7 +61,15 @@ def from_mapping(
     )
 
 
+def from_mappings(
+    rows: Iterable[Mapping[str, Any]], directed: bool | None = None, features: Names = None
+) -> Iterator[Structure]:
+    """The structure of each row; see :func:`from_mapping`."""
+    return of_rows(rows, lambda row: from_mapping(row, directed, features))
+
+
 def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names, name: str | None) -> Structure:
+    row = {key: value for key, value in row.items() if value is not None}
     given = {NAMES.get(key, key): value if key in TEXTS else _array(key, value) for key, value in row.items()}
     if len(given) < len(row):
         both = [f"{theirs!r} and {ours!r}" for theirs, ours in NAMES.items() if theirs in row and ours in row]
@@ -74,6 +83,8 @@ def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names,
 
 def _array(key: str, value: Any) -> Any:
     """A list as an array; anything else unchanged."""
+    if isinstance(value, np.ndarray) and value.dtype == object:  # of arrays, as pandas reads nested lists of Parquet
+        value = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
     if not isinstance(value, (list, tuple)):
         return value
     try:
@@ -112,3 +123,9 @@ def _from_fields(row: Mapping[str, Any], directed: bool | None, features: Names,
 
 
 add_converter("rows", "builtins.dict", "rows of data sets with edge_index, and fields of structures", from_mapping)
+add_converter(
+    "datasets",
+    "datasets.Dataset datasets.IterableDataset",
+    "data sets of Hugging Face with a column edge_index, row by row",
+    from_mappings,
+)
