@@ -7,7 +7,7 @@ from pathlib import Path
 
 from structpe.cli._paths import path_of
 from structpe.cli._table import print_table
-from structpe.cli.base import Command, check_counts
+from structpe.cli.base import Command, UsageError
 from structpe.errors import MissingExtra
 
 __all__ = ["Demo"]
@@ -33,7 +33,8 @@ class Demo(Command, name="demo"):
     def run(self, given: Namespace) -> None:
         from tempfile import TemporaryDirectory
 
-        check_counts(steps=given.steps)
+        if given.steps < 1:
+            raise UsageError(f"--steps is {given.steps}; give 1 or more")
         _positions()
         _prediction(given.steps)
         try:
@@ -66,7 +67,7 @@ def _texts(steps: int, out: Path) -> None:
     """Texts beside references."""
     from structpe.cli._demo import written
 
-    print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
     texts, right = written(steps, out)
+    print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
     print_table(["written", "a person's"], [[text.text, text.references[0]] for text in texts[:8]])
     print(f"\n{right} of {len(texts)} texts are exactly what a person wrote.")
