@@ -38,7 +38,7 @@ release = metadata.version("structpe")
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # Sphinx puts it here
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
-extensions += ["notebooks"]  # docs/notebooks.py: the lessons of the course, to download
+extensions += ["notebooks", "cheatsheet"]  # modules of this folder: lessons to download, the page of all families
 exclude_patterns = [
     *([] if ALL else ["api", "auto_gallery"]),
     "gallery/README.rst",

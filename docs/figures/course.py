@@ -1,4 +1,4 @@
-"""Draw the pictures of the course: ``python docs/figures/course.py`` renews course-*.png, from the folder of the repository.
+"""Draw the pictures of the course: ``python docs/figures/course.py``, run in the repository, renews course-*.png.
 
 The lessons run; a picture is what the variable ``picture`` holds after the block above it.
 
