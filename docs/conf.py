@@ -66,7 +66,7 @@ GOLDEN = json.loads((HERE.parent / "tests" / "golden" / "INDEX.json").read_text(
 myst_substitutions = {
     "models": len(MODELS),
     "encodings": len(ENCODINGS),
-    "golden": len({model for entry in GOLDEN.values() for model in entry["models"]}),
+    "golden": len({model for entry in GOLDEN.values() for model in entry.get("models", ())}),
     "api": "[the API](api/index.rst), " if ALL else "",
 }
 """Numbers that pages name, counted here so that a new model does not make them wrong."""

@@ -282,7 +282,7 @@ def serves(name: str, row: Row) -> Iterator[str]:
 
 def checked(name: str) -> Iterator[str]:
     """What its outputs were compared with, and the tests that name it."""
-    given = [entry for entry in golden().values() if name in entry["models"]]
+    given = [entry for entry in golden().values() if name in entry.get("models", ())]
     for entry in given:
         code = "; ".join(
             f"{each.get('repository') or each['package']} {each.get('commit') or each['version']} ({each['code']})"

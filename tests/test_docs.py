@@ -178,7 +178,7 @@ def test_programs_find_a_list_of_all_pages(site: Path) -> None:
 
 def test_the_readme_does_not_overstate_the_number_of_models() -> None:
     (told,) = re.findall(r"more than (\d+) published", (ROOT / "README.md").read_text(encoding="utf-8"))
-    assert int(told) <= len(MODELS) < int(told) + 20
+    assert int(told) <= len(MODELS) < int(told) + 50
 
 
 def test_lists_of_names_elsewhere_are_left_out_without_a_network(
