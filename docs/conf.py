@@ -7,6 +7,7 @@ python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import pkgutil
@@ -243,6 +244,14 @@ def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: li
     lines[:] = [*formula(lines[0]), *out[1:]] if what == "class" and issubclass(obj, PositionModel) and lines else out
 
 
+def signed(_app: Any, what: str, _name: str, obj: Any, _options: Any, *shown: str | None) -> tuple[str | None, ...]:
+    """The arguments of position models: those of their constructor, not of what keeps them."""
+    if what != "class" or not issubclass(obj, PositionModel):
+        return shown
+    own = list(inspect.signature(obj.__init__).parameters.values())[1:]
+    return f"({', '.join(str(each.replace(annotation=inspect.Parameter.empty)) for each in own)})", None
+
+
 def formula(line: str) -> list[str]:
     """The first line of a position model, which is its formula."""
     return [".. raw:: html", "", f'   <p class="formula">{display(line)}</p>']
@@ -300,5 +309,6 @@ def setup(app: Any) -> None:
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", signed)
     app.connect("source-read", read)
     app.connect("build-finished", write_llms)

@@ -44,4 +44,5 @@ def test_the_formula_of_each_model_loses_nothing(name: str) -> None:
 def test_indices_of_running_text() -> None:
     indexed = TYPESET["indexed"]
     assert indexed("a table of t_max rows") == r"a table of \ *t*\ :sub:`max`\  rows"
+    assert indexed("R_t^T") == r"\ *R*\ :sub:`t`\ :sup:`T`\ "
     assert indexed("edge_x, layers_ and x_long_name") == "edge_x, layers_ and x_long_name"
