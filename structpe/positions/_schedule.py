@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from structpe.errors import PositionError
+from structpe.plain.typed import options_of
+from structpe.positions.base import MODELS
 
 __all__ = ["composed", "layers_of", "unrolled"]
 
@@ -19,6 +21,10 @@ def layers_of(config: Any) -> tuple[int, ...] | None:
     if not isinstance(config, Mapping) or "layers" not in config:
         return None
     given = config["layers"]
+    if given is None or type(given) is int:  # the option of that name of some models, such as rwse
+        model = MODELS.get(config.get("name"))
+        if model is not None and "layers" in options_of(model.__init__, 2):
+            return None
     if not isinstance(given, Sequence) or any(type(each) is not int for each in given):
         raise PositionError(f"layers is a list of numbers of layers, from 0; given is {given!r}")
     return tuple(given)

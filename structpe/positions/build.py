@@ -53,7 +53,7 @@ def build(config: Config, dims: Dims) -> PositionModel:
         config = unrolled(config, dims.layers)
     if isinstance(config, Sequence) and not isinstance(config, str):
         return _sum(config, dims)
-    if isinstance(config, Mapping) and "layers" in config:
+    if layers_of(config) is not None:
         return _sum([config], dims)
     name, given = _named(config, "a position model", "a list of these")
     model = MODELS[name]
