@@ -41,7 +41,9 @@ class Demo(Command, name="demo"):
             with TemporaryDirectory() as folder:
                 _texts(given.steps, given.out or Path(folder) / "demo")
         except MissingExtra as error:
-            print(f"A model that writes texts was left out: {error}")
+            print(
+                f"\n3. A model that writes texts needs more: pip install 'structpe[train]' ({error.message.partition(':')[0]})"
+            )
 
 
 def _positions() -> None:
