@@ -41,9 +41,8 @@ class Demo(Command, name="demo"):
             with TemporaryDirectory() as folder:
                 _texts(given.steps, given.out or Path(folder) / "demo")
         except MissingExtra as error:
-            print(
-                f"\n3. A model that writes texts needs more: pip install 'structpe[train]' ({error.message.partition(':')[0]})"
-            )
+            lacks = error.message.partition(":")[0]
+            print(f"\n3. A model that writes texts needs more: pip install 'structpe[train]' ({lacks})")
 
 
 def _positions() -> None:

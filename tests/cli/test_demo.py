@@ -56,8 +56,8 @@ def test_without_the_extra_the_texts_are_left_out(
     monkeypatch.setattr(_demo, "written", missing)
     assert main.main(["demo", "--steps", "1"]) == 0
     told = capsys.readouterr().out
-    assert told.endswith(f"was left out: {MissingExtra('lightning', 'train')}
-")
+    needs = "'lightning' is needed for this and is not installed"
+    assert told.endswith(f"3. A model that writes texts needs more: pip install 'structpe[train]' ({needs})\n")
     assert "none" in told
 
 
