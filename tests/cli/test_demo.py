@@ -33,12 +33,6 @@ def test_the_target_is_the_distance_of_the_marked_nodes() -> None:
 
 
 @pytest.mark.slow
-def test_distances_make_the_difference() -> None:
-    with_them = _demo.error_after({"name": "shaw", "encoding": "undirected-distance"}, 150)
-    assert with_them < 0.5 * _demo.error_after("nope", 50)
-
-
-@pytest.mark.slow
 def test_it_runs_and_keeps_the_model(tmp_path: Path) -> None:
     told = output("demo", "--steps", "2", "--out", tmp_path / "kept")
     assert "1. Where the words" in told
