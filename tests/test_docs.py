@@ -220,7 +220,8 @@ def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(monkeypatch:
 
 
 def made(page: str) -> str:
-    with redirect_stdout(io.StringIO()) as printed:
+    with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
         runpy.run_path(str(ROOT / "docs" / f"{page}.py"), run_name="__main__")
     return printed.getvalue()
 
