@@ -400,7 +400,8 @@ def draw(folder: Path) -> None:
     for kind, structure in KINDS.items():
         file = folder / f"{kind.removeprefix('a ')}.svg"
         if not file.is_file() or file.stat().st_mtime < Path(__file__).stat().st_mtime:
-            save(show(structure), file)
+            drawn = replace(structure, name=kind, **({"root": None, "relations": ()} if kind == "a sequence" else {}))
+            save(show(drawn), file)
 
 
 if __name__ == "__main__":
