@@ -47,7 +47,7 @@ class Demo(Command, name="demo"):
 
 def _positions() -> None:
     """A sentence, its parse, and where its words are."""
-    from structpe.cli._demo import SENTENCE, positions
+    from structpe.tasks.demo import SENTENCE, positions
 
     print("1. Where the words of a sentence are in its parse\n")
     print_table(["word", "head", "order", "depth", *SENTENCE.nodes], positions(), numeric=list(SENTENCE.nodes))
@@ -56,7 +56,7 @@ def _positions() -> None:
 
 def _prediction(steps: int) -> None:
     """Errors of two models."""
-    from structpe.cli._demo import error_after
+    from structpe.tasks.demo import error_after
 
     print(f"2. How far apart are two marked nodes of a tree? Mean error after {steps} steps, new trees\n")
     models = {"none": "nope", "distances, as Shaw et al.": {"name": "shaw", "encoding": "undirected-distance"}}
@@ -66,7 +66,7 @@ def _prediction(steps: int) -> None:
 
 def _texts(steps: int, out: Path) -> None:
     """Texts beside references."""
-    from structpe.cli._demo import written
+    from structpe.tasks.demo import written
 
     texts, right = written(steps, out)
     print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")

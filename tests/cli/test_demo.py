@@ -8,24 +8,25 @@ import networkx
 import numpy as np
 import pytest
 
-from structpe.cli import _demo, main
+from structpe.cli import main
 from structpe.errors import MissingExtra
+from structpe.tasks import demo
 from tests.cli.running import complaint, output
 
 
 def test_the_positions_are_those_of_the_parse() -> None:
-    tree = networkx.Graph(_demo.SENTENCE.edges.tolist())
+    tree = networkx.Graph(demo.SENTENCE.edges.tolist())
     away = dict(networkx.all_pairs_shortest_path_length(tree))
-    root = _demo.SENTENCE.nodes.index("lit")
-    for place, (word, _, order, depth, *distances) in enumerate(_demo.positions()):
-        assert (word, order, depth) == (_demo.SENTENCE.nodes[place], str(place), str(away[place][root]))
+    root = demo.SENTENCE.nodes.index("lit")
+    for place, (word, _, order, depth, *distances) in enumerate(demo.positions()):
+        assert (word, order, depth) == (demo.SENTENCE.nodes[place], str(place), str(away[place][root]))
         assert distances == [str(away[place][other]) for other in range(len(distances))]
 
 
 def test_the_target_is_the_distance_of_the_marked_nodes() -> None:
     random = np.random.default_rng(3)
     for _ in range(20):
-        structure, apart = _demo.grown(random)
+        structure, apart = demo.grown(random)
         one, other = np.flatnonzero(structure.features["x"])
         tree = networkx.Graph(structure.edges.tolist())
         assert networkx.is_tree(tree)
@@ -47,7 +48,7 @@ def test_without_the_extra_the_texts_are_left_out(
     def missing(*_: object) -> None:
         raise MissingExtra("lightning", "train")
 
-    monkeypatch.setattr(_demo, "written", missing)
+    monkeypatch.setattr(demo, "written", missing)
     assert main.main(["demo", "--steps", "1"]) == 0
     told = capsys.readouterr().out
     needs = "'lightning' is needed for this and is not installed"
