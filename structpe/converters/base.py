@@ -9,16 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from structpe.errors import StructPEError
+from structpe.errors import ConversionError
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 
 __all__ = ["CONVERTERS", "ConversionError", "Converter", "add_converter", "as_structure", "as_structures", "convert"]
-
-
-class ConversionError(StructPEError):
-    """An object cannot be converted into a structure, or a structure into an object of a library."""
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import one_way
-from structpe.converters._tensors import is_array, to_array
-from structpe.converters._typed import PLACE
-from structpe.converters.base import ConversionError
-from structpe.errors import StructureError, listed
+from structpe.errors import ConversionError, StructureError, listed
+from structpe.readers._both_ways import one_way
+from structpe.readers._tensors import is_array, to_array
 from structpe.structure import Structure
 
-__all__ = ["NO_FEATURES", "Names", "ends_of", "extras_of", "features_of", "of_arrays", "way_of"]
+__all__ = ["NO_FEATURES", "PLACE", "Names", "ends_of", "extras_of", "features_of", "of_arrays", "way_of"]
 
 NO_FEATURES = (
     "edge_index",
@@ -34,6 +32,8 @@ NO_FEATURES = (
 )
 """Tensors that are features only if they are named."""
 Names: TypeAlias = "Sequence[str] | None"
+PLACE = "structure_place"
+"""The column with the index of a node or edge in a structure."""
 
 
 def of_arrays(
