@@ -175,3 +175,11 @@ def test_schedules_that_cannot_be(config: Any, text: str) -> None:
 
 def test_two_blocks_never_meet_in_a_cycle() -> None:
     assert build({"cycle": ["cope", "path-attention"]}, DIMS).own_attention
+
+
+@pytest.mark.parametrize("name", ["rwse", "lap-pe", "tupe-a", "floater-input"])
+def test_an_option_named_layers_is_no_schedule(name: str) -> None:
+    described = describe(build(name, DIMS))
+    assert "layers" in described
+    assert describe(build(described, DIMS)) == described
+    assert describe(build({**described, "layers": 1}, DIMS))["layers"] == 1
