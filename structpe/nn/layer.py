@@ -162,12 +162,13 @@ class Layer(nn.Module):
         config: sizes and options.
         position: the position model.
         reads: whether the layer has cross-attention to an encoder.
+        number: of the layer, from 0; the position model may have its own attention in some layers.
     """
 
-    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False) -> None:
+    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False, number: int = 0) -> None:
         super().__init__()
         self.config, self.first = config, config.norm_first and config.attention
-        self.attention = _attention(config, position) if config.attention else None
+        self.attention = _attention(config, position, number) if config.attention else None
         self.attention_norm = norm_of(config) if config.attention else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
@@ -261,13 +262,13 @@ def norm_of(config: StackConfig) -> nn.Module:
     return nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
 
 
-def _attention(config: StackConfig, position: PositionModel) -> nn.Module:
+def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.Module:
     """The layer's attention, or that of the position model.
 
     Raises:
         ConfigError: the position model has its own attention, which cannot use a feature map.
     """
-    if not position.own_attention:
+    if not position.replaces(number):
         feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
         if config.feature_map == "random":
             feature_map = PositiveFeatures(config.dims.head)

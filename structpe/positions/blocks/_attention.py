@@ -16,8 +16,14 @@ __all__ = ["allowed", "factored", "joined", "of_layers", "softmax", "split", "wi
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
 
-def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
-    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend; the terms may contain only masks.
+def allowed(model: str, terms: Terms, x: Tensor, keys: int | None = None) -> Tensor:
+    """(b or 1, h or 1, n, m) which pairs of the units x (b, n, d) attend; the terms may contain only masks.
+
+    Args:
+        model: name of the model, for errors.
+        terms: of everything else that acts on attention.
+        x: the units, which are the last n of the keys.
+        keys: m; n by default.
 
     Raises:
         UnsupportedTerm: they do.
@@ -28,10 +34,11 @@ def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
             f"{', '.join(sorted(lost))}; it goes with models that act at the input, or by {', '.join(sorted(_HEEDED))}"
         )
     b, n, _ = x.shape
-    result = torch.ones(1, 1, n, n, dtype=torch.bool, device=x.device)
-    for mask in (*terms.mask, *(pairs.dense(b, n, n) for pairs in terms.pairs)):
+    m = n if keys is None else keys
+    result = torch.ones(1, 1, n, m, dtype=torch.bool, device=x.device)
+    for mask in (*terms.mask, *(pairs.dense(b, n, m) for pairs in terms.pairs)):
         result = result & mask
-    return result.tril() if terms.causal else result
+    return result.tril(m - n) if terms.causal else result
 
 
 def without_heads(model: str, pairs: Tensor) -> Tensor:
