@@ -265,7 +265,9 @@ def read(app: Any, docname: str, source: list[str]) -> None:
 
 
 LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
+    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n"
+    if ALL
+    else "",
     "decisions/README": "",
 }
 """Pages whose tables become the sidebar, and what is added to it."""
