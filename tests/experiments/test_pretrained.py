@@ -148,6 +148,13 @@ def test_rows_differ_in_what_is_trained_and_begin_alike(
     words += ["--written", "2", "--out", str(tmp_path / "out"), "--results", str(results)]
     monkeypatch.setattr(sys, "argv", words)
     monkeypatch.setattr(run, "LONGEST_TEXT", 4)
+    with pytest.raises(
+        ValueError, match="there are 3 graphs to train on, and a batch has 8; give more, or longer ones"
+    ):
+        run.main()  # the others are longer than LONGEST, letter by letter
+    results.unlink(missing_ok=True)
+    (tmp_path / "out" / "below-1-train-3.pt").unlink()
+    monkeypatch.setattr(run, "LONGEST", 400)
     monkeypatch.setattr(run, "Budget", lambda steps: sys.modules["tuning"].Budget(steps, batch=4))
     run.main()
     found = {each["row"]: each for each in map(json.loads, results.read_text(encoding="utf-8").splitlines())}
