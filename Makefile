@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs bench format clean
+.PHONY: help demo test check docs bench release format clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: buil
 
 bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about five minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python experiments/speed/bench
+
+release:  ## the wheel and the source archive from a clean clone, tried in an empty environment; needs a network: dist/
+	PYTHON=$(PYTHON) .ci/release
 
 format: $(VENV)/.test  ## format the code
 	$(BIN)/ruff check --fix --exit-zero .

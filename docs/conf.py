@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import pkgutil
 import re
 import runpy
@@ -20,7 +21,14 @@ from typing import Any
 from weakref import WeakSet
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # for the folder's own modules
+sys.path.append(str(HERE))  # for the folder's own modules; last, so that none hides a package
+
+from inventories import known  # noqa: E402
+from llms import write_llms  # noqa: E402
+from typeset import display, indexed  # noqa: E402
+
+from structpe.encodings import ENCODINGS  # noqa: E402
+from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 project = "structpe"
 author = "The structpe developers"
@@ -28,8 +36,9 @@ project_copyright = "the structpe developers, Apache-2.0"
 release = metadata.version("structpe")
 
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # Sphinx puts it here
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton"]
-extensions += ["sphinx_gallery.gen_gallery"] if ALL else []
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
+extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
+extensions += ["notebooks", "cheatsheet"]  # modules of this folder: lessons to download, the page of all families
 exclude_patterns = [
     *([] if ALL else ["api", "auto_gallery"]),
     "gallery/README.rst",
@@ -37,19 +46,29 @@ exclude_patterns = [
     "auto_gallery/*.zip",
     "sg_execution_times.rst",
 ]
-suppress_warnings = ["config.cache"]  # the gallery's configuration holds a class
+suppress_warnings = ["config.cache", "toc.empty_glob"]  # the first is a class in the gallery's configuration
+intersphinx_mapping = known(HERE / "inventories") if ALL else {}
+intersphinx_disabled_reftypes = ["std:*"]  # no word of a page may lead elsewhere by chance
 
 html_theme = "furo"
 html_title = f"structpe {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
-html_css_files = ["filtered.css"]
+html_css_files = ["site.css"]
 html_js_files = ["filtered.js"]
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = "$ "
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "substitution"]
 myst_heading_anchors = 3
+GOLDEN = json.loads((HERE.parent / "tests" / "golden" / "INDEX.json").read_text(encoding="utf-8"))
+myst_substitutions = {
+    "models": len(MODELS),
+    "encodings": len(ENCODINGS),
+    "golden": len({model for entry in GOLDEN.values() for model in entry["models"]}),
+    "api": "[the API](api/index.rst), " if ALL else "",
+}
+"""Numbers that pages name, counted here so that a new model does not make them wrong."""
 
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
@@ -187,9 +206,15 @@ def plain(line: str) -> str:
     """A line of a docstring with escaped markup outside of literals, so that W_.w is a formula and not a link."""
     out, last = "", 0
     for literal in LITERAL.finditer(line):
-        out += MARKUP.sub(r"\\\g<0>", line[last : literal.start()]) + literal[0]
+        out += escaped(line[last : literal.start()]) + literal[0]
         last = literal.end()
-    return out + MARKUP.sub(r"\\\g<0>", line[last:])
+    return out + escaped(line[last:])
+
+
+def escaped(text: str) -> str:
+    """A text without literals: indices set as such, what is left of markup escaped; the name of an argument stays."""
+    _, name, said = re.split(r"^(:\w+ [^:]*:)?", text, maxsplit=1) if text.startswith(":") else ("", "", text)
+    return (name or "") + MARKUP.sub(r"\\\g<0>", indexed(said))
 
 
 def table(rows: list[str]) -> list[str]:
@@ -200,7 +225,7 @@ def table(rows: list[str]) -> list[str]:
     return [*heads, *body, ""]
 
 
-def process(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
     """Convert tables in Markdown and plain formulas in docstrings, which are written to be read in an editor."""
     out: list[str] = []
     rows: list[str] = []
@@ -214,7 +239,12 @@ def process(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: 
             out += table(rows)
             rows = []
         out.append(line if line.startswith("    ") else plain(line))
-    lines[:] = out
+    lines[:] = [*formula(lines[0]), *out[1:]] if what == "class" and issubclass(obj, PositionModel) and lines else out
+
+
+def formula(line: str) -> list[str]:
+    """The first line of a position model, which is its formula."""
+    return [".. raw:: html", "", f'   <p class="formula">{display(line)}</p>']
 
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]+)\)")
@@ -235,7 +265,7 @@ def read(app: Any, docname: str, source: list[str]) -> None:
 
 
 LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: Generated\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
+    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
     "decisions/README": "",
 }
 """Pages whose tables become the sidebar, and what is added to it."""
@@ -252,9 +282,9 @@ def with_tree(section: str) -> str:
 def write_catalogue(_: Any) -> None:
     """Write the page of all position models, and one for each. Git ignores them: a new model must not change a page."""
     with redirect_stdout(io.StringIO()) as page:
-        runpy.run_path(str(HERE / "catalogue.py"), run_name="__main__")
+        runpy.run_path(str(HERE / "catalogue_page.py"), run_name="__main__")
     write_changed(HERE / "catalogue.md", page.getvalue())
-    importlib.import_module("model_pages").main(draws=ALL)
+    importlib.import_module("model_pages").main()
 
 
 def write_changed(file: Path, text: str) -> None:
@@ -270,3 +300,4 @@ def setup(app: Any) -> None:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("autodoc-process-docstring", process)
     app.connect("source-read", read)
+    app.connect("build-finished", write_llms)

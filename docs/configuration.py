@@ -20,7 +20,7 @@ from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
 from structpe.tasks.prediction.study import Published, StudyConfig
 
 HEAD = """\
-# The configuration
+# Configuration: every key of a run and of a study
 
 Every key of a run of graph to text, then of a study, generated from the code by `python docs/configuration.py >
 docs/configuration.md`. A configuration is a YAML file such as [examples/amr.yaml](../examples/amr.yaml) or

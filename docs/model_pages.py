@@ -1,15 +1,13 @@
-"""Writes a page for each position model and each encoding. ``make docs`` runs it, and draws the pictures.
+"""Writes a page for each position model and each encoding. ``make docs`` runs it.
 
     python docs/model_pages.py            # docs/catalogue/NAME.md, docs/catalogue/encodings/NAME.md
-    python docs/model_pages.py --draw     # and docs/catalogue/figures/NAME.png
 
 Git ignores what it writes: a new model must not change a page.
 """
 
 from __future__ import annotations
 
-import argparse
-import inspect
+import json
 import re
 import statistics
 import sys
@@ -20,13 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
+from sources import source
+from weights_picture import panels
 
 import structpe
 from structpe.attention import KERNELS
 from structpe.citing import reference
+from structpe.cli._filters import about
 from structpe.cli.positions import Row
 from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
+from structpe.encodings._fast import slow
 from structpe.errors import StructPEError
 from structpe.pictures.head_patterns import weights_of
 from structpe.pictures.setting import Setting, first_layer
@@ -36,9 +38,10 @@ from structpe.readers import tree
 from structpe.structure import Structure, path
 from structpe.transforms.product import grid
 
-__all__ = ["KINDS", "draw", "encoding_page", "encodings", "model_page", "written"]
+__all__ = ["KINDS", "encoding_page", "encodings", "layer", "model_page", "written"]
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent / "tests"
 DIMS, SMALL = Dims(512, 8, 6), Dims(32, 2, 1)
 PARSE = tree(
     ["the", "old", "keeper", "lit", "two", "lamps"],
@@ -76,8 +79,9 @@ TASKS = {
 
 def written(folder: Path) -> dict[Path, str]:
     """All pages."""
-    pages = {folder / f"{name}.md": model_page(name) for name in MODELS}
-    return pages | {folder / "encodings" / f"{name}.md": encoding_page(name) for name in ENCODINGS}
+    with slow():  # compiling kernels for six nodes takes longer than all pages
+        pages = {folder / f"{name}.md": model_page(name) for name in MODELS}
+        return pages | {folder / "encodings" / f"{name}.md": encoding_page(name) for name in ENCODINGS}
 
 
 def model_page(name: str) -> str:
@@ -86,23 +90,25 @@ def model_page(name: str) -> str:
     assert row.spec is not None
     parts = [
         "---\norphan: true\n---",
-        f"# {name}",
-        f"{row.about}.",
-        f"Made for: {row.spec.structure}s. [All position models](../catalogue.md).",
-        "## What it computes",
+        f"# {name}: {row.about}",
+        f"A position model for {row.spec.structure}s. [All position models](../catalogue.md).",
+        f"Source: {source(row.spec.cite)}",
+        "## Formula and symbols",
         docstring(MODELS[name]),
         *picture(name),
-        "## What it takes",
+        "## Structures that it takes",
         "\n".join(takes(name)),
-        "## In the survey's table",
+        "## Its row of Table 1",
         "\n".join(table_1(row)),
         "## Kernels, decoding, compiling",
         "\n".join(serves(name, row)),
+        "## What it was checked against",
+        "\n".join(checked(name)),
         *costs(name),
         "## Use it",
-        f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
         use(name),
-        "## Whom to cite",
+        f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
+        "## BibTeX",
         f"```bibtex\n{reference(row.spec.cite).strip()}\n```",
     ]
     return "\n\n".join(parts) + "\n"
@@ -118,11 +124,11 @@ def encoding_page(name: str) -> str:
     )
     parts = [
         "---\norphan: true\n---",
-        f"# Encoding: {name}",
+        f"# {name}: {about(encoding.__module__)}",
         f"A value per {'pair of units' if encoding.arity == 2 else 'unit'}. [All encodings](../../encodings.md).",
         "## What it computes",
         docstring(encoding),
-        "## What it takes",
+        "## Its values on four structures",
         "\n".join(answers(name)),
         "## Which position models take it",
         f"By default: {used}.",
@@ -137,16 +143,34 @@ def docstring(model: type) -> str:
     )
 
 
+@cache
+def layer(name: str, kind: str) -> tuple[NDArray[np.float64] | None, frozenset[str]]:
+    """The attention weights of its first head on a structure, and the terms that its attention uses.
+
+    All units have the same content. No weights, and no terms, where it does not take the structure.
+    """
+    found: list[Any] = []
+    setting = Setting(SMALL, same=True, structure=KINDS[kind])
+    tried(lambda: found.append(first_layer(name, setting)))
+    if not found:
+        return None, frozenset()
+    weights: list[Any] = []
+    tried(lambda: weights.append(weights_of(*found[0])[0, 0]))
+    return weights[0].detach().numpy() if weights else None, found[0][2].used()
+
+
 def picture(name: str) -> list[str]:
-    """The picture, if it has been drawn."""
-    if not (HERE / "catalogue" / "figures" / f"{name}.png").is_file():
+    """The pictures of its attention weights, if there are any."""
+    shown = {kind: (KINDS[kind].nodes, weights) for kind in KINDS if (weights := layer(name, kind)[0]) is not None}
+    if not shown:
         return []
     return [
-        "## What it does",
-        f"![attention weights of {name}](figures/{name}.png)",
-        "The attention weights of the first head, a row per query, where all units have the same content: what differs "
-        "does so by position. Numbers that are learned are drawn at random (normal, deviation 1/√ of their last axis), "
-        "so the pattern is one of many that the model can have; what looks equal is equal for all of them.",
+        "## What it does to attention",
+        f"```{{raw}} html\n{panels(shown)}\n```",
+        "The attention weights of the first head, a row per query and a column per key, where all units have the same "
+        "content: what differs does so by position. The pointer shows a number. Parameters are drawn at random "
+        "(normal, deviation 1/√ of their last axis), so the pattern is one of many that the model can have; what "
+        "looks equal is equal for all of them. [The four structures](../catalogue.md#the-four-structures).",
     ]
 
 
@@ -238,16 +262,12 @@ def table_1(row: Row) -> Iterator[str]:
 def serves(name: str, row: Row) -> Iterator[str]:
     """Kernels, decoding, torch.compile and torch.export."""
     assert row.spec is not None
-    for structure in KINDS.values():
-        found: list[frozenset[str]] = []
-        tried(lambda of=structure, to=found: to.append(first_layer(name, Setting(SMALL, structure=of))[2].used()))  # type: ignore[misc]
-        if found:
-            (used,) = found
-            able = [kernel for kernel, each in KERNELS.items() if each.can(used)]
-            fields = ", ".join(f"`{each}`" for each in sorted(used)) or "none"
-            kernels = ", ".join(f"`{each}`" for each in able)
-            yield f"* Terms of its attention: {fields}; kernels that compute them: {kernels}."
-            break
+    for used in (layer(name, kind)[1] for kind in KINDS if layer(name, kind)[0] is not None):
+        able = [kernel for kernel, each in KERNELS.items() if each.can(used)]
+        fields = ", ".join(f"`{each}`" for each in sorted(used)) or "none"
+        kernels = ", ".join(f"`{each}`" for each in able)
+        yield f"* Terms of its attention: {fields}; kernels that compute them: {kernels}."
+        break
     else:
         yield "* It has an attention of its own, which no kernel of the library computes."
     decodes = {
@@ -258,6 +278,46 @@ def serves(name: str, row: Row) -> Iterator[str]:
     yield f"* {decodes[row.decodes]}"
     for what, why in (("torch.compile", row.spec.not_compiled), ("torch.export", row.spec.not_exported)):
         yield f"* `{what}`: {f'not as one graph: {why}' if why else 'as one graph'}."
+
+
+def checked(name: str) -> Iterator[str]:
+    """What its outputs were compared with, and the tests that name it."""
+    given = [entry for entry in golden().values() if name in entry["models"]]
+    for entry in given:
+        code = "; ".join(
+            f"{each.get('repository') or each['package']} {each.get('commit') or each['version']} ({each['code']})"
+            for each in entry["sources"]
+        )
+        yield f"* Numbers made by {entry['by']}: {code}."
+    if not given:
+        yield "* The repository has no numbers of the authors' code for it."
+    if found := tests_of(name):
+        yield f"* Tests that name it: {', '.join(f'`tests/positions/{each}`' for each in found)}."
+    yield (
+        "* The laws that all models are tested for: every kernel against the plain one in values and gradients, its "
+        "row of Table 1 and its count of parameters measured, decoding step by step against all at once, saving and "
+        "loading, padded against one by one."
+    )
+
+
+@cache
+def golden() -> dict[str, Any]:
+    """The index of the golden numbers: who made them, and which models must give them."""
+    found: dict[str, Any] = json.loads((TESTS / "golden" / "INDEX.json").read_text(encoding="utf-8"))
+    return found
+
+
+def tests_of(name: str) -> list[str]:
+    """Test files that name the model or its class."""
+    words = (f'"{name}"', f" {MODELS[name].__name__}(", f"({MODELS[name].__name__}(")
+    return [file for file, text in test_texts().items() if any(word in text for word in words)]
+
+
+@cache
+def test_texts() -> dict[str, str]:
+    """The test files of position models."""
+    files = sorted((TESTS / "positions").glob("test_*.py"))
+    return {file.name: file.read_text(encoding="utf-8") for file in files}
 
 
 @cache
@@ -319,63 +379,29 @@ def use(name: str) -> str:
     return "It needs structures with features of their own; see its options above."
 
 
-def draw(name: str, file: Path) -> bool:
-    """The attention weights of its first head on each kind of structure; whether there is anything to draw."""
-    from matplotlib.figure import Figure
-
-    found = {}
-    for kind, structure in KINDS.items():
-        weights: list[torch.Tensor] = []
-        tried(
-            lambda of=structure, to=weights: to.append(
-                weights_of(*first_layer(name, Setting(SMALL, same=True, structure=of)))[0, 0]
-            )
-        )  # type: ignore[misc]
-        if weights:
-            found[kind, structure] = weights[0].detach().numpy()
-    if not found:
-        return False
-    figure = Figure(figsize=(8.0, 2.4), layout="constrained")
-    panels = figure.subplots(1, len(KINDS), squeeze=False)[0]
-    top = max(float(np.nanmax(each)) for each in found.values())
-    for panel in panels[len(found) :]:
-        panel.set_visible(False)
-    for panel, ((kind, structure), shown) in zip(panels, found.items(), strict=False):
-        panel.imshow(shown, cmap="cividis", vmin=0.0, vmax=top)
-        panel.set_title(kind, fontsize=9)
-        names = structure.nodes
-        panel.set_xticks(range(len(names)), names, rotation=90, fontsize=7)
-        panel.set_yticks(range(len(names)), names, fontsize=7)
-        panel.tick_params(length=0)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=110, facecolor="white")
-    return True
-
-
-def drawn(folder: Path) -> None:
-    """All pictures; those that are newer than the library are kept."""
-    newest = max(file.stat().st_mtime for file in Path(inspect.getfile(structpe)).parent.rglob("*.py"))
-    for name in MODELS:
-        file = folder / f"{name}.png"
-        if not file.is_file() or file.stat().st_mtime < newest:
-            draw(name, file)
-
-
-def main(draws: bool = False) -> None:
+def main() -> None:
     """Write what has changed, and remove what is of no model."""
     folder = HERE / "catalogue"
     (folder / "encodings").mkdir(parents=True, exist_ok=True)
-    if draws:
-        drawn(folder / "figures")
     pages = written(folder)
     for file, text in pages.items():
         if not file.is_file() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
     for file in {*folder.glob("*.md"), *folder.glob("encodings/*.md")} - pages.keys():
         file.unlink()
+    draw(folder / "figures")
+
+
+def draw(folder: Path) -> None:
+    """The four structures, drawn as all pictures of the library; what is newer than this file is kept."""
+    from structpe.pictures import save, show
+
+    folder.mkdir(exist_ok=True)
+    for kind, structure in KINDS.items():
+        file = folder / f"{kind.removeprefix('a ')}.svg"
+        if not file.is_file() or file.stat().st_mtime < Path(__file__).stat().st_mtime:
+            save(show(structure), file)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", action="store_true", help="draw the pictures too")
-    main(parser.parse_args().draw)
+    main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import runpy
 import shlex
@@ -27,9 +28,13 @@ from tests.cli.running import structpe
 from tests.forking import forked
 from tests.modules import ROOT, modules
 
-CATALOGUE = ROOT / "docs" / "catalogue.md"
-"""Made from the registry when the pages are built; git ignores it."""
-PAGES = sorted({*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")} - {CATALOGUE})
+MADE = {ROOT / "docs" / "catalogue.md", ROOT / "docs" / "cheatsheet.md"}
+"""Made from the registry when the pages are built; git ignores them."""
+APART = {"catalogue", "decisions", "api", "auto_gallery"}
+"""Folders of pages that are made when the site is built, or that show no program."""
+PAGES = sorted(
+    page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
+)
 BLOCK = re.compile(
     r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
@@ -114,12 +119,17 @@ def test_the_readme_runs(workplace: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     files = [(page.parent / link).resolve() for link in LINK.findall(page.read_text(encoding="utf-8"))]
-    assert not [file for file in files if file != CATALOGUE and not file.exists()]
+    assert not [file for file in files if file not in MADE and not file.exists()]
 
 
-def test_the_first_page_names_every_other() -> None:
-    index = LINK.findall((ROOT / "docs" / "index.md").read_text(encoding="utf-8"))
-    assert {str(page.relative_to(ROOT / "docs")) for page in [*PAGES, CATALOGUE]} - {"index.md"} <= set(index)
+def test_links_lead_from_the_first_page_to_every_other() -> None:
+    found, new = set[Path](), {ROOT / "docs" / "index.md"}
+    while new:
+        found |= new
+        links = {(page.parent / link).resolve() for page in new for link in LINK.findall(page.read_text("utf-8"))}
+        new = (links & {*PAGES}) - found
+        found |= links & MADE
+    assert {*PAGES} | MADE <= found
 
 
 def test_sphinx_builds_the_pages_without_a_warning(tmp_path: Path) -> None:
@@ -169,3 +179,31 @@ def test_the_page_of_configurations_is_current() -> None:
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
     rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue"), re.MULTILINE)
     assert rows == [(name, name) for name in sorted(MODELS)]
+
+
+def test_the_cheatsheet_has_each_model_in_one_family() -> None:
+    sheet = runpy.run_path(str(ROOT / "docs" / "cheatsheet.py"), run_name="cheatsheet")
+    families = sheet["families"]()
+    assert sorted(name for names in families.values() for name in names) == sorted(MODELS)
+    (row,) = (names for names in families.values() if "t5" in names)
+    cells = list(sheet["cells"]("T5", [sheet["facts"](name) for name in row]))
+    assert len(cells) == len(sheet["COLUMNS"])
+    assert {"offset", "triple-offset"} <= set(cells[3].split(", "))
+    assert (cells[5], cells[7], cells[8]) == ("sdpa, small, tables, tiled", "mask", "256 to 1,536")
+
+
+def test_a_lesson_becomes_a_notebook_with_the_same_program_and_closed_answers() -> None:
+    module = runpy.run_path(str(ROOT / "docs" / "notebooks.py"), run_name="notebooks")
+    for lesson in sorted((ROOT / "docs" / "course").glob("*.md")):
+        cells = json.loads(json.dumps(module["notebook"](lesson)))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert len({cell["id"] for cell in cells}) == len(cells)
+        run_here = [
+            block.text.rstrip("\n") for block in blocks(lesson) if block.language == "python" and not block.reason
+        ]
+        assert [cell["source"].removesuffix("\npicture") for cell in code] == run_here
+        text = "".join(cell["source"] for cell in cells)
+        assert "<details>" not in text
+        assert "../figures/" not in text, "pictures must be in the notebook"
+        answers = [cell for cell in code if cell["metadata"]]
+        assert len(answers) >= lesson.read_text(encoding="utf-8").count("<details>") >= 2

@@ -23,7 +23,7 @@ from structpe.tasks.prediction.study import Key, StudyConfig
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.cost import peak_memory
-from structpe.tasks.training.fit import fit
+from structpe.tasks.training.fit import fit, result
 
 __all__ = ["measured"]
 
@@ -68,16 +68,17 @@ def measured(study: StudyConfig, key: Key, seconds: float, scratch: Path) -> dic
     plan = Plan(data.sizes, training.batch_size, training.seed)
     batches = Batches(data.train, plan, data.collate, MOST * training.accumulate)
     (scratch / "run").mkdir(parents=True)
-    result = fit(task, batches, training, scratch / "run", [enough])
+    fit(task, batches, training, scratch / "run", [enough])
+    ended = result(scratch / "run", training, plan.per_epoch)
     validation = validated(task, data)
     planned = config.training
     validations = math.ceil(planned.steps / planned.validate_every)
     return {
         "encoding_seconds": data.encoding_seconds,
-        "step_ms": 1e3 * result.step_seconds,
+        "step_ms": 1e3 * ended.step_seconds,
         "minutes": (planned.steps * planned.accumulate * enough.whole + validations * validation) / 60,
         "peak_mib": peak_memory() / 2**20,
-        "steps": result.steps,
+        "steps": ended.steps,
         "validation_seconds": validation,
     }
 

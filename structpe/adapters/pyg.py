@@ -3,8 +3,8 @@
 ::
 
     transform = AddEncoding("random-walk", Distance(limit=8))        # pe_random_walk (n, k), pe_distance (n n,)
-    batch = next(iter(DataLoader([transform(data) for data in graphs], batch_size=32)))
-    handle = inject(model, position)                                 # into the attention of its GPSConv layers
+    batch = next(iter(DataLoader(transform.many(graphs, store="encoded", jobs=4), batch_size=32)))
+    handle = inject(model, position)                                 # into its GPSConv or TransformerConv layers
     with handle.reading(batch):
         out = model(batch.x, batch.edge_index, batch.batch)
 """
@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._masks import added, written
+from structpe.adapters._added import Asked, attribute, chosen, encoded, listed, restored, values
+from structpe.adapters._masks import added, size_of, written
+from structpe.adapters._message import Message, of_edges
 from structpe.converters import as_structure
-from structpe.data.encode import check_pairs, join
-from structpe.encodings.base import ENCODINGS, Encoded, Encoding
+from structpe.data.encode import join
+from structpe.encodings.base import Encoding
 from structpe.errors import EncodingError, PositionError, needing
 from structpe.positions import PositionModel, Positions, Site
 
@@ -45,18 +47,15 @@ class AddEncoding:
     :func:`positions` makes of a batch what position models read. ``many`` encodes a list at once, which is faster.
 
     Args:
-        encodings: encodings, or their names.
+        encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, an unknown one, or two of one name.
+        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        PositionError: there is no encoding of a name, or no such option.
     """
 
-    def __init__(self, *encodings: Encoding | str) -> None:
-        made = [ENCODINGS[each]() if isinstance(each, str) else each for each in encodings]
-        names = [_attribute(each) for each in made]
-        if not made or len(set(names)) < len(names):
-            raise EncodingError(f"AddEncoding takes encodings of different names; given are {list(encodings)}")
-        self.encodings = tuple(made)
+    def __init__(self, *encodings: Asked) -> None:
+        self.encodings = chosen(encodings)
 
     def __call__(self, data: Any) -> Any:
         """A copy of a ``Data`` with the encodings."""
@@ -65,26 +64,29 @@ class AddEncoding:
     def __repr__(self) -> str:
         return f"AddEncoding({', '.join(map(repr, self.encodings))})"
 
-    def many(self, graphs: Sequence[Any]) -> list[Any]:
+    def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
         """Copies of all graphs with the encodings, encoded together.
 
+        Args:
+            graphs: ``Data`` objects, or a data set.
+            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
+                of the same graphs and encodings.
+            jobs: processes that encode.
+
         Raises:
-            EncodingError: a graph lacks what an encoding needs, or has several units for a node.
+            EncodingError: a graph lacks what an encoding needs.
+            StructureError: nodes of a graph have several units.
+            StoreError: the folder holds something else.
         """
-        structures = [as_structure(data) for data in graphs]
         copies = [data.clone() for data in graphs]
-        if odd := [each for each in structures if each.unit_count != each.size]:
-            raise odd[0].error("its nodes have several units; PyG has rows for nodes only")
-        check_pairs(structures, self.encodings)
-        for encoding in self.encodings:
-            if encoding.ragged:
-                raise EncodingError(
-                    f"encoding {encoding.name!r} gives sequences of different lengths, which PyG cannot batch; call "
-                    f"structpe.encode for a batch"
-                )
-            for data, encoded in zip(copies, encoding.many(structures), strict=True):
-                for name, value in _tensors(encoding, encoded).items():
-                    data[name] = value
+        structures = [as_structure(data) for data in copies]
+        for encoding, each in encoded(structures, self.encodings, store, jobs).items():
+            name = attribute(encoding)
+            for data, found in zip(copies, each, strict=True):
+                data[name] = values(found)
+                # PyG adds the number of earlier nodes to what is named index.
+                if (pairs := listed(found)) is not None:
+                    data[f"{name}_index"] = pairs
         return copies
 
 
@@ -98,44 +100,42 @@ def positions(batch: Any, encodings: Sequence[Encoding]) -> Positions:
     Raises:
         EncodingError: the batch lacks an encoding.
     """
-    ends = batch.ptr.tolist() if getattr(batch, "ptr", None) is not None else [0, int(batch.num_nodes)]
+    ends = getattr(batch, "ptr", None)
+    sizes = [int(batch.num_nodes)] if ends is None else ends.diff().tolist()
     whole = {}
     for encoding in encodings:
-        name = _attribute(encoding)
+        name = attribute(encoding)
         if name not in batch:
             raise EncodingError(
                 f"the batch has no {name}, the encoding {encoding!r}; apply AddEncoding({encoding!r}) to its graphs"
             )
-        whole[encoding] = _encoded(encoding, batch, name, list(pairwise(ends)))
+        index = batch[f"{name}_index"] if encoding.sparse else None
+        whole[encoding] = restored(encoding, batch[name], index, sizes)
     return join(whole)
 
 
 def inject(model: nn.Module, position: PositionModel) -> Handle:
-    """Put a position model into the attention of all ``GPSConv`` layers of a model, whose submodule it becomes.
+    """Put a position model into the attention of a model of PyG, whose submodule it becomes.
 
-    With a bias of zero the model computes what it did: to the last bit if the bias has no gradient; if it has, PyTorch
-    computes attention by another kernel. Bind each pass to its graphs by ``reading``.
+    It enters all ``GPSConv`` layers or, where there is none, all ``TransformerConv`` layers, whose scores of edges it
+    changes. With a bias of zero the model computes what it did, to the last bit; only if a ``GPSConv`` gets a bias with
+    a gradient does PyTorch compute attention by another kernel. Bind each pass to its graphs by ``reading``.
 
     Args:
-        model: with one ``GPSConv`` or more, or one itself, with attention of the type ``multihead``.
-        position: built for their width, heads and number; the i-th layer is the i-th in ``model.modules()``.
+        model: with such layers, or one itself; a ``GPSConv`` with attention of the type ``multihead``.
+        position: built for their width (of all heads together), heads and number; the i-th layer is the i-th in
+            ``model.modules()``.
 
     Raises:
         PositionError: there is no such layer, a position model is there already, sizes differ, or the position model
             acts on something else than scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
-    with needing("torch_geometric", "pyg"):
-        from torch_geometric.nn import GPSConv
-    layers = [each for each in model.modules() if isinstance(each, GPSConv)]
-    if not layers or any(not isinstance(each.attn, nn.MultiheadAttention) for each in layers):
+    sites = _sites(model)
+    needed = {_sizes(each) for each in sites}
+    if needed != {(position.dims.width, position.dims.heads)} or position.dims.layers != len(sites):
         raise PositionError(
-            f"{type(model).__name__} has {len(layers)} GPSConv layers; it needs one or more, with attn_type='multihead'"
-        )
-    needed = {(each.attn.embed_dim, each.attn.num_heads) for each in layers}
-    if needed != {(position.dims.width, position.dims.heads)} or position.dims.layers != len(layers):
-        raise PositionError(
-            f"position model {position.name!r} was built for {position.dims}; the {len(layers)} GPSConv layers have "
+            f"position model {position.name!r} was built for {position.dims}; the {len(sites)} layers have "
             f"(width, heads) {', '.join(map(str, sorted(needed)))}"
         )
     if position.sites - {"terms"} or position.own_attention:
@@ -144,26 +144,31 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
             f"nodes to the features x, see AddEncoding"
         )
     if NAME in model._modules:
-        raise PositionError("there is a position model already; give both as one, first + second, or eject it")
+        raise PositionError("there is a position model already; give both as one, first + second, or remove it")
     model.add_module(NAME, position)
-    return Handle(position, [each.attn for each in layers])
+    return Handle(model, position, sites)
 
 
 class Handle:
     """A position model in the layers of a model.
 
     Args:
+        model: whose submodule it is.
         position: the position model.
-        attentions: of the layers.
+        sites: of each layer the ``nn.MultiheadAttention``, or the ``TransformerConv``.
     """
 
-    def __init__(self, position: PositionModel, attentions: Sequence[nn.MultiheadAttention]) -> None:
+    def __init__(self, model: nn.Module, position: PositionModel, sites: Sequence[nn.Module]) -> None:
         self.position = position
-        self._masks: list[Tensor] | None = None
+        self._model, self._sites = model, sites
+        self._pass: _Pass | None = None
         self._plain = False
+        hooks = [
+            _OfAll(self, number) if isinstance(site, nn.MultiheadAttention) else _OfEdges(self, number, site)
+            for number, site in enumerate(sites)
+        ]
         self._hooks = [
-            attention.register_forward_pre_hook(_Hook(self, number), with_kwargs=True)
-            for number, attention in enumerate(attentions)
+            site.register_forward_pre_hook(hook, with_kwargs=True) for site, hook in zip(sites, hooks, strict=True)
         ]
 
     @contextmanager
@@ -173,42 +178,59 @@ class Handle:
         if batch is not None and not isinstance(batch, Positions):
             found = positions(batch, self.position.encodings)
         self._plain = found is None
-        self._masks = None if found is None else self._written(found)
+        self._pass = None if found is None else _Pass.of(self.position, found)
         try:
             yield
         finally:
-            self._masks, self._plain = None, False
+            self._pass, self._plain = None, False
 
     def remove(self) -> None:
-        """Take the position model out of the attention; its numbers stay with the model."""
+        """Take the position model out of the model."""
         for hook in self._hooks:
             hook.remove()
+        for site in self._sites:
+            site.__dict__.pop("message", None)
+        self._model._modules.pop(NAME, None)
 
-    def named(self, number: int, named: dict[str, Any]) -> dict[str, Any]:
-        """The named arguments of an attention with the mask of its layer.
+    def current(self) -> _Pass | None:
+        """The pass; None for one without positions.
 
         Raises:
             PositionError: the pass is bound to no graphs.
         """
-        if self._plain:
-            return named
-        if self._masks is None:
+        if self._pass is None and not self._plain:
             raise PositionError(
                 "this model has a position model, and the pass is bound to no graphs; write with "
                 "handle.reading(batch): around it, or reading(None) for a pass without"
             )
-        return added(named, self._masks[number], "attn_mask", "key_padding_mask")
+        return self._pass
 
-    def _written(self, given: Positions) -> list[Tensor]:
-        position = self.position
+
+@dataclass(frozen=True)
+class _Pass:
+    """What the layers add to the scores of one batch.
+
+    Attributes:
+        masks: (b, h, n, n) of each layer.
+        sizes: (b,) of the graphs.
+    """
+
+    masks: list[Tensor]
+    sizes: Tensor
+
+    @classmethod
+    def of(cls, position: PositionModel, given: Positions) -> _Pass:
+        """Ask a position model."""
         like = next((each.detach() for each in position.parameters()), torch.zeros(()))
         prepared = position.prepare(given.to(like.device, like.dtype))
         terms = [position.terms(prepared, Site(i, position.training)) for i in range(position.dims.layers)]
-        return written(terms, like, position.dims.heads, given, None)
+        masks = written(terms, like, position.dims.heads, given, None)
+        sizes = torch.full(size_of(given)[:1], size_of(given)[1]) if given.present is None else given.present.sum(1)
+        return cls(masks, sizes)
 
 
-class _Hook:
-    """Adds the mask of a layer.
+class _OfAll:
+    """Adds the mask of a layer to the attention of a ``GPSConv``.
 
     Args:
         handle: of the position model.
@@ -219,36 +241,52 @@ class _Hook:
         self.handle, self.number = handle, number
 
     def __call__(self, _: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        return given, self.handle.named(self.number, named)
+        current = self.handle.current()
+        if current is None:
+            return given, named
+        return given, added(named, current.masks[self.number], "attn_mask", "key_padding_mask")
 
 
-def _attribute(encoding: Encoding) -> str:
-    return f"pe_{encoding.name.replace('-', '_')}"
+class _OfEdges:
+    """Gives the message of a ``TransformerConv`` the entries of its edges.
+
+    Args:
+        handle: of the position model.
+        number: of the layer.
+        conv: the layer.
+    """
+
+    def __init__(self, handle: Handle, number: int, conv: Any) -> None:
+        self.handle, self.number = handle, number
+        conv.message = Message(conv)
+
+    def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        current, conv.message.bias = self.handle.current(), None
+        if current is not None:
+            edges = given[1] if len(given) > 1 else named["edge_index"]
+            to_target = conv.flow == "source_to_target"
+            conv.message.bias = of_edges(current.masks[self.number], current.sizes, edges, to_target)
 
 
-def _tensors(encoding: Encoding, encoded: Encoded) -> dict[str, Tensor]:
-    """The attributes of one graph. PyG adds the number of earlier nodes to what is named ``index``."""
-    name = _attribute(encoding)
-    if encoded.index is None:
-        return {name: torch.from_numpy(np.array(encoded.values))}
-    if encoded.listed is not None:
-        listed = torch.from_numpy(np.ascontiguousarray(encoded.listed.T).astype(np.int64))
-        return {name: torch.from_numpy(np.array(encoded.distinct[encoded.index])), f"{name}_index": listed}
-    pairs = encoded.pairs()
-    return {name: torch.from_numpy(np.array(pairs).reshape(-1, *pairs.shape[2:]))}
+def _sites(model: nn.Module) -> list[Any]:
+    """Where attention is computed, layer by layer.
+
+    Raises:
+        PositionError: there is no layer that a position model can enter.
+    """
+    with needing("torch_geometric", "pyg"):
+        from torch_geometric.nn import GPSConv, TransformerConv
+    layers = [each for each in model.modules() if isinstance(each, GPSConv)]
+    if any(not isinstance(each.attn, nn.MultiheadAttention) for each in layers):
+        raise PositionError("GPSConv computes attention otherwise; a position model needs attn_type='multihead'")
+    found = [each.attn for each in layers] or [each for each in model.modules() if isinstance(each, TransformerConv)]
+    if not found:
+        raise PositionError(f"{type(model).__name__} has no GPSConv and no TransformerConv layer; it needs one or more")
+    return found
 
 
-def _encoded(encoding: Encoding, batch: Any, name: str, ends: list[tuple[int, int]]) -> list[Encoded]:
-    """The values of each graph of a batch."""
-    values = batch[name].cpu().numpy()
-    if encoding.arity == 1:
-        return [Encoded(values[start:stop]) for start, stop in ends]
-    if encoding.sparse:
-        index = batch[f"{name}_index"].cpu().numpy()
-        of = [(start, stop, (index[0] >= start) & (index[0] < stop)) for start, stop in ends]
-        return [Encoded.of_list(index[:, mine].T - start, values[mine], stop - start) for start, stop, mine in of]
-    sizes = [stop - start for start, stop in ends]
-    parts = np.split(values, np.cumsum(np.square(sizes))[:-1])
-    if values.dtype.kind in "iu" and values.ndim == 1:
-        return [Encoded.of_pairs(part.reshape(n, n)) for part, n in zip(parts, sizes, strict=True)]
-    return [Encoded(part, np.arange(n * n).reshape(n, n)) for part, n in zip(parts, sizes, strict=True)]
+def _sizes(site: Any) -> tuple[int, int]:
+    """Width and heads."""
+    if isinstance(site, nn.MultiheadAttention):
+        return site.embed_dim, site.num_heads
+    return site.heads * site.out_channels, site.heads

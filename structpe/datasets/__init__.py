@@ -8,6 +8,7 @@ from structpe.datasets.card import Card, CorpusError, read_card
 from structpe.datasets.catalogue import card, cards
 from structpe.datasets.corpus import Corpus
 from structpe.datasets.fetching.getting import Hooks, find, get
+from structpe.datasets.samples import sample
 from structpe.datasets.verifying import Report, verify
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "get",
     "load",
     "read_card",
+    "sample",
     "verify",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import eigenpairs, per_unit
@@ -16,6 +17,8 @@ from structpe.errors import EncodingError
 from structpe.structure import Structure
 
 __all__ = ["Eigenvalues", "Laplacian"]
+
+_EQUAL = 1e-7  # more than the solvers' errors, less than the gaps of long paths
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,8 @@ class Laplacian(Encoding, name="laplacian"):
 
     Sign: the entry of largest magnitude is positive, and the next ones break ties. If v and -v have the same entries
     (every second vector of a path), the first node in reading order, or by number, with a nonzero entry is positive.
-    For a repeated eigenvalue only the space is determined, and the solver chooses its basis. Models that must not
-    depend on signs or bases use an invariant (SignNet, SPE).
+    For a repeated eigenvalue only the space is determined, and the solver chooses its basis; :meth:`repeated` says
+    where. Models that must not depend on signs or bases use an invariant (SignNet, SPE).
 
     Computed in float64; above 500 nodes by Lanczos iterations from fixed starts. Residuals are checked and, if it is
     cheap, eigenvalues are counted, so that no copy of a repeated one is missed. If the computation would take longer
@@ -76,6 +79,23 @@ class Laplacian(Encoding, name="laplacian"):
             kept = canonical_signs(vectors[..., self.skip :], rank[nodes])
             result[nodes, : kept.shape[-1]] = kept
         return per_unit(graphs, result)
+
+    def repeated(self, structure: Structure) -> NDArray[np.bool_]:
+        """(u, k) whether the eigenvalue of an entry is repeated, so that the solver has chosen the eigenvector.
+
+        Eigenvalues that differ by less than 1e-7 are equal. The first one that is left out counts too: k may cut
+        through an eigenspace.
+
+        Raises:
+            EncodingError: as for :meth:`one`.
+        """
+        graphs, count = Graphs.of([structure]), self.skip + self.k
+        found = np.zeros((int(graphs.start[-1]), self.k))
+        for nodes, values, _ in eigenpairs(self, [structure], graphs, count + 1, self.minutes, self.components):
+            equal = np.pad(np.diff(values) < _EQUAL, ((0, 0), (1, 1)))
+            kept = (equal[:, :-1] | equal[:, 1:])[:, self.skip : count]
+            found[nodes, : kept.shape[-1]] = kept[:, None]
+        return per_unit(graphs, found).values > 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -118,10 +119,12 @@ class OwnAttention(nn.Module):
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
     ) -> Float[Tensor, "N d"]:
         """Each unit attends to the units of its structure; the model prepares what its next layer reads."""
-        if context.past.caches or earlier is not None:
+        if earlier is not None:
             raise PositionError(
                 "a position model with its own attention cannot read earlier segments; choose another position model"
             )
+        if context.past.caches:
+            site = replace(site, cache=context.past.caches[site.layer])
         terms, parts = context.terms(site), []
         for i, part in enumerate(context.layout.padded(x)):
             masked = terms[i] + Terms(mask=context.layout.mask(i))

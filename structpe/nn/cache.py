@@ -28,7 +28,7 @@ class KVCache:
         self._buffers: tuple[Tensor, Tensor] | None = None
 
     @property
-    def keys(self) -> Float[Tensor, "b h m d"] | None:
+    def keys(self) -> Float[Tensor, "b h m c"] | None:
         """The keys of all units; None before the first. The next call of another method may overwrite them."""
         return None if self._buffers is None else self._buffers[0][:, :, : self.length]
 
@@ -42,7 +42,7 @@ class KVCache:
         """The number of units for which the buffers have room."""
         return 0 if self._buffers is None else self._buffers[0].shape[2]
 
-    def append(self, keys: Float[Tensor, "b h n d"], values: Float[Tensor, "b h n d"]) -> tuple[Tensor, Tensor]:
+    def append(self, keys: Float[Tensor, "b h n c"], values: Float[Tensor, "b h n d"]) -> tuple[Tensor, Tensor]:
         """Append new keys and values, and return all."""
         first, last = self.length, self.length + keys.shape[2]
         if self._buffers is None:

@@ -110,7 +110,7 @@ class Decoder(nn.Module):
     def __init__(self, config: StackConfig, position: PositionModel, reads: bool = True) -> None:
         super().__init__()
         self.stack = Stack(config, position, reads=reads)
-        self._positions: tuple[int, torch.device | None, Positions] = (0, None, Positions({}))
+        self._positions: tuple[int, tuple[torch.device | None, int], Positions] = (0, (None, 0), Positions({}))
 
     @property
     def position(self) -> PositionModel:
@@ -140,7 +140,7 @@ class Decoder(nn.Module):
                 that grows node by node see :func:`structpe.data.growing.newest`.
         """
         first, last = state.length, state.length + y.shape[1]
-        whole = self._path(last, y.device) if positions is None else positions
+        whole = self._path(last, y.device, len(y)) if positions is None else positions
         alone = y.shape[1] == 1 and not (torch.is_grad_enabled() or self.training or torch.compiler.is_compiling())
         context = Context(
             self.position,
@@ -172,10 +172,14 @@ class Decoder(nn.Module):
         hidden, given = self.stack.run(x.flatten(0, 1), context)
         return hidden.view_as(x), [each.view_as(x) for each in given]
 
-    def _path(self, length: int, device: torch.device) -> Positions:
-        """Positions of a path of at least this length, cached for the next power of two and the device."""
+    def _path(self, length: int, device: torch.device, texts: int) -> Positions:
+        """Positions of a path of at least this length, cached for the next power of two, the device, and the texts.
+
+        All texts share those of one path, unless an encoding lists pairs, which belong to one text each.
+        """
         known, where, positions = self._positions
-        if known < length or where != device:
+        rows = texts if any(encoding.sparse for encoding in self.position.encodings) else 1
+        if known < length or where != (device, rows):
             if torch.compiler.is_compiling():
                 torch._dynamo.graph_break(
                     "a decoder encodes the positions of a text longer than all before; first call the model without "
@@ -183,8 +187,8 @@ class Decoder(nn.Module):
                 )
             known = 1 << max(length - 1, 31).bit_length()
             with torch.inference_mode(mode=False):  # they are kept, and a later call may need gradients
-                positions = encode([path([""] * known)], self.position.encodings).to(device)
-            self._positions = (known, device, positions)
+                positions = encode([path([""] * known)] * rows, self.position.encodings).to(device)
+            self._positions = (known, (device, rows), positions)
         return positions
 
 

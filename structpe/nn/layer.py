@@ -12,7 +12,7 @@ from structpe.errors import ConfigError
 from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
-from structpe.nn.convolutions import CONVOLUTIONS
+from structpe.nn.convolutions import Asked, chosen
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions import Dims, PositionModel, Site
 
@@ -32,7 +32,8 @@ class StackConfig:
         layers: number of layers; 0 predicts from the features alone, as embeddings of knowledge graphs do.
         heads: number of attention heads.
         attention: whether each unit attends to all units of its structure.
-        message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine; null for none.
+        message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
+            of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
         message_activation: after the convolution: ``relu``, ``none``, or ``auto``, a ReLU, but beside attention only
             where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
@@ -60,7 +61,7 @@ class StackConfig:
     layers: int = 4
     heads: int = 4
     attention: bool = True
-    message_passing: str | None = "gine"
+    message_passing: Asked | None = "gine"
     message_activation: Literal["auto", "relu", "none"] = "auto"
     feedforward: int = 128
     norm: Literal["batch", "layer", "none"] = "batch"
@@ -90,7 +91,7 @@ class StackConfig:
                 "virtual_node to false and message_passing to null"
             )
         if self.message_passing is not None:
-            CONVOLUTIONS[self.message_passing]  # raises for an unknown name
+            chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
         if self.residual == "linear" and (self.attention or self.message_passing is None):
@@ -109,7 +110,7 @@ class StackConfig:
         """Whether a ReLU comes after the convolution."""
         if self.message_activation != "auto" or self.message_passing is None:
             return self.message_activation == "relu"
-        return not self.attention or not CONVOLUTIONS[self.message_passing].rectifies
+        return not self.attention or not chosen(self.message_passing).rectifies
 
     @property
     def _linear(self) -> bool:
@@ -118,7 +119,7 @@ class StackConfig:
             return False
         if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
             return False
-        return CONVOLUTIONS[self.message_passing].keeps_sums and not self.rectified
+        return chosen(self.message_passing).keeps_sums and not self.rectified
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
@@ -142,7 +143,7 @@ class StackConfig:
     @property
     def reads_edges(self) -> bool:
         """Whether message passing reads vectors of edges."""
-        return self.message_passing is not None and CONVOLUTIONS[self.message_passing].reads_edges
+        return self.message_passing is not None and chosen(self.message_passing).reads_edges
 
 
 class Layer(nn.Module):
@@ -169,12 +170,13 @@ class Layer(nn.Module):
         config: sizes and options.
         position: the position model.
         reads: whether the layer has cross-attention to an encoder.
+        number: of the layer, from 0; the position model may have its own attention in some layers.
     """
 
-    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False) -> None:
+    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = False, number: int = 0) -> None:
         super().__init__()
         self.config, self.first = config, config.norm_first and config.attention
-        self.attention = _attention(config, position) if config.attention else None
+        self.attention = _attention(config, position, number) if config.attention else None
         self.attention_norm = norm_of(config) if config.attention else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
@@ -250,7 +252,7 @@ class Messages(nn.Module):
     def __init__(self, config: StackConfig) -> None:
         super().__init__()
         assert config.message_passing is not None
-        self.convolution = CONVOLUTIONS[config.message_passing](config.width)
+        self.convolution = chosen(config.message_passing).make(config.width)
         self.norm = norm_of(config) if self.convolution.updates_edges else None
         self.dropout = nn.Dropout(config.dropout)
 
@@ -270,13 +272,13 @@ def norm_of(config: StackConfig) -> nn.Module:
     return nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
 
 
-def _attention(config: StackConfig, position: PositionModel) -> nn.Module:
+def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.Module:
     """The layer's attention, or that of the position model.
 
     Raises:
         ConfigError: the position model has its own attention, which cannot use a feature map.
     """
-    if not position.own_attention:
+    if not position.replaces(number):
         feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
         if config.feature_map == "random":
             feature_map = PositiveFeatures(config.dims.head)

@@ -15,7 +15,7 @@ from structpe.attention.base import KERNELS
 from structpe.data.batch import Batch
 from structpe.data.features import Categories
 from structpe.errors import ConfigError
-from structpe.nn.convolutions import CONVOLUTIONS
+from structpe.nn.convolutions import Asked, chosen
 from structpe.nn.copying import Copy, mix, precise
 from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
@@ -41,7 +41,7 @@ class TransformerConfig:
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
         dropout: dropout probability of activations and attention weights.
-        message_passing: convolution next to the encoder's attention, a name of ``CONVOLUTIONS``; null for none.
+        message_passing: convolution next to the encoder's attention; see :class:`StackConfig`; null for none.
         message_activation: after the convolution; see :class:`StackConfig`.
         norm: of the encoder, ``layer``, ``batch`` or ``none``; the decoder has layer normalisation.
         norm_first: whether parts normalise their input (pre-norm) or their output (post-norm).
@@ -60,7 +60,7 @@ class TransformerConfig:
     decoder_layers: int = 4
     feedforward: int = 1024
     dropout: float = 0.1
-    message_passing: str | None = None
+    message_passing: Asked | None = None
     message_activation: Literal["auto", "relu", "none"] = "auto"
     norm: Literal["batch", "layer", "none"] = "layer"
     norm_first: bool = True
@@ -78,9 +78,11 @@ class TransformerConfig:
         few_parameters(self.width, self.feedforward, self.encoder_layers + self.decoder_layers)
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"model.dropout is {self.dropout}; it must be 0 or more and below 1")
-        if self.message_passing is not None and self.message_passing not in CONVOLUTIONS:
-            known = unknown("convolution", self.message_passing, sorted(CONVOLUTIONS))
-            raise ConfigError(f"model.message_passing: {known}; or null for none")
+        if self.message_passing is not None:
+            try:
+                chosen(self.message_passing)
+            except ConfigError as error:
+                raise ConfigError(f"model.message_passing: {error}; or null for none") from None
         if self.kernel != "auto" and self.kernel not in KERNELS:
             raise ConfigError(f"model.kernel: {unknown('attention kernel', self.kernel, ['auto', *KERNELS])}")
 

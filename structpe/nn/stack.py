@@ -50,7 +50,7 @@ class Stack(nn.Module):
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
         self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None
         self.dropout = nn.Dropout(config.input_dropout)
-        self.layers = nn.ModuleList(Layer(config, position, reads) for _ in range(config.layers))
+        self.layers = nn.ModuleList(Layer(config, position, reads, number) for number in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
         self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from torch import Tensor
 
 from structpe.terms import Terms
 
-__all__ = ["SITES", "Site", "Sources"]
+__all__ = ["SITES", "Cache", "Site", "Sources"]
+
+
+class Cache(Protocol):
+    """What a decoder keeps of the units of one layer, such as their keys and values."""
+
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Append those of new units, (b, h, n, width) each, and return those of all units so far."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -18,10 +27,12 @@ class Site:
     Attributes:
         layer: number of the layer, from 0.
         training: whether this is a training step, in which some models draw at random.
+        cache: of the layer, for a model with its own attention in a decoder; None if there are no earlier units.
     """
 
     layer: int
     training: bool = False
+    cache: Cache | None = None
 
 
 @dataclass(frozen=True, eq=False)

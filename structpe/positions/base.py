@@ -97,7 +97,8 @@ class PositionModel(nn.Module, ABC):
 
         if not isinstance(other, PositionModel):
             return NotImplemented
-        return Sum(self.dims, [part for each in (self, other) for part in (each if isinstance(each, Sum) else [each])])
+        sums = [each if isinstance(each, Sum) else Sum(self.dims, [each]) for each in (self, other)]
+        return Sum(self.dims, [part for each in sums for part in each], [own for each in sums for own in each.layers])
 
     def prepare(self, positions: Positions) -> Any:
         """What all sites of one forward pass share; each is given it. By default the positions themselves."""
@@ -128,10 +129,15 @@ class PositionModel(nn.Module, ABC):
         """Those of ``inputs``, ``layer``, ``sources`` and ``terms`` at which it acts."""
         return frozenset(site for site in SITES if not _inherits(type(self), site))
 
+    def replaces(self, layer: int) -> bool:
+        """Whether it has its own attention, which replaces that of this layer: see :class:`Block`."""
+        del layer
+        return False
+
     @property
     def own_attention(self) -> bool:
-        """Whether it has its own attention, which replaces that of the layers: see :class:`Block`."""
-        return False
+        """Whether it has its own attention in one of the layers."""
+        return any(map(self.replaces, range(self.dims.layers)))
 
     def attend(self, x: Tensor, prepared: Any, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         """See :meth:`Block.attend`; only a model with its own attention has it."""

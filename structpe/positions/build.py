@@ -6,11 +6,14 @@
     {"name": "t5", "buckets": 16, "encoding": "distance"}                   with options
     {"name": "t5", "encoding": {"name": "distance", "limit": 8}}            with an encoding that has options
     ["sinusoidal", {"name": "graformer", "reach": 3}]                       several at once; [] is none at all
+    {"name": "t5", "layers": [0, 1]}                                        in some layers only
+    {"cycle": ["rotary", "rotary", "rotary", "nope"]}                       one for each layer, over and over
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from structpe.encodings.base import ENCODINGS, Encoding
@@ -18,6 +21,7 @@ from structpe.errors import PositionError, reason_of
 from structpe.plain.bounds import OPTION
 from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.positions._dims import Dims
+from structpe.positions._schedule import composed, layers_of, unrolled
 from structpe.positions._sum import Sum
 from structpe.positions.base import MODELS, PositionModel
 from structpe.registry import unknown
@@ -32,19 +36,25 @@ def build(config: Config, dims: Dims) -> PositionModel:
     """The position model that plain data describes.
 
     Args:
-        config: a name; a mapping with ``name`` and options; or a list of these, for their :class:`Sum`.
+        config: a name; a mapping with ``name`` and options, and ``layers`` if it acts in some layers only; or a list of
+            these, for their :class:`Sum`; or a mapping with ``cycle``, a list of these for one layer after the other.
+            Equal members of a cycle are one model.
         dims: sizes of the Transformer.
 
     Raises:
-        PositionError: there is no such model, encoding or option, or an option is of another type.
+        PositionError: there is no such model, encoding or option, or an option is of another type; layers do not exist.
     """
     if not isinstance(dims, Dims):
         raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
     if isinstance(config, PositionModel) or (isinstance(config, type) and issubclass(config, PositionModel)):
         made = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
         raise PositionError(f"build takes plain data, a name say, and was given a position model; use {made}")
+    if isinstance(config, Mapping) and "cycle" in config:
+        config = unrolled(config, dims.layers)
     if isinstance(config, Sequence) and not isinstance(config, str):
-        return Sum(dims, [build(each, dims) for each in config])
+        return _sum(config, dims)
+    if isinstance(config, Mapping) and "layers" in config:
+        return _sum([config], dims)
     name, given = _named(config, "a position model", "a list of these")
     model = MODELS[name]
     options = _options(f"position model {name!r}", model.__init__, given, 2)
@@ -57,20 +67,40 @@ def build(config: Config, dims: Dims) -> PositionModel:
         ) from error
 
 
+def _sum(configs: Sequence[Config], dims: Dims) -> Sum:
+    """Each in the layers that it names."""
+    layers = [layers_of(each) for each in configs]
+    return Sum(dims, [_in_layers(each, own, dims) for each, own in zip(configs, layers, strict=True)], layers)
+
+
+def _in_layers(config: Any, layers: tuple[int, ...] | None, dims: Dims) -> PositionModel:
+    """The model for a Transformer of the layers in which it acts."""
+    if layers is None:
+        return build(config, dims)
+    rest = {key: value for key, value in config.items() if key != "layers"}
+    return build(rest, replace(dims, layers=max(len(layers), 1)))
+
+
 def describe(model: PositionModel) -> Any:
     """Plain data from which :func:`build` makes such a model again, with fresh parameters. It can be written as JSON.
 
     Raises:
         PositionError: the model has no name in the registry.
     """
+    return _described(model, None)
+
+
+def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:
     if isinstance(model, Sum):
-        return [describe(each) for each in model.models if isinstance(each, PositionModel)]
+        parts = zip(model, model.layers, strict=True)
+        return [_described(each, composed(layers, own)) for each, own in parts]
     if type(model) not in MODELS.values():
         raise PositionError(
             f"{type(model).__name__} has no name in the registry, so that data cannot speak of it; "
             f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
         )
-    return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}}
+    own = {} if layers is None else {"layers": list(layers)}
+    return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}, **own}
 
 
 def build_encoding(config: str | Mapping[str, Any]) -> Encoding:

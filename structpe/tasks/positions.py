@@ -32,7 +32,7 @@ def fitted(config: Config, dims: Dims, structures: Callable[[], Sequence[Structu
 
 def _fit(model: PositionModel, structures: Sequence[Structure]) -> PositionModel:
     if isinstance(model, Sum):
-        return Sum(model.dims, [_fit(each, structures) for each in model])
+        return Sum(model.dims, [_fit(each, structures) for each in model], model.layers)
     return type(model)(model.dims, **{name: _fit_option(value, structures) for name, value in model.options().items()})
 
 

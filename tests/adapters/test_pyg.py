@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,16 @@ import pytest
 import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
-from torch_geometric.nn import GINConv, GPSConv
+from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
+from structpe import attend
 from structpe.adapters.pyg import AddEncoding, inject, positions
 from structpe.converters import as_structure
 from structpe.data.encode import encode
 from structpe.encodings import ENCODINGS, Encoding
-from structpe.errors import EncodingError, PositionError, StructureError
-from structpe.positions import Dims, build
+from structpe.errors import EncodingError, PositionError, StoreError, StructureError
+from structpe.positions import Dims, Site, build
 from structpe.terms import Lookup, SparsePairs
 
 NAMES = ["random-walk", "laplacian", "degree", "undirected-distance", "rrwp", "resistance", "expander", "neighbours"]
@@ -88,11 +90,11 @@ def test_what_is_no_transform(given: tuple[str, ...], message: str) -> None:
 
 def test_what_pyg_cannot_hold() -> None:
     ragged = next(e for e in ENCODINGS.values() if e.ragged)
-    with pytest.raises(EncodingError, match="sequences of different lengths, which PyG cannot batch"):
-        AddEncoding(ragged()).many(graphs()[:1])
+    with pytest.raises(EncodingError, match="sequences of different lengths, which no tensor of a graph holds"):
+        AddEncoding(ragged())
     (data, *_) = graphs()
     data.owner, data.units = torch.tensor([0, *range(data.num_nodes)]), ["u"] * (data.num_nodes + 1)
-    with pytest.raises(StructureError, match="PyG has rows for nodes only"):
+    with pytest.raises(StructureError, match="there are rows for nodes only"):
         AddEncoding("degree")(data)
     with pytest.raises(EncodingError, match=r"the batch has no pe_degree, the encoding .*; apply AddEncoding"):
         positions(data, [known("degree")])
@@ -115,7 +117,11 @@ class Net(torch.nn.Module):
 
 
 def loaded(encodings: Any) -> Any:
-    (batch,) = DataLoader(AddEncoding(*encodings).many(graphs()), batch_size=5)  # type: ignore[arg-type]
+    return loaded_of(graphs(), encodings)
+
+
+def loaded_of(given: Any, encodings: Any) -> Any:
+    (batch,) = DataLoader(AddEncoding(*encodings).many(given), batch_size=len(given))  # type: ignore[arg-type]
     return batch
 
 
@@ -177,15 +183,17 @@ def test_a_pass_says_which_graphs_it_is_over() -> None:
         net(*given)
     handle.remove()
     assert torch.allclose(net(*given), plain(*given), atol=1e-6)
+    assert dict(net.named_parameters()).keys() == dict(plain.named_parameters()).keys()
+    inject(net, position)
 
 
 @pytest.mark.parametrize(
     ("model", "name", "dims", "message"),
     [
-        (torch.nn.Linear(2, 2), "t5", Dims(8, 2, 2), "Linear has 0 GPSConv layers; it needs one or more"),
-        (GPSConv(8, None, 2, attn_type="performer"), "t5", Dims(8, 2, 1), "with attn_type='multihead'"),
+        (torch.nn.Linear(2, 2), "t5", Dims(8, 2, 2), "Linear has no GPSConv and no TransformerConv layer"),
+        (GPSConv(8, None, 2, attn_type="performer"), "t5", Dims(8, 2, 1), "needs attn_type='multihead'"),
         (Net(), "t5", Dims(8, 4, 2), r"have \(width, heads\) \(8, 2\)"),
-        (Net(), "t5", Dims(8, 2, 3), "the 2 GPSConv layers"),
+        (Net(), "t5", Dims(8, 2, 3), "the 2 layers have"),
         (Net(), "learned", Dims(8, 2, 2), "add encodings of nodes to the features x"),
     ],
 )
@@ -199,3 +207,109 @@ def test_a_second_position_model_is_refused() -> None:
     inject(net, build("t5", Dims(8, 2, 2)))
     with pytest.raises(PositionError, match="there is a position model already"):
         inject(net, build("t5", Dims(8, 2, 2)))
+
+
+def test_a_store_keeps_what_was_encoded(tmp_path: Path) -> None:
+    transform, given = AddEncoding("random-walk", {"name": "undirected-distance", "limit": 3}, "neighbours"), graphs(9)
+    once = transform.many(given)
+    written = transform.many(given, store=tmp_path / "store")
+    files = {file: file.stat().st_mtime_ns for file in (tmp_path / "store").iterdir()}
+    read = transform.many(given, store=tmp_path / "store")
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "store").iterdir()} == files
+    for each in (written, read):
+        for mine, theirs in zip(each, once, strict=True):
+            assert mine.keys() == theirs.keys()
+            assert all(torch.equal(mine[key], theirs[key]) for key in theirs.keys())  # noqa: SIM118
+    with pytest.raises(StoreError, match="it is a store of other structures"):
+        transform.many(given[1:], store=tmp_path / "store")
+
+
+class Convolutions(torch.nn.Module):
+    """Two layers of TransformerConv, with vectors of edges."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList(TransformerConv(8, 4, 2, edge_dim=3, **options) for _ in range(2))
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x, edge_index, edges).relu()
+        return x
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("options", [{"dropout": 0.4, "beta": True}, {"flow": "target_to_source"}])
+def test_with_a_bias_of_zero_transformer_convolutions_are_what_they_were(training: bool, options: Any) -> None:
+    net = Convolutions(**options).train(training)
+    plain = copy.deepcopy(net)
+    position = build({"name": "t5-unshared", "encoding": "undirected-distance"}, Dims(8, 2, 2))
+    table = position.get_parameter("table.weight")
+    torch.nn.init.zeros_(table)
+    batch = loaded(position.encodings)
+    given = batch.x, batch.edge_index, torch.randn(batch.num_edges, 3)
+    handle = inject(net, position)
+    torch.manual_seed(1)
+    with handle.reading(batch):
+        found = net(*given)
+    torch.manual_seed(1)
+    expected = plain(*given)
+    assert torch.equal(found, expected)
+    found.square().sum().backward()
+    assert table.grad is not None
+    assert table.grad.abs().amax((1, 2)).min() > 0, "each layer has a table of its own"
+    torch.manual_seed(1)
+    with handle.reading(None):
+        assert torch.equal(net(*given), expected)
+    handle.remove()
+    torch.manual_seed(1)
+    assert torch.equal(net(*given), expected)
+
+
+def test_on_all_pairs_a_transformer_convolution_is_attention_with_the_terms() -> None:
+    given = graphs(3)
+    position = build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 1))
+    torch.nn.init.normal_(position.get_parameter("table.weight"))
+    batch = loaded_of(given, position.encodings)
+    conv = TransformerConv(8, 4, 2, root_weight=False)
+    q, k, v = (each(batch.x).view(-1, 2, 4) for each in (conv.lin_query, conv.lin_key, conv.lin_value))
+    sizes = [data.num_nodes for data in given]
+    pairs = [torch.cartesian_prod(*[torch.arange(n)] * 2).T + first for n, first in zip(sizes, batch.ptr, strict=False)]
+    handle = inject(conv, position)
+    with handle.reading(batch):
+        found = conv(batch.x, torch.cat(pairs, dim=1)).split(sizes)
+    for data, mine, *each in zip(given, found, *(x.split(sizes) for x in (q, k, v)), strict=True):
+        found_of = encode([as_structure(data)], position.encodings)
+        terms = position.terms(position.prepare(found_of), Site(0))
+        expected = attend(*(x.transpose(0, 1)[None] for x in each), terms, "dense")[0]
+        torch.testing.assert_close(mine, expected.transpose(0, 1).flatten(1), rtol=0, atol=1e-6)
+
+
+def test_an_edge_that_may_not_attend_counts_nothing() -> None:
+    data = Data(x=torch.randn(3, 8), edge_index=torch.tensor([[0, 0, 1, 1, 2], [0, 1, 0, 2, 1]]), order=torch.arange(3))
+    position = build("alibi-causal", Dims(8, 2, 1))
+    conv = TransformerConv(8, 4, 2, root_weight=False)
+    batch = loaded_of([data], position.encodings)
+    handle = inject(conv, position)
+    with handle.reading(batch):
+        _, (_, weights) = conv(batch.x, batch.edge_index, return_attention_weights=True)
+        alone, (_, of_all) = conv(batch.x, batch.edge_index[:, 1:], return_attention_weights=True)
+    assert weights[:, 0].tolist() == [1, 1, 0, 1, 0], "from the same node, or an earlier one"
+    assert of_all[:, 0].tolist() == [1, 1, 1, 0], "a node whose edges all come from later ones has them as they are"
+    assert alone.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        (torch.tensor([[0], [9]]), "an edge leads out of the graphs"),
+        (torch.tensor([[0], [99]]), "an edge leads out of the graphs"),
+        (torch.eye(3).to_sparse(), "a tensor \\(2, E\\)"),
+    ],
+)
+def test_edges_are_those_of_the_graphs(edges: Any, message: str) -> None:
+    position = build({"name": "t5", "encoding": "undirected-distance"}, Dims(8, 2, 1))
+    batch, conv = loaded(position.encodings), TransformerConv(8, 4, 2)
+    handle = inject(conv, position)
+    with handle.reading(batch), pytest.raises(PositionError, match=message):
+        conv(batch.x, edges)

@@ -101,7 +101,7 @@ def difference(name: str) -> tuple[float, int]:
 def unknown_text() -> str:
     """What a compiled decoder says to its first text."""
     net, position, loss = text_model()
-    net.decoder._positions = (0, None, Positions({}))
+    net.decoder._positions = (0, (None, 0), Positions({}))
     try:
         torch.compile(loss, backend="eager", fullgraph=True, dynamic=True)(next(batches(position)))
     except torch._dynamo.exc.Unsupported as error:

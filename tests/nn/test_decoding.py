@@ -55,7 +55,9 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     with torch.no_grad():
         whole = in_parts(net, units, [length])
         steps = in_parts(net, units, [1] * length)
+        without = net(units)[0]
     torch.testing.assert_close(steps, whole, rtol=0, atol=1e-6)  # log-probabilities are float32
+    torch.testing.assert_close(without, whole, rtol=0, atol=1e-6)
     with torch.no_grad():
         short = in_parts(net, units[:, :6], [6])
     torch.testing.assert_close(short, whole[:, :6], rtol=0, atol=1e-6)

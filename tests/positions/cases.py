@@ -15,6 +15,7 @@ from torch import Tensor
 from structpe.attention import KERNELS, attend
 from structpe.data.encode import encode
 from structpe.encodings import Encoding
+from structpe.nn.cache import KVCache
 from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
 from structpe.terms import Lookup, Terms
@@ -148,6 +149,7 @@ class Around:
         layers = self.model.dims.layers
         keys: list[list[Tensor]] = [[] for _ in range(layers)]
         values: list[list[Tensor]] = [[] for _ in range(layers)]
+        caches = [KVCache() for _ in range(layers)]
         rows = []
         for place in range(x.shape[1]):
             prepared = self.model.prepare(positions.step(place, place + 1))
@@ -155,6 +157,10 @@ class Around:
             for layer in range(layers):
                 site = Site(layer)
                 h = self.model.layer(h, prepared, site)
+                if self.model.own_attention:
+                    own, prepared = self.model.attend(h, prepared, replace(site, cache=caches[layer]), Terms())
+                    h = h + own
+                    continue
                 q, k, v = self.project(h, prepared, site)
                 keys[layer].append(k)
                 values[layer].append(v)

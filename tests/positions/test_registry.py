@@ -97,18 +97,30 @@ def _adds(x: Tensor, change: Callable[[Tensor], Tensor]) -> bool:
 
 
 def _before_attention(model: PositionModel, prepared: Any, site: Site, x: Tensor) -> Tensor:
-    x = model.layer(x, prepared, site)
-    return model.sources(Sources(x, x, x), prepared, site).query
+    return _sources(model, prepared, site, model.layer(x, prepared, site))
 
 
 def _in_attention(model: PositionModel, prepared: Any, site: Site) -> bool:
     """Whether attention heeds positions: by terms, or, where it is a block, by giving something else for others."""
-    if not model.own_attention:
-        return bool(model.terms(prepared, site).used())
     x = noise(1, 10, 8)
     both = [encoded(model, [structure]) for structure in (TREES[0], labelled_path(10))]
+    if not model.own_attention:
+        return bool(model.terms(prepared, site).used()) or _queries_heed(model, [model.prepare(p) for p in both], site)
     here, there = (model.attend(x, model.prepare(positions), site, Terms())[0] for positions in both)
     return not torch.allclose(here, there, rtol=0, atol=1e-9)
+
+
+def _queries_heed(model: PositionModel, prepared: list[Any], site: Site) -> bool:
+    """Whether a network makes queries out of units and positions, so that nothing is merely added to them."""
+    x = noise(1, 10, 8)
+    if "sources" not in model.sites or any(_adds(x, partial(_sources, model, each, site)) for each in prepared):
+        return False
+    here, there = (_sources(model, each, site, x) for each in prepared)
+    return not torch.allclose(here, there, rtol=0, atol=1e-9)
+
+
+def _sources(model: PositionModel, prepared: Any, site: Site, x: Tensor) -> Tensor:
+    return model.sources(Sources(x, x, x), prepared, site).query
 
 
 @pytest.mark.parametrize("name", NAMES)

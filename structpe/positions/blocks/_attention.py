@@ -11,13 +11,19 @@ from structpe.errors import UnsupportedTerm
 from structpe.positions import Dims
 from structpe.terms import Terms
 
-__all__ = ["allowed", "joined", "of_layers", "softmax", "split", "without_heads"]
+__all__ = ["allowed", "factored", "joined", "of_layers", "softmax", "split", "without_heads"]
 
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
 
-def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
-    """(b or 1, h or 1, n, n) which pairs of the units x (b, n, d) attend; the terms may contain only masks.
+def allowed(model: str, terms: Terms, x: Tensor, keys: int | None = None) -> Tensor:
+    """(b or 1, h or 1, n, m) which pairs of the units x (b, n, d) attend; the terms may contain only masks.
+
+    Args:
+        model: name of the model, for errors.
+        terms: of everything else that acts on attention.
+        x: the units, which are the last n of the keys.
+        keys: m; n by default.
 
     Raises:
         UnsupportedTerm: they do.
@@ -28,10 +34,11 @@ def allowed(model: str, terms: Terms, x: Tensor) -> Tensor:
             f"{', '.join(sorted(lost))}; it goes with models that act at the input, or by {', '.join(sorted(_HEEDED))}"
         )
     b, n, _ = x.shape
-    result = torch.ones(1, 1, n, n, dtype=torch.bool, device=x.device)
-    for mask in (*terms.mask, *(pairs.dense(b, n, n) for pairs in terms.pairs)):
+    m = n if keys is None else keys
+    result = torch.ones(1, 1, n, m, dtype=torch.bool, device=x.device)
+    for mask in (*terms.mask, *(pairs.dense(b, n, m) for pairs in terms.pairs)):
         result = result & mask
-    return result.tril() if terms.causal else result
+    return result.tril(m - n) if terms.causal else result
 
 
 def without_heads(model: str, pairs: Tensor) -> Tensor:
@@ -53,6 +60,18 @@ def softmax(scores: Tensor, pairs: Tensor, dim: int = -1) -> Tensor:
     # The lowest finite number, not -inf: a row of only -inf would give NaN, in its gradient too.
     weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
     return weights.masked_fill(~pairs, 0.0)
+
+
+def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor) -> Tensor:
+    """(b, n, d) heads side by side of sum_j factor_ij softmax_j(scores_ij) v_j: rows do not sum to one any more.
+
+    Args:
+        scores: (b, h, n, m).
+        factor: (b or 1, h or 1, n, m).
+        v: (b, h, m, d/h).
+        pairs: (b or 1, h or 1, n, m) which attend.
+    """
+    return joined((softmax(scores, pairs) * factor).to(v.dtype) @ v)
 
 
 def split(x: Tensor, heads: int) -> Tensor:

@@ -21,8 +21,7 @@ class Block(PositionModel, ABC):
     registry. The formula of parameters includes the projections, which other models leave to the layer.
     """
 
-    @property
-    def own_attention(self) -> bool:
+    def replaces(self, layer: int) -> bool:
         return True
 
     @property

@@ -19,6 +19,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import of_arity
+from structpe.positions._pair_values import diagonal
 from structpe.positions.blocks._attention import allowed, softmax
 from structpe.positions.graphormer._parts import Edges
 from structpe.structure import path
@@ -124,7 +125,7 @@ class GRIT(Block, name="grit"):
         pairs = own.map(self.relative).dense()
         if self.edges is not None:
             pairs = pairs + self._labels(self.edges, positions[self.encodings[2]])
-        return _State(pairs, _diagonal(own), logarithm, _together(positions, pairs))
+        return _State(pairs, diagonal(own), logarithm, _together(positions, pairs))
 
     def _labels(self, edges: Edges, labels: Lookup) -> Tensor:
         """(b, n, n, d) of the edge that joins each pair; 0 without an edge."""
@@ -213,12 +214,6 @@ def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:
         )
     if norm not in _NORMS:
         raise PositionError(f"position model {model!r} has no norm {norm!r}; give one of {', '.join(_NORMS)}")
-
-
-def _diagonal(pairs: Lookup) -> Tensor:
-    """(b, n, ...) what each unit has with itself."""
-    index = pairs.places().diagonal(dim1=1, dim2=2)
-    return pairs.table[pairs.rows.gather(1, index)]
 
 
 def _width(model: str, encoding: Encoding) -> int:

@@ -18,7 +18,7 @@ from structpe.positions._checks import holds, numbers, of_all_pairs, of_arity, o
 from structpe.positions._rows import Rows, is_plain
 from structpe.terms import Lookup, Terms
 
-__all__ = ["Edges", "GraphormerModel", "Prepared"]
+__all__ = ["Centrality", "Edges", "GraphormerModel", "Prepared", "Spatial", "mean_of_steps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +135,14 @@ class Edges(nn.Module):
     def rows(paths: Tensor) -> tuple[Tensor, Tensor]:
         """(R, L) row of E of each symbol, 0 where it is no step, and (R, L) which are steps."""
         return (paths - (FIRST_STEP - 1)).clamp(min=0), (paths == UNKNOWN) | (paths >= FIRST_STEP)
+
+
+def mean_of_steps(edges: Edges, weights: Tensor, paths: Tensor) -> Tensor:
+    """(R, h) of paths (R, L): 1/max(n, 1) sum_k E[label of step k] W_k over the first n steps, W (m, h, h)."""
+    vectors, steps = edges(paths)
+    total = torch.einsum("rlh,lhk->rk", vectors, weights[: vectors.shape[1]])
+    mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)
+    return mean
 
 
 class GraphormerModel(PositionModel):

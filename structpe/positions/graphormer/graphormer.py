@@ -10,7 +10,7 @@ from structpe.encodings.distance import UndirectedDistance
 from structpe.encodings.feature import Feature
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Cells, Dims, Spec
-from structpe.positions.graphormer._parts import GraphormerModel
+from structpe.positions.graphormer._parts import GraphormerModel, mean_of_steps
 from structpe.positions.paths._path_attention import slots_of
 
 __all__ = ["Graphormer"]
@@ -71,7 +71,4 @@ class Graphormer(GraphormerModel, name="graphormer"):
         self.steps = nn.Parameter(torch.randn(steps, dims.heads, dims.heads) * 0.02)
 
     def path_bias(self, paths: Tensor) -> Tensor:
-        vectors, steps = self.edges(paths)
-        total = torch.einsum("rlh,lhk->rk", vectors, self.steps[: vectors.shape[1]])
-        mean: Tensor = total / steps.sum(1, keepdim=True).clamp(min=1)
-        return mean
+        return mean_of_steps(self.edges, self.steps, paths)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +10,7 @@ from torch.nn import functional
 
 from structpe.encodings.euclidean import Euclidean
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
+from structpe.positions._gaussians import bells
 from structpe.row_sums import sum_rows
 from structpe.terms import Lookup, Terms
 
@@ -18,6 +18,8 @@ __all__ = ["Graphormer3D"]
 
 _PARAMS = "2*K + 2*V*V + K*K + K + K*h + h + K*d + d"
 """Formula of the number of parameters."""
+_LEAST = 1e-5
+"""Added to each width, against a division by zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +85,9 @@ class Graphormer3D(PositionModel, name="graphormer-3d"):
         """(R, K) g of distances and labels (R, 3)."""
         query, key = values[:, 1].long(), values[:, 2].long()
         exact = torch.promote_types(self.means.dtype, torch.float32)  # as in the code: narrow bells need the digits
-        factor, offset, means, widths = (p.to(exact) for p in (self.factor, self.offset, self.means, self.widths))
+        factor, offset = self.factor.to(exact), self.offset.to(exact)
         moved = factor[query, key] * values[:, 0].to(exact) + offset[query, key]
-        widths = widths.abs() + 1e-5
-        bells: Tensor = (-(((moved[:, None] - means) / widths) ** 2) / 2).exp() / (math.sqrt(2 * math.pi) * widths)
-        return bells.to(self.means.dtype)
+        return bells(moved, self.means, self.widths, _LEAST).to(self.means.dtype)
 
     def inputs(self, x: Tensor, prepared: _Prepared) -> Tensor:
         return x + prepared.total.to(x.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from structpe.datasets import Benchmark
 from structpe.nn.graph_model import GraphModel
+from structpe.positions import PositionModel, Sum
 from structpe.tasks.prediction.config import PredictionConfig
 
 __all__ = ["MOST", "check_pairs", "most_nodes", "quadratic"]
@@ -28,7 +29,14 @@ def _attends_to_all(model: GraphModel) -> bool:
         return False
     if position.own_attention or config.kernel not in ("auto", "edges", "linear"):
         return True
-    return config.feature_map == "none" and not any(e.sparse for e in position.encodings)
+    return config.feature_map == "none" and not all(_lists(position, layer) for layer in range(config.layers))
+
+
+def _lists(position: PositionModel, layer: int) -> bool:
+    """Whether a position model lists the pairs that attend in a layer."""
+    if isinstance(position, Sum):
+        return any(_lists(each, own) for each, own in position.acting(layer))
+    return any(encoding.sparse for encoding in position.encodings)
 
 
 def check_pairs(config: PredictionConfig, benchmark: Benchmark, model: GraphModel) -> None:

@@ -40,6 +40,7 @@ from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import InUse, clear, learned, lock
+from structpe.tasks.training.nodes import number
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
@@ -204,25 +205,45 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             MissingExtra: Lightning is not installed.
         """
         self.check()
+        if number(self.config.training):
+            return self._help(fresh)
         with lock(self.folder):
             fresh = fresh or not learned(self.folder)
-            if not fresh:
-                self.same()
-                if (done := self._done()) is not None:
-                    self._tidy()
-                    again = "to train again, ask for a fresh one or another folder"
-                    say(f"{self.folder}: this run is finished: {done}; {again}")
-                    return done
-            data = self.read()
-            found = self.learn(data) if fresh else self.restore()
-            work = self.work(data, found)
+            if not fresh and (done := self._finished()) is not None:
+                self._tidy()
+                return done
+            work, found = self._prepared(fresh)
             if fresh:
                 self.begin(found)
-            ended = work.end(self._fit(work))
+            ended = work.end(self._fit(work, fresh))
             ended.save(self.folder)
             self._tidy()
             say(f"{self.folder}: finished: {ended}")
             return ended
+
+    def _help(self, fresh: bool) -> R:
+        """Train on a machine other than the first, which writes all files, and wait for its result."""
+        fresh = fresh or not learned(self.folder)
+        if not fresh and (done := self._finished()) is not None:
+            return done
+        self._train(self._prepared(fresh)[0], fresh)
+        with lock(self.folder, waits=True):
+            if (ended := self._done()) is None:
+                raise StoreError("the first machine has ended without a result; start all again").at(self.folder)
+            return ended
+
+    def _finished(self) -> R | None:
+        """The result of an earlier run of the same configuration, if it is finished."""
+        self.same()
+        if (done := self._done()) is not None:
+            again = "to train again, ask for a fresh one or another folder"
+            say(f"{self.folder}: this run is finished: {done}; {again}")
+        return done
+
+    def _prepared(self, fresh: bool) -> tuple[Work[R], L]:
+        data = self.read()
+        found = self.learn(data) if fresh else self.restore()
+        return self.work(data, found), found
 
     def same(self) -> None:
         """Check that the run in the folder is one of this configuration.
@@ -274,17 +295,25 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))
         seal(self.folder, self._sealed())
 
-    def _fit(self, work: Work[R]) -> Result:
+    def _fit(self, work: Work[R], fresh: bool) -> Result:
+        per_epoch = self._train(work, fresh)
+        from structpe.tasks.training.fit import result
+
+        return result(self.folder, work.training, per_epoch)
+
+    def _train(self, work: Work[R], fresh: bool) -> int:
+        """Train, and return the number of batches of an epoch."""
         try:
             from structpe.tasks.training.fit import fit  # Lightning takes seconds to import
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = work.training
         by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
-        plan = Plan(work.sizes, training.batch_size, training.seed, training.devices, work.content, by_size)
+        plan = Plan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
         count = training.steps * training.accumulate
         batches = Batches(work.examples, plan, work.collate, count, workers=training.workers)
-        return fit(work.task, batches, training, self.folder)
+        fit(work.task, batches, training, self.folder, fresh=fresh)
+        return plan.per_epoch
 
     def _tidy(self) -> None:
         """Remove the checkpoints of a finished run, also of a process that was killed at its very end."""

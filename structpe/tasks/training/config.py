@@ -40,7 +40,8 @@ class TrainingConfig:
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
         accelerator: ``auto``, ``cpu`` or ``gpu``.
-        devices: how many; above 1 each has a process.
+        devices: how many on each machine; above 1 each has a process.
+        nodes: machines that train together, each by the same command; see the page on scale.
         strategy: of several devices: with ``ddp`` each has all parameters and optimiser states, with ``fsdp`` a part,
             except in a step.
         workers: processes per device that collate batches; 0 collates when a batch is due.
@@ -68,6 +69,7 @@ class TrainingConfig:
     log_every: int = 50
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     devices: int = 1
+    nodes: int = 1
     strategy: Literal["ddp", "fsdp"] = "ddp"
     workers: int = 0
     jobs: int = 1
@@ -86,6 +88,7 @@ class TrainingConfig:
             "checkpoint_every",
             "log_every",
             "devices",
+            "nodes",
             "average",
             "jobs",
         )
@@ -97,15 +100,24 @@ class TrainingConfig:
             ("steps", "warmup", "validate_every", "patience", "checkpoint_every", "log_every"), STEPS
         )
         shared = {"batch_size": BATCH, "accumulate": BATCH, "devices": PROCESSES, "workers": PROCESSES}
-        shared |= {"jobs": PROCESSES, "average": PROCESSES}
+        shared |= {"jobs": PROCESSES, "average": PROCESSES, "nodes": PROCESSES}
         bounded(self, "training.", **counted, **shared)
         self._require("seed", self.seed < 2**63, "must be below 2^63")
         self._require("learning_rate", self.learning_rate > 0, "must be above 0")
-        shared_out = self.devices > 1 and self.strategy == "fsdp"
         self._require(
-            "average", self.average == 1 or not shared_out, "must be 1 where parameters are shared out (fsdp)"
+            "average", self.average == 1 or not self.shards, "must be 1 where parameters are shared out (fsdp)"
         )
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
+
+    @property
+    def processes(self) -> int:
+        """Devices of all machines; each has a process."""
+        return self.nodes * self.devices
+
+    @property
+    def shards(self) -> bool:
+        """Whether parameters are shared out to the devices."""
+        return self.processes > 1 and self.strategy == "fsdp"
 
     def _require(self, name: str, holds: bool, rule: str) -> None:
         if not holds:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger, TensorBoardLogger
+from lightning.pytorch.plugins.environments import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 
 from structpe.tasks.training import checkpoint
@@ -20,6 +21,7 @@ from structpe.tasks.training.cost import Cost
 from structpe.tasks.training.ending import Ending
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.logs import CsvLog
+from structpe.tasks.training.nodes import number
 from structpe.tasks.training.progress import on_terminal, say
 from structpe.tasks.training.quiet import Quiet, quiet
 from structpe.tasks.training.result import Result
@@ -28,14 +30,19 @@ from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS
 from structpe.threads import busy
 
-__all__ = ["fit"]
+__all__ = ["fit", "result"]
 
 PRECISIONS: dict[str, Literal["32-true", "bf16-mixed"]] = {"float32": "32-true", "bf16-mixed": "bf16-mixed"}
 
 
 def fit(
-    task: Task, batches: Batches[Any, Any], config: TrainingConfig, folder: Path, also: Sequence[Callback] = ()
-) -> Result:
+    task: Task,
+    batches: Batches[Any, Any],
+    config: TrainingConfig,
+    folder: Path,
+    also: Sequence[Callback] = (),
+    fresh: bool = False,
+) -> None:
     """Train to the end, from the newest checkpoint in ``folder`` on.
 
     Args:
@@ -44,6 +51,7 @@ def fit(
         config: how.
         folder: for checkpoints, weights and logs.
         also: further callbacks, called after each step before its checkpoint is written.
+        fresh: begin at step 0, whatever lies in ``folder``: another machine may not have emptied it yet.
 
     Raises:
         StoreError: there are checkpoints, but none is whole, or they belong to other data.
@@ -51,12 +59,13 @@ def fit(
     """
     if warning := busy(1):
         say(warning)
-    start = checkpoint.newest(folder / "checkpoints", say)
+    start = None if fresh else checkpoint.newest(folder / "checkpoints", say)
     step = 0 if start is None else int(start.name.removeprefix("step-"))
     if start is not None:
         say(f"going on after step {step}")
     log, ending = CsvLog(folder / "metrics.csv", step), Ending()
-    log.begin()
+    if number(config) == 0:
+        log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
     callbacks = _callbacks(config, folder, batches.plan.per_epoch, [*also, ending])
     with quiet():
@@ -65,7 +74,6 @@ def fit(
     if ending.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")
         ending.asked.end()
-    return _result(folder, config, batches.plan.per_epoch)
 
 
 def _trainer(
@@ -74,7 +82,8 @@ def _trainer(
     return Trainer(
         accelerator=config.accelerator,
         devices=config.devices,
-        strategy="auto" if config.devices == 1 else _on_several(task, config),
+        num_nodes=config.nodes,
+        strategy="auto" if config.processes == 1 else _on_several(task, config),
         precision=PRECISIONS[config.precision],
         max_steps=config.steps,
         max_epochs=-1,
@@ -83,7 +92,7 @@ def _trainer(
         deterministic=config.deterministic,
         logger=loggers,
         callbacks=callbacks,
-        plugins=[Folders()],
+        plugins=[Folders(), Machine(number(config))],
         default_root_dir=folder,
         log_every_n_steps=1,
         # Validation and checkpoints are callbacks of our own; the order of batches is the plan's.
@@ -96,10 +105,32 @@ def _trainer(
     )
 
 
+class Machine(LightningEnvironment):
+    """Processes of this machine are started here, and find those of others by MASTER_ADDR and MASTER_PORT.
+
+    Whatever has started the command, such as Slurm or torchrun, starts one process on each machine.
+
+    Args:
+        number: which machine this is, from 0.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        return True
+
+    def node_rank(self) -> int:
+        return self._number
+
+
 def _on_several(task: Task, config: TrainingConfig) -> DDPStrategy:
     if config.strategy == "fsdp":
-        return Sharded(start_method="spawn")
-    return DDPStrategy(start_method="spawn", find_unused_parameters=not task.uses_all)
+        return Sharded(start_method="spawn")  # also for one device: the model here stays whole
+    how: Literal["spawn", "popen"] = "spawn" if config.devices > 1 else "popen"  # which starts no process
+    return DDPStrategy(start_method=how, find_unused_parameters=not task.uses_all)
 
 
 def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[Callback]) -> list[Callback]:
@@ -116,8 +147,8 @@ def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[
     return [*callbacks, Bar()] if bar else callbacks
 
 
-def _result(folder: Path, config: TrainingConfig, per_epoch: int) -> Result:
-    """From the last checkpoint: with several devices, training ran in other processes than this."""
+def result(folder: Path, config: TrainingConfig, per_epoch: int) -> Result:
+    """How a training ended, from its last checkpoint: with several devices, it ran in other processes than this."""
     last = checkpoint.newest(folder / "checkpoints")
     assert last is not None
     state = checkpoint.load(last)

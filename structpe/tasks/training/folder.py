@@ -16,6 +16,7 @@ from structpe.errors import ConfigError, StoreError
 from structpe.files import left_in, sweep
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.nodes import number
 
 __all__ = ["InUse", "check_devices", "clear", "device_of", "learned", "lock", "same", "unbroken"]
 
@@ -27,8 +28,12 @@ class InUse(ConfigError):
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
+def lock(folder: Path, waits: bool = False) -> Iterator[None]:
     """Keep the folder to this process; the lock goes when the process does, however it ends.
+
+    Args:
+        folder: of a run.
+        waits: whether to wait for a process that has it.
 
     Raises:
         InUse: another process is training in it.
@@ -40,7 +45,7 @@ def lock(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder}, where the run is to be, is a file; choose a folder (out)")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / ".lock", timeout=0):
+        with FileLock(folder / ".lock", timeout=-1 if waits else 0):
             sweep(*left_in(folder), *left_in(folder / "checkpoints"))
             yield
     except Timeout:
@@ -94,11 +99,12 @@ def clear(folder: Path, files: Sequence[str]) -> None:
 
 
 def check_devices(training: TrainingConfig) -> None:
-    """Check that there are as many GPUs as are asked for.
+    """Check that there are as many GPUs as are asked for, and that this is one of the machines.
 
     Raises:
-        ConfigError: there are fewer.
+        ConfigError: there are fewer, or it is not known which of several machines this is.
     """
+    number(training)
     seen, asked = torch.accelerator.device_count(), training.devices
     if training.accelerator != "cpu" and seen < asked and (seen or training.accelerator == "gpu"):
         raise ConfigError(

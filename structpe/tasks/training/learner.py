@@ -47,22 +47,17 @@ class Learner(LightningModule):
             torch.distributed.all_reduce(everywhere)
         # DDP takes the mean of the gradients of the devices; what is due is their sum.
         loss = total * self.trainer.world_size / everywhere.clamp(min=1)  # of a batch may nothing count
-        if self._shared_out and not self.task.uses_all:
+        if self.config.shards and not self.task.uses_all:
             # All devices exchange the same gradients, also of parameters that have no part in the loss of one of them.
             loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
         return {"loss": loss, "total": total.detach(), "count": count}
 
-    @property
-    def _shared_out(self) -> bool:
-        """Whether parameters are shared out to the devices."""
-        return self.config.devices > 1 and self.config.strategy == "fsdp"
-
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        if self._shared_out and gradient_clip_val:
+        if self.config.shards and gradient_clip_val:
             clip(self.model.parameters(), gradient_clip_val)
-        elif not self._shared_out:
+        elif not self.config.shards:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def configure_optimizers(self) -> Any:
@@ -75,7 +70,9 @@ class Learner(LightningModule):
         # Lightning does not clip gradients of mixed precision for such an optimiser.
         # Neither this nor foreach takes a mixture of tensors of which devices have parts and of others.
         filled = [group for group in groups if group["params"]]
-        how: dict[str, Any] = {"foreach": False} if self._shared_out else {"fused": self.config.precision == "float32"}
+        how: dict[str, Any] = (
+            {"foreach": False} if self.config.shards else {"fused": self.config.precision == "float32"}
+        )
         optimizer = torch.optim.AdamW(filled, lr=self.config.learning_rate, betas=(0.9, 0.98), **how)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

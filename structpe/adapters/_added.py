@@ -1,0 +1,113 @@
+"""Encodings as tensors of single graphs, and back from those of a batch: what PyG and DGL share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from structpe.data.parts import columns
+from structpe.data.store import write
+from structpe.encodings.base import Column, Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.positions.build import build_encoding
+from structpe.structure import Structure
+from structpe.workers import workers
+
+__all__ = ["Asked", "attribute", "chosen", "encoded", "listed", "restored", "values"]
+
+Asked: TypeAlias = Encoding | str | Mapping[str, Any]
+"""An encoding, its name, or ``name`` and options."""
+
+
+def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:
+    """The encodings, whose attributes must have different names.
+
+    Raises:
+        EncodingError: there is none, two have one name, or one has values that no tensor holds.
+        PositionError: there is no encoding of a name, or no such option.
+    """
+    made = tuple(each if isinstance(each, Encoding) else build_encoding(each) for each in asked)
+    names = [attribute(each) for each in made]
+    if not made or len(set(names)) < len(names):
+        raise EncodingError(f"AddEncoding takes encodings of different names; given are {list(asked)}")
+    if ragged := [each.name for each in made if each.ragged]:
+        raise EncodingError(
+            f"encoding {ragged[0]!r} gives sequences of different lengths, which no tensor of a graph holds; call "
+            f"structpe.encode for a batch"
+        )
+    return made
+
+
+def attribute(encoding: Encoding) -> str:
+    """The name of its tensor."""
+    return f"pe_{encoding.name.replace('-', '_')}"
+
+
+def encoded(
+    structures: Sequence[Structure], encodings: Sequence[Encoding], store: str | Path | None, jobs: int
+) -> Mapping[Encoding, Column | Sequence[Encoded]]:
+    """The values of all structures.
+
+    Args:
+        structures: whose nodes are units.
+        encodings: fitted, if they need to be.
+        store: folder that keeps the values, or has them already; None for none.
+        jobs: processes that encode.
+
+    Raises:
+        EncodingError: a structure lacks what an encoding needs.
+        StructureError: nodes have several units.
+        StoreError: the folder holds something else.
+    """
+    if odd := [each for each in structures if each.unit_count != each.size]:
+        raise odd[0].error("its nodes have several units, and there are rows for nodes only")
+    if store is None:
+        return columns(structures, encodings, jobs)
+    with workers(jobs) as executor:
+        kept = write(store, structures, encodings, executor=executor)
+    return {encoding: kept.of(encoding) for encoding in encodings}
+
+
+def values(found: Encoded) -> Tensor:
+    """(n, ...) of nodes, (n n, ...) of all pairs, row by row, or (e, ...) of the listed pairs."""
+    if found.index is None:
+        return torch.from_numpy(np.array(found.values))
+    if found.listed is not None:
+        return torch.from_numpy(np.array(found.distinct[found.index]))
+    pairs = found.pairs()
+    return torch.from_numpy(np.array(pairs).reshape(-1, *pairs.shape[2:]))
+
+
+def listed(found: Encoded) -> Tensor | None:
+    """(2, e) the listed pairs, queries first; None if all pairs have a value, or nodes."""
+    if found.listed is None:
+        return None
+    return torch.from_numpy(np.ascontiguousarray(found.listed.T).astype(np.int64))
+
+
+def restored(encoding: Encoding, values: Tensor, index: Tensor | None, sizes: Sequence[int]) -> list[Encoded]:
+    """The values of each graph of a batch.
+
+    Args:
+        encoding: the encoding.
+        values: those of all graphs, one after the other.
+        index: (2, e) the listed pairs, with the numbers of nodes in the batch.
+        sizes: of the graphs.
+    """
+    array, ends = values.cpu().numpy(), list(pairwise(np.cumsum([0, *sizes]).tolist()))
+    if encoding.arity == 1:
+        return [Encoded(array[start:stop]) for start, stop in ends]
+    if index is not None:
+        pairs = index.cpu().numpy()
+        of = [(start, stop, (pairs[0] >= start) & (pairs[0] < stop)) for start, stop in ends]
+        return [Encoded.of_list(pairs[:, mine].T - start, array[mine], stop - start) for start, stop, mine in of]
+    parts = zip(np.split(array, np.cumsum(np.square(sizes))[:-1]), sizes, strict=True)
+    if array.dtype.kind in "iu" and array.ndim == 1:
+        return [Encoded.of_pairs(part.reshape(n, n)) for part, n in parts]
+    return [Encoded(part, np.arange(n * n).reshape(n, n)) for part, n in parts]

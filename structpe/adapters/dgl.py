@@ -1,0 +1,140 @@
+"""Encodings in graphs of DGL, and the positions of a batch of them.
+
+::
+
+    transform = AddEncoding("random-walk", "undirected-distance")
+    graph = transform(graph)                                # ndata["pe_random_walk"], and a type of edges for pairs
+    masks = additive_masks(position, positions(dgl.batch(graphs), position.encodings))      # of each layer
+
+DGL has nothing for pairs of nodes but edges. So the values of pairs are those of edges of another type, which
+:func:`dgl.batch` joins; ``graph["_E"]`` is the graph without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from structpe.adapters._added import Asked, attribute, chosen, encoded, listed, restored, values
+from structpe.converters import as_structure, import_dgl
+from structpe.data.encode import join
+from structpe.encodings.base import Encoded, Encoding
+from structpe.errors import EncodingError
+from structpe.positions import Positions
+
+__all__ = ["AddEncoding", "positions"]
+
+
+class AddEncoding:
+    """A transform that adds encodings to a ``DGLGraph``, in forms that ``dgl.batch`` joins.
+
+    | encoding | where |
+    |---|---|
+    | of units | ``ndata["pe_NAME"]`` (n, ...) |
+    | of all pairs | edges of type ``pe_NAME``, key to query, whose data are ``pe_NAME`` (n n, ...) |
+    | of listed pairs | the same, with e edges |
+
+    It composes with the transforms of ``dgl.transforms``. ``many`` encodes a list at once, which is faster.
+
+    Args:
+        encodings: encodings, their names, or mappings with ``name`` and options.
+
+    Raises:
+        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        PositionError: there is no encoding of a name, or no such option.
+    """
+
+    def __init__(self, *encodings: Asked) -> None:
+        self.encodings = chosen(encodings)
+
+    def __call__(self, graph: Any) -> Any:
+        """A copy of a ``DGLGraph`` with the encodings."""
+        return self.many([graph])[0]
+
+    def __repr__(self) -> str:
+        return f"AddEncoding({', '.join(map(repr, self.encodings))})"
+
+    def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
+        """Copies of all graphs with the encodings, encoded together.
+
+        Args:
+            graphs: of one type of nodes and one of edges.
+            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
+                of the same graphs and encodings.
+            jobs: processes that encode.
+
+        Raises:
+            EncodingError: a graph has several types, or lacks what an encoding needs.
+            StoreError: the folder holds something else.
+        """
+        if any(len(graph.ntypes) > 1 or len(graph.etypes) > 1 for graph in graphs):
+            raise EncodingError(
+                "a graph has several types of nodes or edges, as AddEncoding makes them for pairs; apply one "
+                "AddEncoding with all encodings to graphs of one type"
+            )
+        found = encoded([as_structure(graph) for graph in graphs], self.encodings, store, jobs)
+        return [
+            _added(graph, {encoding: each[row] for encoding, each in found.items()}) for row, graph in enumerate(graphs)
+        ]
+
+
+def positions(batch: Any, encodings: Sequence[Encoding]) -> Positions:
+    """The positions of a graph, or a batch of graphs, with encodings, padded to the largest.
+
+    Args:
+        batch: from ``dgl.batch``, of graphs that :class:`AddEncoding` was applied to.
+        encodings: of a position model.
+
+    Raises:
+        EncodingError: the batch lacks an encoding.
+    """
+    sizes = batch.batch_num_nodes().tolist()
+    whole = {}
+    for encoding in encodings:
+        name = attribute(encoding)
+        if name not in (batch.ndata if encoding.arity == 1 else batch.etypes):
+            raise EncodingError(
+                f"the batch has no {name}, the encoding {encoding!r}; apply AddEncoding({encoding!r}) to its graphs"
+            )
+        data, index = batch.ndata if encoding.arity == 1 else batch.edges[name].data, None
+        if encoding.sparse:
+            keys, queries = batch.edges(etype=name, order="eid")
+            index = torch.stack([queries, keys])
+        whole[encoding] = restored(encoding, data[name], index, sizes)
+    return join(whole)
+
+
+def _added(graph: Any, found: dict[Encoding, Encoded]) -> Any:
+    """A copy with the values of nodes, and edges for those of pairs."""
+    of_pairs = {attribute(each): value for each, value in found.items() if each.arity == 2}
+    copy = _with_edges(graph, {name: _ends(value) for name, value in of_pairs.items()}) if of_pairs else graph.clone()
+    for encoding, value in found.items():
+        name = attribute(encoding)
+        (copy.ndata if encoding.arity == 1 else copy.edges[name].data)[name] = values(value).to(graph.device)
+    return copy
+
+
+def _ends(found: Encoded) -> tuple[Tensor, Tensor]:
+    """Key and query of each pair."""
+    pairs = listed(found)
+    if pairs is None:
+        pairs = torch.cartesian_prod(*[torch.arange(found.count)] * 2).T
+    return pairs[1], pairs[0]
+
+
+def _with_edges(graph: Any, ends: dict[str, tuple[Tensor, Tensor]]) -> Any:
+    """A copy with further types of edges."""
+    (kind,), (own,) = graph.ntypes, graph.canonical_etypes
+    more = {
+        (kind, name, kind): tuple(side.to(graph.device, graph.idtype) for side in each) for name, each in ends.items()
+    }
+    copy = import_dgl().heterograph(
+        {own: graph.edges(order="eid"), **more}, {kind: graph.num_nodes()}, idtype=graph.idtype, device=graph.device
+    )
+    copy.ndata.update(graph.ndata)
+    copy.edges[own].data.update(graph.edata)
+    return copy

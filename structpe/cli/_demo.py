@@ -1,0 +1,107 @@
+"""What ``structpe demo`` shows: its sentence, its trees and its trainings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from structpe.data.batch import Batch
+from structpe.data.encode import encode
+from structpe.data.features import Categories
+from structpe.encodings import Depth, Order, UndirectedDistance
+from structpe.nn.graph_model import GraphModel, GraphModelConfig
+from structpe.positions import build
+from structpe.positions.build import Config
+from structpe.readers import tree
+from structpe.structure import Structure
+
+if TYPE_CHECKING:
+    from structpe.tasks.graph_to_text.generate import Generated
+
+__all__ = ["SENTENCE", "error_after", "positions", "written"]
+
+SENTENCE = tree(["the", "keeper", "lit", "the", "old", "lamp"], heads=[2, 3, 0, 6, 6, 3])
+BATCH, TREES = 32, 512
+
+
+def positions() -> list[list[str]]:
+    """A row per word: its head, its place in the text, its depth, and its distances to all words."""
+    found = encode([SENTENCE], [Order(), Depth(), UndirectedDistance()])
+    order, depth = found[Order()][0].tolist(), found[Depth()][0].tolist()
+    distances = found[UndirectedDistance()].dense()[0].tolist()
+    heads = {int(child): SENTENCE.nodes[parent] for parent, child in SENTENCE.edges}
+    return [
+        [word, heads.get(i, "(root)"), str(order[i]), str(depth[i]), *map(str, distances[i])]
+        for i, word in enumerate(SENTENCE.nodes)
+    ]
+
+
+def error_after(position: Config, steps: int) -> float:
+    """The mean absolute error, in edges, of a small Transformer that predicts how far apart two marked nodes are."""
+    torch.manual_seed(0)
+    config = GraphModelConfig(width=32, layers=2, heads=4, feedforward=64, norm="layer", message_passing=None)
+    model = GraphModel(config, build(position, config.dims), Categories((2,)), None, 1)
+    random = np.random.default_rng(0)
+    trees = [grown(random) for _ in range(TREES)]
+    model.start_at(torch.tensor([float(np.mean([apart for _, apart in trees]))]))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
+    for _ in range(steps):
+        loss = errors(model, [trees[i] for i in random.integers(0, TREES, BATCH)]).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    with torch.no_grad():
+        return float(errors(model.eval(), [grown(random) for _ in range(200)]).abs().mean())
+
+
+def errors(model: GraphModel, trees: list[tuple[Structure, int]]) -> Any:
+    """(g) what is predicted minus what is right."""
+    batch = Batch.of([each for each, _ in trees], model.position.encodings)
+    return model(batch)[:, 0] - torch.tensor([float(apart) for _, apart in trees])
+
+
+def grown(random: np.random.Generator) -> tuple[Structure, int]:
+    """A tree of 12 nodes, each joined to one of the three before it, two of them marked; how far these are apart."""
+    parents = [int(random.integers(max(0, i - 3), i)) for i in range(1, 12)]
+    away = np.zeros((12, 12), dtype=np.int64)
+    for child, parent in enumerate(parents, 1):
+        away[child, :child] = away[:child, child] = away[parent, :child] + 1
+    one, other = random.choice(12, 2, replace=False)
+    marked = np.isin(np.arange(12), [one, other]).astype(np.int64)[:, None]
+    edges = [(parent, child) for child, parent in enumerate(parents, 1)]
+    return Structure(("",) * 12, edges, directed=False, features={"x": marked}), int(away[one, other])
+
+
+def written(steps: int, out: Path) -> tuple[list[Generated], int]:
+    """Texts of the test part of the sample of facts, and how many of them are exactly a reference.
+
+    Raises:
+        MissingExtra: what trains and splits texts is not installed.
+    """
+    from structpe.datasets.samples import sample
+    from structpe.tasks.config import make
+    from structpe.tasks.graph_to_text.config import GraphToTextConfig
+    from structpe.tasks.graph_to_text.generate import generate
+    from structpe.tasks.runs import train
+
+    files = {part: str(sample(f"kg_sample/{part}.xml")) for part in ("train", "dev", "test")}
+    layers = {"encoder_layers": 1, "decoder_layers": 1, "message_passing": "gine", "copy_units": True}
+    pace = {"steps": steps, "validate_every": steps, "warmup": min(20, steps), "learning_rate": 0.006}
+    config = make(
+        GraphToTextConfig,
+        {
+            "data": files,
+            "prepare": {"vocabulary": 800},
+            "model": {"width": 64, "heads": 4, "feedforward": 128, **layers},
+            "encoder_position": ["sinusoidal", "graformer"],
+            "training": {**pace, "batch_size": 24, "schedule": "cosine"},
+            "search": {"longest": 60},
+            "out": str(out),
+        },
+    )
+    train(config)
+    texts = list(generate(config.out, files["test"]))
+    return texts, sum(text.text in text.references for text in texts)

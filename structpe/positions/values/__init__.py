@@ -1,0 +1,1 @@
+"""Networks from a real value of a pair, such as a resistance, to a bias."""
