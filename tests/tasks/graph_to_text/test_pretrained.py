@@ -189,7 +189,8 @@ def test_t5s_own_table_in_a_position_model_is_a_graph_language_model(given: Any,
     encoder = {"position": "glm-global", "start": "checkpoint"}
     decoder = {"position": "t5-causal", "where": "decoder", "start": "checkpoint", "structures": "path"}
     injects = [encoder, decoder]
-    _, writer = before(tuned(tmp_path, given("t5"), inject=injects))
+    run, writer = before(tuned(tmp_path, given("t5"), inject=injects))
+    run.check()
     model = writer.model.model
     own = model.encoder.block[0].layer[0].SelfAttention.relative_attention_bias.weight
     assert torch.equal(model.structpe["encoder"].position.table.weight[0, :32], own)
