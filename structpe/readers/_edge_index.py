@@ -31,6 +31,8 @@ NO_FEATURES = (
     "directed",
 )
 """Tensors that are features only if they are named."""
+ALWAYS = ("x", "edge_attr")
+"""Features of nodes and edges by their names, whatever their shapes."""
 Names: TypeAlias = "Sequence[str] | None"
 PLACE = "structure_place"
 """The column with the index of a node or edge in a structure."""
@@ -99,9 +101,9 @@ def features_of(given: dict[str, Any], nodes: int, edges: int, wanted: Names) ->
     for key, value in known.items():
         rows = edges if key.startswith("edge_") or nodes < 0 else nodes
         fits = len(value) == rows
-        if wanted is not None and key in wanted and not fits:
-            raise ConversionError(f"features names {key!r}, whose shape is {tuple(value.shape)}; it needs {rows} rows")
         chosen = key in wanted if wanted is not None else key not in NO_FEATURES
+        if chosen and not fits and (wanted is not None or (key in ALWAYS and rows >= 0)):
+            raise ConversionError(f"{key!r} is a feature, and has shape {tuple(value.shape)}; it needs {rows} rows")
         if fits and (chosen or key == PLACE):
             found["edge_x" if key == "edge_attr" else key] = to_array(value, repr(key))
     return found

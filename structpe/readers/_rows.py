@@ -9,7 +9,7 @@
 | other arrays with a row per node, or, named ``edge_...``, per edge | features of the same name |
 
 ``y`` is the target, and no part of a structure unless ``features`` names it. Values are lists, arrays or tensors, as a
-data set of Hugging Face's ``datasets``, a table of pandas (``to_dict("records")``) or of Parquet gives them.
+data set of Hugging Face's ``datasets``, a table of pandas or of Parquet gives them; None is left out.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def from_mapping(
 
 
 def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names, name: str | None) -> Structure:
+    row = {key: value for key, value in row.items() if value is not None}
     given = {NAMES.get(key, key): value if key in TEXTS else _array(key, value) for key, value in row.items()}
     if len(given) < len(row):
         both = [f"{theirs!r} and {ours!r}" for theirs, ours in NAMES.items() if theirs in row and ours in row]
@@ -74,6 +75,8 @@ def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names,
 
 def _array(key: str, value: Any) -> Any:
     """A list as an array; anything else unchanged."""
+    if isinstance(value, np.ndarray) and value.dtype == object:  # of arrays, as pandas reads nested lists of Parquet
+        value = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
     if not isinstance(value, (list, tuple)):
         return value
     try:
