@@ -17,7 +17,9 @@ from structpe.encodings import (
     Electrostatic,
     Encoding,
     HeatKernel,
+    HopOverlap,
     Laplacian,
+    Motifs,
     PersonalizedPageRank,
     RandomWalk,
     Resistance,
@@ -40,6 +42,11 @@ MANY = 400
 def as_is(values: Rows) -> Rows:
     """Numbers of nodes: a row each."""
     return values.reshape(len(values), -1)
+
+
+def logarithms(counts: Rows) -> Rows:
+    """log(1 + count): a row for each node. The largest count must not hide the others."""
+    return np.log1p(counts)
 
 
 def of_node_sorted(pairs: Rows) -> Rows:
@@ -124,9 +131,12 @@ VIEWS = [
     View("random-walk, 16 steps", RandomWalk()),
     View("heat-kernel, 16 times", HeatKernel()),
     View("electrostatic", Electrostatic()),
+    View("motifs: cycles, diamonds", Motifs(), logarithms),
+    View("motifs: the same, clique-4", Motifs((*Motifs().motifs, "clique-4")), logarithms),
     View("undirected-distance", UndirectedDistance(), of_node_sorted),
     View("resistance", Resistance(), of_node_sorted),
     View("personalized-pagerank", PersonalizedPageRank(threshold=None), of_node_sorted),
+    View("hop-overlap, 3 hops", HopOverlap(), of_pair),
     View("rrwp, 16 powers", RRWP(steps=16), of_pair),
     View("eigenspaces of pairs, all", Eigenpairs(MANY), of_eigenspaces_of_pairs),
 ]

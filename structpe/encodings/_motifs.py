@@ -82,7 +82,7 @@ def rooted_counts(edges: Motif, adjacency: Floats, weights: Floats | None) -> Fl
 def _summed(v: int, factors: Sequence[Factor]) -> Factor:
     """The product of the factors, summed over a vertex that all of them have."""
     left = tuple(sorted({each for scope, _ in factors for each in scope} - {v}))
-    if len(left) > 2 or any(len(scope) > 2 for scope, _ in factors):
+    if any(len(scope) > 2 for scope, _ in factors):
         letters = {vertex: chr(ord("a") + i) for i, vertex in enumerate((v, *left))}
         terms = ["z" + "".join(letters[each] for each in scope) for scope, _ in factors]
         expression = f"{','.join(terms)}->z{''.join(letters[each] for each in left)}"
@@ -96,4 +96,9 @@ def _summed(v: int, factors: Sequence[Factor]) -> Factor:
     first = towards[left[0]]
     if single:
         first = first * reduce(np.multiply, single)[:, None]
-    return left, first.sum(axis=2) if len(left) == 1 else first @ towards[left[1]].swapaxes(1, 2)
+    if len(left) == 1:
+        return left, first.sum(axis=2)
+    if len(left) == 2:
+        return left, first @ towards[left[1]].swapaxes(1, 2)
+    a, b, c = left
+    return (c, a, b), (first[:, None] * towards[c][:, :, None]) @ towards[b].swapaxes(1, 2)[:, None]

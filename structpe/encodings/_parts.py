@@ -39,18 +39,34 @@ def parts(graphs: Graphs, connected: bool) -> Iterator[tuple[Ids, Ids]]:
         yield members, np.column_stack([np.repeat(np.arange(len(group)), counts[group]), inside])
 
 
-def adjacencies(edges: Ids, count: int, size: int) -> NDArray[np.bool_]:
-    """(count, size, size) whether an edge in either direction joins two nodes of a part; from edges as above."""
+def adjacencies(edges: Ids, count: int, size: int, directed: bool = False) -> NDArray[np.bool_]:
+    """(count, size, size) whether an edge leads from one node of a part to another; from edges as above.
+
+    Args:
+        edges: of the parts.
+        count: how many parts.
+        size: of each.
+        directed: whether an edge joins two nodes in its own direction only.
+    """
     result = np.zeros((count, size, size), dtype=np.bool_)
     part, source, target = edges.T
-    result[part, source, target] = result[part, target, source] = True
+    result[part, source, target] = True
+    if not directed:
+        result[part, target, source] = True
     return result
 
 
-def squares(graphs: Graphs) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
-    """(b,) some structures of the same size, and (b, n, n) whether an edge in either direction joins two nodes."""
+def squares(graphs: Graphs, directed: bool = False) -> Iterator[tuple[Ids, NDArray[np.bool_]]]:
+    """(b,) some structures of the same size, and (b, n, n) whether an edge leads from one node to another.
+
+    Without ``directed``, and in structures whose edges have no direction, edges lead in both.
+    """
     for nodes, edges in parts(graphs, connected=False):
-        yield graphs.graph[nodes[:, 0]], adjacencies(edges, *nodes.shape)
+        members = graphs.graph[nodes[:, 0]]
+        linked = adjacencies(edges, *nodes.shape, directed=directed)
+        if directed:
+            linked |= linked.swapaxes(1, 2) & ~graphs.directed[members][:, None, None]
+        yield members, linked
 
 
 def _connected(graphs: Graphs) -> Ids:

@@ -18,7 +18,7 @@ from structpe.positions.base import PositionModel
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = ["PairNetwork", "diagonal", "numbers_and_marks", "pair_width"]
+__all__ = ["PairNetwork", "diagonal", "merged", "numbers_and_marks", "pair_width"]
 
 
 def pair_width(model: str, encoding: Encoding, vectors: bool = True) -> int:
@@ -32,13 +32,14 @@ def pair_width(model: str, encoding: Encoding, vectors: bool = True) -> int:
     Raises:
         PositionError: the encoding is of single units, or of listed pairs, or gives sequences, or several numbers.
     """
-    shape = of_all_pairs(model, encoding).one(path(["a", "b"])).values.shape[1:]
-    if encoding.ragged or len(shape) > 1 or (shape and not vectors):
-        needed = "a number or a vector" if vectors else "one number"
-        raise PositionError(
-            f"position model {model!r} needs {needed} for each pair of units (resistance, ...); {encoding.name!r} "
-            f"gives {'sequences' if encoding.ragged else f'shape {shape}'}"
-        )
+    needed = (
+        f"position model {model!r} needs {'a number or a vector' if vectors else 'one number'} for each pair of units"
+    )
+    if of_all_pairs(model, encoding).ragged:
+        raise PositionError(f"{needed} (resistance, ...); {encoding.name!r} gives sequences")
+    shape = encoding.one(path(["a", "b"])).values.shape[1:]
+    if len(shape) > 1 or (shape and not vectors):
+        raise PositionError(f"{needed} (resistance, ...); {encoding.name!r} gives {shape[0]} numbers")
     return int(shape[0]) if shape else 1
 
 
@@ -56,6 +57,18 @@ def numbers_and_marks(encoding: Encoding, values: Tensor, dtype: torch.dtype) ->
     inside = ~plain & (values > UNREACHABLE) if not values.is_floating_point() else torch.zeros_like(plain)
     numbers = torch.where(plain, values, torch.where(inside, values - WITHIN, 0)).to(dtype)
     return torch.cat([numbers, (~plain & ~inside).any(1, keepdim=True).to(dtype)], dim=1)
+
+
+def merged(pairs: Lookup) -> Lookup:
+    """The same pairs with one row for all that have the same number; vectors as they are.
+
+    Encodings of real numbers do not look for equal ones, but a network on all of them takes longer than the search:
+    resistances of trees, for example, are a few whole numbers. How many there are must not matter to a traced graph.
+    """
+    if pairs.table.ndim > 1 or torch.compiler.is_compiling():
+        return pairs
+    table, where = torch.unique(pairs.table, return_inverse=True)
+    return Lookup(table, where[pairs.rows.long()], pairs.index)
 
 
 def diagonal(pairs: Lookup) -> Tensor:
@@ -80,7 +93,7 @@ class PairNetwork(PositionModel):
 
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""
-        pairs: Lookup = positions[self.encodings[0]]
+        pairs = merged(positions[self.encodings[0]])
         dtype = next(self.parameters()).dtype
         inputs = pairs.map(lambda values: numbers_and_marks(self.encodings[0], values, dtype))
         return Terms(bias=(inputs.map(self.network).share(),))

@@ -43,9 +43,9 @@ class PPGT(Block, name="ppgt"):
         x_i + V [P_ii, log(1 + deg_i), log(1 + n)] + v            before the first layer
 
     P_ij are the probabilities of random walks (K), deg_i is the number of nodes that edges of i lead to, n that of
-    units. e_ij (d) is the same for all layers; W_1 (w, 7 K), W_2 (d, w), V (d, K + 2). Of each layer are B, D (h, d), q,
-    k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is the
-    same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
+    units. e_ij (d) is the same for all layers; W_1 (w, 7 K), W_2 (d, w), V (d, K + 2). Of each layer are B, D (h, d),
+    q, k, v and W_o (d, d) with bias. (Simplified L2 attention: q.k - |k|^2 / 2 differs from -|q - k|^2 / 2 by what is
+    the same for all keys of a query. Ma et al. 2025, PPGT; the authors' code, its configuration for ZINC.)
 
     As in the code, q.k is *not* divided by sqrt(d_h), while |k|^2 is; and 1 + D e_ij + c multiplies after the softmax,
     so that rows do not sum to 1. Left out are what their configurations add to the stem for pairs (inverse degrees and

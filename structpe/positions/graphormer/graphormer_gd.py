@@ -16,7 +16,7 @@ from structpe.encodings.label_path import LabelPath
 from structpe.encodings.resistance import Resistance
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._gaussians import GaussianNetwork
-from structpe.positions._pair_values import numbers_and_marks, pair_width
+from structpe.positions._pair_values import merged, numbers_and_marks, pair_width
 from structpe.positions.blocks._attention import allowed, factored, of_layers, split
 from structpe.positions.graphormer._parts import Centrality, Edges, Spatial, mean_of_steps
 from structpe.positions.paths._path_attention import slots_of
@@ -71,7 +71,7 @@ class GraphormerGD(Block, name="graphormer-gd"):
         "zhang2023",
         "graph",
         Cells("B", "both", learnable=True, recurring=True, unbound=True, params=_PARAMS),
-        note="degrees are absolute; rows do not sum to 1, so that far from both ends it still matters how much is before a unit",
+        note="degrees are absolute; rows do not sum to 1, so that far from both ends it counts how much is before",
     )
 
     def __init__(
@@ -129,8 +129,7 @@ class _Function(nn.Module):
     def forward(self, positions: Positions) -> Tensor:
         (table,) = self.spatial(positions).bias
         assert isinstance(table, Lookup)  # not few pairs
-        ohms: Lookup = positions[self.resistance]
-        here = ohms.map(self._of_ohms)
+        here = merged(positions[self.resistance]).map(self._of_ohms)
         return (table.dense() + self.spatial.with_virtual(here, positions).dense()).movedim(-1, 1)
 
     def _of_ohms(self, values: Tensor) -> Tensor:

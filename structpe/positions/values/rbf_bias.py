@@ -16,10 +16,11 @@ __all__ = ["RBFBias"]
 class RBFBias(PairNetwork, name="rbf-bias"):
     """s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head, where g_ij are K Gaussians of the value of the pair.
 
-    g_ijk = exp(-((x_ij - m_k) / v_k)^2 / 2) / (sqrt(2 pi) v_k), v_k = |w_k| + 0.01; m, w (K) start from U(0, 3); W_1 (K, K), W_2 (h, K); all layers
-    have the same. (Zhang et al. 2023, section 4 and appendix; the bias for resistance of their code, without the factor
-    by the types of two atoms. The authors write 3.14159 for pi.) A value far from all means has a bias of its own, that
-    of g = 0. ``graphormer-gd`` has this bias beside that of shortest paths, and one more to multiply by.
+    g_ijk = exp(-((x_ij - m_k) / v_k)^2 / 2) / (sqrt(2 pi) v_k), v_k = |w_k| + 0.01; m, w (K) start from U(0, 3); W_1
+    (K, K), W_2 (h, K); all layers have the same. (Zhang et al. 2023, section 4 and appendix; the bias for resistance of
+    their code, without the factor by the types of two atoms. The authors write 3.14159 for pi.) A value far from all
+    means has the bias of g = 0. ``graphormer-gd`` has this bias beside that of shortest paths, and one more to multiply
+    by.
 
     Pairs without a path have g = 0, and a row of W_1 of their own, if the encoding may have such pairs. Units of one
     node that are k places apart have x = k, if the encoding tells them apart.

@@ -13,10 +13,11 @@ __all__ = ["MoSE"]
 class MoSE(StructuralEncoding, name="mose"):
     """cat[x_u, f(norm([Hom_u(F) for each motif F]))]: motif structural encoding. All else is as in ``rwse``.
 
-    Hom_u(F) counts the homomorphisms of a small graph F that map its root to u, see :class:`Motifs`. (Bao et al. 2025,
-    section 3; the authors' code, whose configurations have an MLP of two layers and no norm.) The authors choose the motifs
-    for each data set: for ZINC all images of cycles of seven and eight vertices, for others all graphs of up to five
-    vertices and a cycle of six. Here they are cycles of three to eight, and two triangles with an edge in common.
+    Hom_u(F) counts the homomorphisms of a small graph F that map its root to u, see :class:`Motifs`. (Bao et al.
+    2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm.) The authors
+    choose the motifs for each data set: for ZINC all images of cycles of seven and eight vertices, for others all
+    graphs of up to five vertices and a cycle of six. Here they are cycles of three to eight, and two triangles with an
+    edge in common.
 
     Args:
         dims: sizes of the Transformer.
