@@ -27,7 +27,7 @@ check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/python -m pytest -q tests/test_imports.py tests/test_house.py
 
 docs: $(VENV)/.test  ## build the pages, run the gallery; needs no network: build/docs/index.html
-	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx --jobs 2 --quiet --fail-on-warning --keep-going docs build/docs
 	@echo build/docs/index.html
 
 bench: $(VENV)/.test  ## time encodings, other libraries, and all position models; about five minutes

@@ -54,13 +54,15 @@ COLUMNS += ("step", "memory")
 FOOT = """
 * *Made for*: most run on other structures too, with another encoding that is of the same kind.
 * *Reads*: the encoding by default. Per unit: `order`, `depth`, `branch-path`, `laplacian`, `random-walk`.
-  Per pair: `offset`, `distance`, `undirected-distance`, `spr-relative`, `label-path`. `structpe positions --encodings` lists all.
+  Per pair: `offset`, `distance`, `undirected-distance`, `spr-relative`, `label-path`.
+  `structpe positions --encodings` lists all.
 * *Changes*: fields of [the one equation](idea.md#the-one-equation); *input* is added before the first layer.
 * *Fast kernels*: those that compute all fields of most models of the family. `dense` computes all, slowly, and `flex`
   needs CUDA; `auto` chooses.
 * *Decodes*: models that a decoder, which writes unit by unit, can use.
 * *Adapters*: *mask* fits every attention of PyTorch as an additive mask; *inject* enters models of
-  Hugging Face and PyTorch; - replaces the layer's own attention or what it is projected from, and needs `structpe.nn.stack.Stack`. [How](adapters.md).
+  Hugging Face and PyTorch; - replaces the layer's own attention, or what it
+  is projected from, and needs `structpe.nn.stack.Stack`. [How](adapters.md).
 * *Parameters*: fewest and most of the family, at width 512, 8 heads, 6 layers.
 * *Step*, *memory*: of a training step, relative to no positions; the median of the family in
   [the comparison](comparison.md), - where none is measured.

@@ -7,6 +7,7 @@ python -m sphinx -t pages docs build/docs  # the Markdown alone, in seconds
 from __future__ import annotations
 
 import importlib
+import inspect
 import io
 import json
 import pkgutil
@@ -46,7 +47,8 @@ exclude_patterns = [
     "auto_gallery/*.zip",
     "sg_execution_times.rst",
 ]
-suppress_warnings = ["config.cache", "toc.empty_glob"]  # the first is a class in the gallery's configuration
+suppress_warnings = ["config.cache", "toc.empty_glob", "ref.python"]
+"""A class in the gallery's configuration; a folder of pages without a page; two classes of one name in annotations."""
 intersphinx_mapping = known(HERE / "inventories") if ALL else {}
 intersphinx_disabled_reftypes = ["std:*"]  # no word of a page may lead elsewhere by chance
 
@@ -65,7 +67,7 @@ GOLDEN = json.loads((HERE.parent / "tests" / "golden" / "INDEX.json").read_text(
 myst_substitutions = {
     "models": len(MODELS),
     "encodings": len(ENCODINGS),
-    "golden": len({model for entry in GOLDEN.values() for model in entry["models"]}),
+    "golden": len({model for entry in GOLDEN.values() for model in entry.get("models", ())}),
     "api": "[the API](api/index.rst), " if ALL else "",
 }
 """Numbers that pages name, counted here so that a new model does not make them wrong."""
@@ -242,6 +244,14 @@ def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: li
     lines[:] = [*formula(lines[0]), *out[1:]] if what == "class" and issubclass(obj, PositionModel) and lines else out
 
 
+def signed(_app: Any, what: str, _name: str, obj: Any, _options: Any, *shown: str | None) -> tuple[str | None, ...]:
+    """The arguments of position models: those of their constructor, not of what keeps them."""
+    if what != "class" or not issubclass(obj, PositionModel):
+        return shown
+    own = list(inspect.signature(obj.__init__).parameters.values())[1:]
+    return f"({', '.join(str(each.replace(annotation=inspect.Parameter.empty)) for each in own)})", None
+
+
 def formula(line: str) -> list[str]:
     """The first line of a position model, which is its formula."""
     return [".. raw:: html", "", f'   <p class="formula">{display(line)}</p>']
@@ -265,7 +275,7 @@ def read(app: Any, docname: str, source: list[str]) -> None:
 
 
 LISTS = {
-    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" if ALL else "",
+    "index": "\n:::{toctree}\n:hidden:\n:caption: API and gallery\n\napi/index\nauto_gallery/index\n:::\n" * ALL,
     "decisions/README": "",
 }
 """Pages whose tables become the sidebar, and what is added to it."""
@@ -299,5 +309,6 @@ def setup(app: Any) -> None:
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
     app.connect("autodoc-process-docstring", process)
+    app.connect("autodoc-process-signature", signed)
     app.connect("source-read", read)
     app.connect("build-finished", write_llms)

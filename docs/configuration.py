@@ -15,7 +15,7 @@ import yaml
 from docstring_parser import parse
 
 from structpe.nn.graph_model import GraphModelConfig
-from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.config import GraphToTextConfig, InjectConfig, PretrainedTextConfig
 from structpe.tasks.prediction.config import PredictionTraining, SamplingConfig
 from structpe.tasks.prediction.study import Published, StudyConfig
 
@@ -34,6 +34,14 @@ Every number has a maximum, far above what any machine can compute; a larger one
 ## Graph to text
 """
 
+PRETRAINED = """
+## Graph to text with a pretrained model
+
+A configuration with `model.pretrained`, such as [examples/pretrained.yaml](../examples/pretrained.yaml); see
+[Train a pretrained model on graphs](howto/pretrained.md). All keys of the run, `data`,
+`training` and `search` that are not listed again are as above.
+"""
+
 STUDIES: dict[str, type] = {
     "`models.NAME`": GraphModelConfig,
     "`training`": PredictionTraining,
@@ -45,14 +53,27 @@ STUDIES: dict[str, type] = {
 def main() -> None:
     """Print the page."""
     print(HEAD)
-    groups = {f.name: get_type_hints(GraphToTextConfig)[f.name] for f in fields(GraphToTextConfig)}
-    print(table("The run", GraphToTextConfig, "", skip=[name for name, hint in groups.items() if is_dataclass(hint)]))
-    for name, group in groups.items():
-        if is_dataclass(group) and isinstance(group, type):
-            print(f"\n{table(f'`{name}`', group, f'{name}.')}")
+    run(GraphToTextConfig)
+    print(PRETRAINED)
+    run(PretrainedTextConfig, GraphToTextConfig)
+    print(f"\n{table('`inject`, for each', InjectConfig, '')}")
     print(f"\n## Studies\n\n{table('The study', StudyConfig, '')}")
     for name, part in STUDIES.items():
         print(f"\n{table(name, part, '')}")
+
+
+def run(cls: type, known: type | None = None) -> None:
+    """Print the keys of a run, but those that another run has with the same default."""
+    theirs = {} if known is None else get_type_hints(known)
+    groups = {f.name: get_type_hints(cls)[f.name] for f in fields(cls)}
+    print(
+        table("The run", cls, "", skip=[name for name, hint in groups.items() if is_dataclass(hint) or name in theirs])
+    )
+    for name, group in groups.items():
+        if is_dataclass(group) and isinstance(group, type) and group is not theirs.get(name):
+            own = vars(group)["__annotations__"] if issubclass(group, theirs.get(name, group)) else ()
+            skip = [f.name for f in fields(group) if own and f.name not in own]
+            print(f"\n{table(f'`{name}`', group, f'{name}.', skip)}")
 
 
 def table(title: str, cls: type, prefix: str, skip: list[str] | None = None) -> str:

@@ -197,7 +197,7 @@ def takes(name: str) -> Iterator[str]:
     yield "| structure | |"
     yield "|---|---|"
     for kind, structure in KINDS.items():
-        why = tried(lambda of=structure: structpe.encode([of], structpe.build(fitted(name, of), SMALL).encodings))  # type: ignore[misc]
+        why = "" if layer(name, kind)[0] is not None else tried(lambda of=structure: taken(name, of))  # type: ignore[misc]
         yield f"| {kind} | {cell(f'no: {why}') if why else 'yes'} |"
     mine = [f"[`{each}`](encodings/{each}.md)" for each in encodings(name)]
     if mine:
@@ -205,11 +205,11 @@ def takes(name: str) -> Iterator[str]:
         yield "Where a structure lacks it, another encoding may do: the option `encoding`, if it has one."
 
 
-def fitted(name: str, structure: Structure) -> Any:
-    """A configuration with what is learned from data, such as labels."""
-    from structpe.tasks.positions import fitted as learned
+def taken(name: str, structure: Structure) -> None:
+    """Encode a structure for a model, with what is learned from data, such as labels."""
+    from structpe.tasks.positions import fitted
 
-    return learned(name, SMALL, lambda: [structure])
+    structpe.encode([structure], structpe.build(fitted(name, SMALL, lambda: [structure]), SMALL).encodings)
 
 
 def answers(name: str) -> Iterator[str]:
@@ -282,7 +282,7 @@ def serves(name: str, row: Row) -> Iterator[str]:
 
 def checked(name: str) -> Iterator[str]:
     """What its outputs were compared with, and the tests that name it."""
-    given = [entry for entry in golden().values() if name in entry["models"]]
+    given = [entry for entry in golden().values() if name in entry.get("models", ())]
     for entry in given:
         code = "; ".join(
             f"{each.get('repository') or each['package']} {each.get('commit') or each['version']} ({each['code']})"
@@ -400,7 +400,8 @@ def draw(folder: Path) -> None:
     for kind, structure in KINDS.items():
         file = folder / f"{kind.removeprefix('a ')}.svg"
         if not file.is_file() or file.stat().st_mtime < Path(__file__).stat().st_mtime:
-            save(show(structure), file)
+            drawn = replace(structure, name=kind, **({"root": None, "relations": ()} if kind == "a sequence" else {}))
+            save(show(drawn), file)
 
 
 if __name__ == "__main__":

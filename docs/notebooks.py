@@ -31,10 +31,10 @@ IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.png)\)")
 FOLD = re.compile(r"</?details>|<summary>(.*?)</summary>")
 FRONT = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
 OPEN, SHUT = "<details>", "</details>"
-FIRST = """*Made from the page of the course. Run it in a clone of the repository: it reads the samples in `datasets/`.*
+FIRST = """*A lesson of the course of structpe, as a notebook. It needs these packages:*
 
 ```
-git clone REPOSITORY structpe && cd structpe && pip install -e '.[all]' jupyterlab
+pip install 'structpe[all]' jupyterlab
 ```"""
 
 

@@ -27,7 +27,9 @@ TOKEN = re.compile(
 )
 NEAR = "=+-*/^.([|])"
 """A letter that is also an English word, as a, belongs to a formula if one of these is beside it."""
-INDEX = re.compile(r"(?<![\w`\\])([A-Za-z]|" + "|".join(GREEK) + r")('?)_([A-Za-z0-9]{1,5})(?![\w(])")
+INDEX = re.compile(
+    r"(?<![\w`\\])([A-Za-z]|" + "|".join(GREEK) + r")('?)_([A-Za-z0-9]{1,5})(?:\^(-?[A-Za-z0-9]+))?(?![\w(])"
+)
 
 
 def display(line: str) -> str:
@@ -75,4 +77,9 @@ def _token(found: re.Match[str], line: str) -> str:
 
 def indexed(text: str) -> str:
     """Running text with the indices of its symbols as reStructuredText sets them."""
-    return INDEX.sub(lambda found: rf"\ *{GREEK.get(found[1], found[1])}{found[2]}*\ :sub:`{found[3]}`\ ", text)
+
+    def told(found: re.Match[str]) -> str:
+        raised = f"\\ :sup:`{found[4].replace('-', '−')}`" if found[4] else ""
+        return rf"\ *{GREEK.get(found[1], found[1])}{found[2]}*\ :sub:`{found[3]}`{raised}\ "
+
+    return INDEX.sub(told, text)

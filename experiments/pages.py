@@ -25,7 +25,7 @@ __all__ = ["PARTS", "Part", "differing"]
 HERE = Path(__file__).parent
 END = "<!-- end of what is made -->"
 STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "cora-attention", "molhiv")
-STUDIES += ("peptides", "knowledge")
+STUDIES += ("peptides", "knowledge", "esol")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from structpe.attention import attend
     from structpe.citing import cite
-    from structpe.converters import as_structure, as_structures, convert
+    from structpe.converters import as_structure, as_structures, convert, each_structure
     from structpe.data.encode import encode
     from structpe.encodings import Encoding
     from structpe.errors import StructPEError
@@ -47,6 +47,7 @@ __all__ = [
     "build",
     "cite",
     "convert",
+    "each_structure",
     "encode",
     "load",
     "path",
@@ -62,6 +63,7 @@ _HOME = {
     "cite": "citing",
     "convert": "converters",
     "Dims": "positions",
+    "each_structure": "converters",
     "encode": "data.encode",
     "Encoding": "encodings",
     "load": "tasks.runs",

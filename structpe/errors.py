@@ -44,6 +44,10 @@ class ReadError(StructPEError):
     """A file or text cannot be read in its format."""
 
 
+class ConversionError(StructPEError):
+    """An object cannot be converted into a structure, or a structure into an object of a library."""
+
+
 class EncodingError(StructPEError):
     """An encoding is invalid, or a structure lacks what the encoding needs."""
 

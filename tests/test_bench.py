@@ -16,10 +16,11 @@ from tests.forking import forked
 
 pytestmark = pytest.mark.slow
 
-BESIDE, ALONE, ATTENTION = (
+BESIDE, ALONE, ATTENTION, INJECTED = (
     "Encodings and other libraries",
     "Every encoding",
     "Every position model in one attention",
+    "Position models in models of Hugging Face",
 )
 
 
@@ -53,6 +54,7 @@ def test_every_encoding_and_position_model_has_a_row() -> None:
     beside = names(done.stdout, BESIDE)
     assert {"undirected-distance", "laplacian", "random-walk", "rrwp", "lowest-common-ancestor"} <= set(beside)
     assert set(beside) <= set(ENCODINGS)
+    assert names(done.stdout, INJECTED) == ["hf-t5", "hf-bert", "hf-llama"]
 
 
 def test_what_is_registered_has_rows_without_an_edit() -> None:
@@ -68,7 +70,7 @@ class More(T5, name="another-t5"): ...
 
 
 def test_a_few_rows_are_measured() -> None:
-    done = bench("--rounds", "1", "--only", "depth", "feature", "t5", "vit", "electrostatic")
+    done = bench("--rounds", "1", "--only", "depth", "feature", "t5", "vit", "electrostatic", "hf-bert")
     assert done.returncode == 0, done.stderr
     head = done.stdout.splitlines()[0]
     assert head.startswith(datetime.date.today().isoformat())
@@ -89,6 +91,9 @@ def test_a_few_rows_are_measured() -> None:
     assert attention["vit"][1] == "32 grids of 4 by 6"
     assert attention["t5"][1] == "32 drawn trees"
     assert all(value(cell) > 0 for cells in attention.values() for cell in cells[2:])
+    injected = rows(done.stdout, INJECTED)
+    assert [cells[1] for cells in injected] == ["sdpa", "eager", "structpe, without", "with bias", "with vectors"]
+    assert injected[0][3] == injected[0][5] == "1"
     assert f"{ATTENTION}: 3 of 3, vit, " in done.stderr
     assert "3 of 3" not in done.stdout
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from structpe.citing import reference
 from structpe.converters import CONVERTERS
 from structpe.datasets import BENCHMARKS
 from structpe.encodings import ENCODINGS
@@ -132,14 +133,67 @@ def test_links_lead_from_the_first_page_to_every_other() -> None:
     assert {*PAGES} | MADE <= found
 
 
-def test_sphinx_builds_the_pages_without_a_warning(tmp_path: Path) -> None:
-    """The Markdown alone; ``make docs`` adds the gallery and the API."""
-    page, printed = tmp_path / "pages", tmp_path / "printed"
-    printed.mkdir()
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Markdown alone, built; ``make docs`` adds the gallery and the API. A warning is an error."""
+    page, printed = tmp_path_factory.mktemp("pages"), tmp_path_factory.mktemp("printed")
     words = ("-t", "pages", "-q", "-W", "--keep-going", str(ROOT / "docs"), str(page))
     code, _, err = forked(printed, "sphinx", *words).ended()
     assert code == 0, err
-    assert (page / "howto" / "choose.html").is_file()
+    return page
+
+
+@pytest.mark.slow
+def test_sphinx_builds_the_pages_without_a_warning(site: Path) -> None:
+    assert (site / "howto" / "choose.html").is_file()
+    for page in PAGES:
+        assert (site / page.relative_to(ROOT / "docs").with_suffix(".html")).is_file()
+
+
+@pytest.mark.slow
+def test_a_search_finds_models_by_paper_and_author(site: Path) -> None:
+    from sphinx.search.en import SearchEnglish
+
+    stem = SearchEnglish({}).stem
+    index = json.loads((site / "searchindex.js").read_text(encoding="utf-8").removeprefix("Search.setIndex(")[:-1])
+    for name, model in MODELS.items():
+        entry = reference(model.spec.cite)
+        authors = re.findall(r"([A-Za-z]{4,})(?: and |\},?$)", entry.partition("author")[2].partition("\n")[0])
+        for word in [*authors, *re.findall(r"[A-Za-z]{5,}", entry.partition("title ")[2].partition("\n")[0])]:
+            found = index["terms"].get(stem(word.lower()), [])
+            names = {index["docnames"][each] for each in (found if isinstance(found, list) else [found])}
+            assert f"catalogue/{name}" in names, (name, word)
+
+
+@pytest.mark.slow
+def test_programs_find_a_list_of_all_pages(site: Path) -> None:
+    listed = (site / "llms.txt").read_text(encoding="utf-8")
+    assert listed.startswith("# structpe\n")
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\.html\): \S", listed, re.MULTILINE)
+    assert {str(page.relative_to(ROOT / "docs").with_suffix("")) for page in PAGES} <= set(links)
+    assert {f"catalogue/{name}" for name in MODELS} <= set(links)
+    assert all((site / f"{link}.html").is_file() for link in links)
+    assert "one table of distinct values" in (site / "llms-full.txt").read_text(encoding="utf-8")
+
+
+def test_the_readme_does_not_overstate_the_number_of_models() -> None:
+    (told,) = re.findall(r"more than (\d+) published", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert int(told) <= len(MODELS) < int(told) + 50
+
+
+def test_lists_of_names_elsewhere_are_left_out_without_a_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventories = runpy.run_path(str(ROOT / "docs" / "inventories.py"))
+    folder, nowhere = tmp_path / "lists", {"torch": "http://127.0.0.1:9/"}
+    assert inventories["known"](folder, nowhere) == {}
+    (tmp_path / "objects.inv").write_bytes(b"<html>sign in first</html>")
+    assert inventories["known"](folder, {"torch": f"{tmp_path.as_uri()}/"}) == {}
+    (tmp_path / "objects.inv").write_bytes(b"# Sphinx inventory version 2\n")
+    site = f"{tmp_path.as_uri()}/"
+    assert inventories["known"](folder, {"torch": site}) == {"torch": (site, str(folder / "torch.inv"))}
+    (tmp_path / "objects.inv").unlink()
+    assert inventories["known"](folder, {"torch": site}) != {}  # from the folder
 
 
 def test_the_page_of_decisions_names_all() -> None:
@@ -166,7 +220,8 @@ def test_the_api_has_a_page_for_every_part_or_says_that_it_has_none(monkeypatch:
 
 
 def made(page: str) -> str:
-    with redirect_stdout(io.StringIO()) as printed:
+    with redirect_stdout(io.StringIO()) as printed, pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
         runpy.run_path(str(ROOT / "docs" / f"{page}.py"), run_name="__main__")
     return printed.getvalue()
 
@@ -177,7 +232,7 @@ def test_the_page_of_configurations_is_current() -> None:
 
 
 def test_the_catalogue_has_a_row_for_each_position_model() -> None:
-    rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue"), re.MULTILINE)
+    rows = re.findall(r"^\| \[`([^`]+)`\]\(catalogue/([^)]+)\.md\) \|", made("catalogue_page"), re.MULTILINE)
     assert rows == [(name, name) for name in sorted(MODELS)]
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from structpe.positions import MODELS
 from tests.golden import SHIPPED, Golden, shared
 from tests.positions.test_zhu import CLOSE, attention
 
@@ -30,6 +31,7 @@ def test_the_index_lists_every_file_and_all_are_small() -> None:
 def test_the_index_says_who_made_each_number_and_what_it_means(name: str) -> None:
     entry, given = INDEX[name], Golden(SHIPPED / f"{name}.npz")
     assert entry["by"] in ("the authors' code", "another library") or entry["by"].startswith("the authors' functions")
+    assert set(entry.get("models", ())) <= set(MODELS)
     for source in entry["sources"]:
         assert "repository" in source or "package" in source
         assert re.fullmatch(r"[0-9a-f]{7}|[0-9.]+|not recorded", source.get("commit") or source["version"])

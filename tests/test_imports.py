@@ -34,7 +34,7 @@ BELOW: dict[str, set[str]] = {
     "converters": {"writers", "transforms"},
     "adapters": {"converters", "data"},
     "parsing": {"converters", "data", "signals", "threads"},
-    "tasks": {"nn", "citing", "datasets", "printing", "signals", "threads"},
+    "tasks": {"adapters", "nn", "citing", "datasets", "printing", "signals", "threads"},
     "pictures": {"tasks", "converters"},
     "cli": {"tasks", "writers", "parsing", "pictures"},
 }

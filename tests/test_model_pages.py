@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -20,14 +21,16 @@ from tests.modules import ROOT
 
 
 @pytest.fixture(scope="module")
-def pages() -> ModuleType:
+def pages() -> Iterator[ModuleType]:
+    sys.path.append(str(ROOT / "docs"))
     spec = importlib.util.spec_from_file_location("model_pages", ROOT / "docs" / "model_pages.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and caches look it up
     spec.loader.exec_module(module)
-    return module
+    yield module
+    sys.path.remove(str(ROOT / "docs"))
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +46,44 @@ def test_there_is_a_page_for_each_model_and_encoding(written: dict[str, str]) ->
 
 def test_each_page_of_a_model_has_all_parts(written: dict[str, str]) -> None:
     needed = [
-        "What it computes",
-        "What it takes",
-        "In the survey's table",
+        "Formula and symbols",
+        "Structures that it takes",
+        "Its row of Table 1",
         "Kernels, decoding, compiling",
+        "What it was checked against",
         "Use it",
-        "Whom to cite",
+        "BibTeX",
     ]
+    drawn = 0
     for name in MODELS:
-        heads = re.findall(r"^## (.+)$", written[f"{name}.md"], re.MULTILINE)
+        page = written[f"{name}.md"]
+        heads = re.findall(r"^## (.+)$", page, re.MULTILINE)
         assert [head for head in heads if head in needed] == needed, name
-        assert "```bibtex\n@" in written[f"{name}.md"], name
+        assert "```bibtex\n@" in page, name
+        drawn += "What it does to attention" in heads
+    assert drawn > 0.9 * len(MODELS)
+
+
+def test_a_page_says_what_its_model_was_checked_against(written: dict[str, str]) -> None:
+    assert (
+        "* Numbers made by the authors' code: ofirpress/attention_with_linear_biases 4b92f28 (" in written["alibi.md"]
+    )
+    assert "* Numbers made by another library: transformers 5.23 (T5Attention)" in written["t5.md"]
+    assert "* The repository has no numbers of the authors' code for it." in written["cape.md"]
+    assert "`tests/positions/test_cape.py`" in written["cape.md"]
+
+
+def test_sources_are_written_as_people_read_them(written: dict[str, str]) -> None:
+    line = re.search(r"^Source: (.*)$", written["graformer.md"], re.MULTILINE)
+    assert line is not None
+    assert line[1].startswith(
+        "Martin Schmitt, Leonardo F. R. Ribeiro, Philipp Dufter, Iryna Gurevych, Hinrich Schütze. ["
+    )
+    assert "](https://doi.org/10.18653/v1/2021.textgraphs-1.2). " in line[1]
+    assert line[1].endswith(", 2021.")
+    for name in MODELS:
+        (line,) = re.findall(r"^Source: (.*)$", written[f"{name}.md"], re.MULTILINE)
+        assert not re.search(r"[{}\\$]|\.\.|, ,|\*\*", line), (name, line)
 
 
 def test_the_options_of_a_page_build_the_model(written: dict[str, str]) -> None:
@@ -89,14 +119,26 @@ def test_what_a_page_says_that_a_model_takes_is_so(written: dict[str, str]) -> N
 
 
 @pytest.mark.parametrize("name", ["rotary", "t5", "lap-pe"])
-def test_pictures_show_the_weights_of_units_with_the_same_content(pages: ModuleType, name: str, tmp_path: Path) -> None:
-    assert pages.draw(name, tmp_path / "a.png")
-    assert (tmp_path / "a.png").stat().st_size > 2000
-    weights = weights_of(*first_layer(name, Setting(Dims(32, 2, 1), same=True, structure=pages.PARSE)))
-    assert torch.allclose(weights.sum(-1), torch.ones(1, 2, 6, dtype=weights.dtype))
-    assert float(weights.std(dim=-1).max()) > 1e-3  # positions make a difference
+def test_pictures_show_the_weights_of_units_with_the_same_content(
+    pages: ModuleType, written: dict[str, str], name: str
+) -> None:
+    weights, used = pages.layer(name, "a tree")
+    expected = weights_of(*first_layer(name, Setting(Dims(32, 2, 1), same=True, structure=pages.PARSE)))[0, 0]
+    assert torch.allclose(torch.from_numpy(weights), expected)
+    assert float(weights.std(axis=-1).max()) > 1e-3  # positions make a difference
+    assert used == first_layer(name, Setting(Dims(32, 2, 1), structure=pages.PARSE))[2].used()
+    drawing = written[f"{name}.md"].partition('aria-label="attention weights on a tree"')[2].partition("</svg>")[0]
+    told = [float(value) for value in re.findall(r"<title>[^<]*: ([\d.]+)</title>", drawing)]
+    assert told == [round(value, 2) for value in weights.flatten().tolist()]
 
 
-def test_a_model_with_its_own_attention_has_no_picture(pages: ModuleType, tmp_path: Path) -> None:
-    assert not pages.draw("lspe", tmp_path / "a.png")
-    assert not list(tmp_path.iterdir())
+def test_a_model_with_its_own_attention_has_no_picture(pages: ModuleType, written: dict[str, str]) -> None:
+    assert pages.layer("lspe", "a graph") == (None, frozenset())
+    assert "<svg" not in written["lspe.md"]
+
+
+def test_no_two_texts_of_a_picture_meet(written: dict[str, str]) -> None:
+    """Names of rows end before the cells; names of columns are a cell apart and inside of the picture."""
+    names = set(re.findall(r'text-anchor="end">([^<]*)</text>', written["t5.md"]))
+    assert names
+    assert max(map(len, names)) * 6.2 < 50 - 5

@@ -17,7 +17,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const choices = [];
     heads.forEach((head, column) => {
       const values = [...new Set(rows.map(({ cells }) => cells[column]))].sort();
-      if (values.length < 2 || values.length > 30) return;
+      if (values.length < 2 || values.length > Math.min(30, rows.length / 2)) return;
       const select = document.createElement("select");
       select.setAttribute("aria-label", head);
       select.add(new Option(`${head}: all`, ""));

@@ -20,7 +20,7 @@ from structpe.pictures._heat_map import MAPS, SHADES
 from structpe.pictures._plot import LINES
 from structpe.readers import tree
 
-WIDTH, ROW, CELL = 600, 168, 26
+WIDTH, ROW, CELL = 520, 158, 26
 WORDS = ["the", "keeper", "lit", "the", "lamp"]
 MEANING = structpe.Structure(
     ("want", "keeper", "light", "lamp"), [[0, 1], [0, 2], [2, 1], [2, 3]], (":ARG0", ":ARG1", ":ARG0", ":ARG1"), root=0
@@ -64,7 +64,7 @@ def graph(structure: structpe.Structure) -> str:
     for edge, (source, target) in enumerate(structure.edges.tolist()):
         a, b = (np.array(PLACES[structure.nodes[each]], dtype=float) for each in (source, target))
         way = (b - a) / np.hypot(*(b - a))
-        start, end, middle = a + 15 * way, b - 17 * way, (a + b) / 2
+        start, end, middle = a + 15 * way, b - (16 + 14 * abs(way[0])) * way, (a + b) / 2
         out += arrow(f"M{start[0]:.0f},{start[1]:.0f} L{end[0]:.0f},{end[1]:.0f}")
         side = -30 if b[0] < a[0] and source == 0 else 32
         middle = middle + np.array((0, 16) if source == 2 and target == 1 else (side, 0))
@@ -77,7 +77,7 @@ def matrix(values: NDArray[np.float64], shown: bool, top: float) -> str:
     scale, out = colormaps[MAPS["sequential"]], ""
     side = CELL * len(values)
     for (i, j), value in np.ndenumerate(values):
-        x, y = 75 + CELL * j - side / 2, 88 + CELL * i - side / 2
+        x, y = 75 + CELL * j - side / 2, 80 + CELL * i - side / 2
         none = value == UNREACHABLE
         if shown:
             tint = SHADES["no path"] if none else BLUE if value > 0 else ORANGE if value < 0 else "#888888"
@@ -98,7 +98,7 @@ def main() -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
-    heads = zip((95, 300, 500), ("structure", "encoding: distance", "position model: t5"), strict=True)
+    heads = zip((92, 285, 445), ("structure", "encoding: distance", "position model: T5"), strict=True)
     out = "".join(text(x, 18, said, 'text-anchor="middle" class="head"') for x, said in heads)
     found = []
     for structure in ROWS.values():
@@ -112,11 +112,11 @@ def main() -> None:
         drawing = graph(structure) if place == 2 else sentence(structure, arcs=place == 1)
         parts = [drawing, matrix(distances, True, 1), matrix(bias, False, top)]
         out += f'<g transform="translate(0,{28 + place * ROW})">' + text(8, 20, name, 'class="row"')
-        shifted = zip((0, 225, 425), parts, strict=True)
+        shifted = zip((0, 210, 370), parts, strict=True)
         out += "".join(f'<g transform="translate({x},0)">{part}</g>' for x, part in shifted)
-        out += "".join(text(x, 92, "→", 'text-anchor="middle" class="head"') for x in (206, 400)) + "</g>"
+        out += "".join(text(x, 92, "→", 'text-anchor="middle" class="head"') for x in (205, 364)) + "</g>"
     height = 50 + 3 * ROW
-    said = "Equal distances have equal numbers in all three; a grey field has no path along the edges."
+    said = "Equal distances, equal numbers, in all three. Grey: no path along the edges."
     out += text(WIDTH / 2, height - 12, said)
     said = "One position model, T5's bias on distances, on a text, on its parse and on a meaning as an AMR graph"
     Path(__file__).with_suffix(".svg").write_text(framed(out, said, height), encoding="utf-8")

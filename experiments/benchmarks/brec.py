@@ -33,6 +33,7 @@ POSITIONS: dict[str, Any] = {
     "rwse": {"name": "rwse", "width": 16},
     "laplacian": {"name": "lap-pe", "width": 16},
     "signnet": {"name": "signnet"},
+    "rrwp": {"name": "grit"},
     "t5-distance": {"name": "t5", "encoding": {"name": "undirected-distance"}},
 }
 PROTOCOL = BrecConfig(epsilon=1e-7)

@@ -2,9 +2,11 @@
 
     python experiments/graph_to_text/run.py little_prince --data CORPORA --seeds 1 2 3
     python experiments/graph_to_text/run.py webnlg --data CORPORA --seeds 1
+    python experiments/graph_to_text/run.py webnlg --base published --data CORPORA --seeds 1 2 3
     python experiments/graph_to_text/run.py --table
 
-CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was killed goes on where
+CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. ``--base`` names another file beside
+``base.yaml``; with another than ``base`` results go to its own files. A run that was killed goes on where
 it was. Each finished run leaves a line in ``results/CORPUS.jsonl``; what it wrote for the test graphs is ``test.tsv``
 in the folder of the run. ``--table`` prints the tables; ``python experiments/pages.py`` puts them into
 experiments/README.md.
@@ -46,6 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", nargs="?", choices=sorted(SEARCH))
     parser.add_argument("--data", type=Path, help="folder of the corpora")
+    parser.add_argument("--base", default="base", help="which YAML file of the corpus's folder (default: base)")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--out", type=Path, default=Path("runs/graph_to_text"), help="folder of the trained models")
@@ -65,12 +68,13 @@ def main() -> None:
 
 def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
     """One training and its test scores, unless they are there already."""
-    if any((run["model"], run["seed"]) == (model, seed) for run in kept(corpus, given.results)):
-        print(f"{corpus}, {model}, seed {seed}: there already")
+    name = corpus if given.base == "base" else f"{corpus}-{given.base}"
+    if any((run["model"], run["seed"]) == (model, seed) for run in kept(name, given.results)):
+        print(f"{name}, {model}, seed {seed}: there already")
         return
-    folder = given.out / corpus / f"{model}-{seed}"
+    folder = given.out / name / f"{model}-{seed}"
     changed = [*overrides(corpus, model, seed, given.data, folder), *given.set]
-    config = load_config(HERE / corpus / "base.yaml", changed)
+    config = load_config(HERE / corpus / f"{given.base}.yaml", changed)
     start = time.monotonic()
     outcome = train(config)
     minutes = (time.monotonic() - start) / 60
@@ -80,7 +84,7 @@ def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     content = {
-        "corpus": corpus,
+        "corpus": name,
         "model": model,
         "seed": seed,
         "items": len(texts),
@@ -92,7 +96,7 @@ def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
         "set": given.set,
         "machine": machine(),
     }
-    keep(corpus, content, given.results)
+    keep(name, content, given.results)
 
 
 def kept(corpus: str, folder: Path = HERE / "results") -> list[dict[str, Any]]:
@@ -109,7 +113,7 @@ def keep(corpus: str, run: dict[str, Any], folder: Path = HERE / "results") -> N
 
 
 def overrides(corpus: str, model: str, seed: int, data: Path, folder: Path) -> list[str]:
-    """What differs from base.yaml, as the command line would say it."""
+    """What differs from the file, as the command line would say it."""
     base = yaml.safe_load((HERE / corpus / "base.yaml").read_text(encoding="utf-8"))
     special = HERE / corpus / "models.yaml"
     models = MODELS | (yaml.safe_load(special.read_text(encoding="utf-8")) if special.exists() else {})
@@ -143,7 +147,8 @@ def machine() -> dict[str, str]:
 
 def tables() -> str:
     """The tables of all corpora."""
-    return "\n".join(table(corpus) for corpus in SEARCH)
+    files = [file for corpus in SEARCH for file in sorted((HERE / "results").glob(f"{corpus}*.jsonl"))]
+    return "\n".join(table(file.stem) for file in files)
 
 
 def table(corpus: str) -> str:

@@ -120,7 +120,15 @@ class Tuning:
 
 
 def _batches(prompts: Sequence[Prompt], size: int, seed: int) -> Iterator[list[int]]:
-    """Numbers of texts of like length, in random order, epoch after epoch."""
+    """Numbers of texts of like length, in random order, epoch after epoch.
+
+    Raises:
+        ValueError: there is no batch of that size.
+    """
+    if len(prompts) < size:
+        raise ValueError(
+            f"there are {len(prompts)} graphs to train on, and a batch has {size}; give more, or longer ones"
+        )
     drawn = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(len(prompts), generator=drawn).tolist()

@@ -17,7 +17,7 @@ from structpe.structure import Structure
 from structpe.transforms._tokenizers import as_tokenizer
 from structpe.transforms.units import split
 
-__all__ = ["Collator"]
+__all__ = ["IGNORED", "Collator", "padded"]
 
 IGNORED = -100
 """The label of a token that has no part in the loss."""
@@ -84,14 +84,14 @@ class Collator:
             raise PositionError("the tokenizer has no padding; set it, tokenizer.pad_token = tokenizer.eos_token say")
         left = self.tokenizer.padding_side == "left"
         batch: dict[str, Any] = {
-            "input_ids": _padded([row.ids for row in rows], padding or 0, left),
-            "attention_mask": _padded([[1] * len(row.ids) for row in rows], 0, left),
+            "input_ids": padded([row.ids for row in rows], padding or 0, left),
+            "attention_mask": padded([[1] * len(row.ids) for row in rows], 0, left),
         }
         if self.encodings:
             structures, units = [row.structure for row in rows], [row.units for row in rows]
             batch["structpe"] = TokenPositions.of(structures, units, self.encodings, left=left)
         if labels := [row.labels for row in rows if row.labels is not None]:
-            batch["labels"] = _padded(labels, IGNORED, left and not self.encoder_decoder)
+            batch["labels"] = padded(labels, IGNORED, left and not self.encoder_decoder)
         return batch | _others(items, left)
 
     def _row(self, item: Mapping[str, Any]) -> _Row:
@@ -159,7 +159,7 @@ def _others(items: Sequence[Mapping[str, Any]], left: bool) -> dict[str, Tensor]
             continue
         given = [item[key] for item in items]
         if key == "labels" and isinstance(given[0], (list, tuple)):
-            made[key] = _padded([list(each) for each in given], IGNORED, left)
+            made[key] = padded([list(each) for each in given], IGNORED, left)
             continue
         try:
             made[key] = torch.stack([torch.as_tensor(each) for each in given])
@@ -170,7 +170,8 @@ def _others(items: Sequence[Mapping[str, Any]], left: bool) -> dict[str, Tensor]
     return made
 
 
-def _padded(rows: Sequence[Sequence[int]], padding: int, left: bool) -> Tensor:
+def padded(rows: Sequence[Sequence[int]], padding: int, left: bool) -> Tensor:
+    """Rows of ids as one tensor, as long as the longest."""
     made = torch.full((len(rows), max(map(len, rows))), padding)
     for row, each in zip(made, rows, strict=True):
         row[slice(len(row) - len(each), None) if left else slice(len(each))] = torch.tensor(each, dtype=torch.int64)

@@ -48,6 +48,8 @@ def take_t5(position: PositionModel, model: Any, stack: Literal["encoder", "deco
         )
     if table.weight.shape[-1] != own.shape[1]:
         raise PositionError(f"T5 has {own.shape[1]} heads, the table of the position model {table.weight.shape[-1]}")
+    if own.is_meta:  # a model without numbers, of which only the form is looked at
+        return position
     with torch.no_grad():
         table.weight[:, : rows.count] = own.to(table.weight)
         table.weight[:, rows.count :] = table.weight[:, rows.count - 1 : rows.count]

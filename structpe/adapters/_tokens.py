@@ -67,6 +67,18 @@ class TokenPositions:
             length: n; None for the longest.
             left: whether padding is on the left.
         """
+        return cls.joined(structures, units, encode(structures, encodings), length, left)
+
+    @classmethod
+    def joined(
+        cls,
+        structures: Sequence[Structure],
+        units: Sequence[Sequence[int] | NDArray[Any]],
+        positions: Positions,
+        length: int | None = None,
+        left: bool = False,
+    ) -> TokenPositions:
+        """Pad the units of the tokens of structures that are encoded; arguments as of :meth:`of`."""
         most = max(len(each) for each in units) if length is None else length
         padded = np.full((len(units), most), NONE, dtype=np.int64)
         for row, each in zip(padded, units, strict=True):
@@ -74,7 +86,7 @@ class TokenPositions:
         owners = [(s.root or 0, s.unit_owner) for s in structures]
         root = [int(np.flatnonzero(owner == node)[0]) if (owner == node).any() else 0 for node, owner in owners]
         size = max(each.unit_count for each in structures)
-        return cls(encode(structures, encodings), size, torch.from_numpy(padded), torch.tensor(root))
+        return cls(positions, size, torch.from_numpy(padded), torch.tensor(root))
 
     def __len__(self) -> int:
         return len(self.units)

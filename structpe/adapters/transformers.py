@@ -30,6 +30,7 @@ from structpe.adapters._numbers import read_numbers
 from structpe.adapters._t5 import take_t5
 from structpe.adapters._tokens import TokenPositions
 from structpe.attention import attend, weights
+from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing
 from structpe.positions import Dims, PositionModel, build, describe
 from structpe.positions.build import Config
@@ -40,11 +41,13 @@ __all__ = [
     "Collator",
     "Handle",
     "TokenPositions",
+    "asked",
     "dims",
     "eject",
     "inject",
     "load",
     "register",
+    "restore",
     "take_t5",
 ]
 
@@ -70,9 +73,7 @@ class Handle:
 
     def collator(self, tokenizer: Any, **options: Any) -> Collator:
         """What makes batches with positions for all position models of the model; options as of :class:`Collator`."""
-        parts = _injections(self.model).values()
-        asked = dict.fromkeys(e for each in parts if each.structures == "given" for e in each.position.encodings)
-        return Collator(tokenizer, tuple(asked), bool(self.model.config.is_encoder_decoder), **options)
+        return Collator(tokenizer, asked(self.model), bool(self.model.config.is_encoder_decoder), **options)
 
 
 def inject(
@@ -128,6 +129,12 @@ def inject(
     return Handle(model, injected)
 
 
+def asked(model: Any) -> tuple[Encoding, ...]:
+    """The encodings of all position models of a model that read the structures of a batch, each once."""
+    parts = [each for each in _injections(model).values() if each.structures == "given"]
+    return tuple(dict.fromkeys(encoding for each in parts for encoding in each.position.encodings))
+
+
 def dims(model: Any, where: Where | None = None, layers: Sequence[int] | None = None) -> Dims:
     """The sizes that a position model must be built for, to enter these layers.
 
@@ -172,22 +179,12 @@ def load(
     """
     register()
     numbers = read_numbers(folder, f"{NAME}.")
-    model = _quietly(cls, folder, options)
-    described = getattr(model.config, NAME, None)
-    if not described or not numbers:
+    model = quietly(cls, folder, options)
+    if not numbers or not restore(model, positions, freeze):
         raise StoreError(
             "the folder has no position model; save the model with save_pretrained after inject, or load it with "
             "from_pretrained"
         ).at(str(folder))
-    for where, each in described.items():
-        own = (positions or {}).get(where) or each["position"]
-        if own is None:
-            raise StoreError(
-                f"the position model of the {where} has no name in the registry; build it, and give it as "
-                f"positions={{{where!r}: it}}"
-            ).at(str(folder))
-        # What starts at zero is told apart by its numbers, which replace those made here.
-        inject(model, own, where, **{key: value for key, value in each.items() if key != "position"}, freeze=freeze)
     try:
         model.structpe.load_state_dict(numbers)
     except RuntimeError as error:
@@ -197,6 +194,29 @@ def load(
     return model
 
 
+def restore(model: Any, positions: Mapping[str, PositionModel] | None = None, freeze: bool = False) -> bool:
+    """Inject the position models that the configuration of a model describes, with new numbers; whether there are any.
+
+    Args:
+        model: without position models.
+        positions, freeze: as in :func:`load`.
+
+    Raises:
+        StoreError: a position model has no name, and is not given.
+    """
+    described = dict(getattr(model.config, NAME, None) or {})
+    for where, each in described.items():
+        own = (positions or {}).get(where) or each["position"]
+        if own is None:
+            raise StoreError(
+                f"the position model of the {where} has no name in the registry; build it, and give it as "
+                f"positions={{{where!r}: it}}"
+            ).at(str(model.config._name_or_path))
+        # What starts at zero is told apart by its numbers, which replace those made here.
+        inject(model, own, where, **{key: value for key, value in each.items() if key != "position"}, freeze=freeze)
+    return bool(described)
+
+
 def register() -> None:
     """Make the attention ``structpe`` known to Hugging Face, with its mask function; :func:`inject` does so.
 
@@ -204,10 +224,17 @@ def register() -> None:
 
     Raises:
         MissingExtra: ``transformers`` is not installed.
+        PositionError: it is older than version 5.
     """
     with needing("transformers", "hf"):
-        from transformers import AttentionInterface, AttentionMaskInterface
-        from transformers.masking_utils import sdpa_mask
+        from transformers import __version__ as installed
+    if int(installed.partition(".")[0]) < 5:
+        raise PositionError(
+            f"transformers {installed} is installed; position models need version 5, as BERT, T5 and others of "
+            f"version 4 compute attention themselves, and never ask them: pip install 'transformers>=5'"
+        )
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
 
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)
@@ -330,20 +357,23 @@ def _without_own_bias(model: Any, where: Where) -> None:
         table.requires_grad_(False)
 
 
-def _quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:
-    """``from_pretrained``, whose report of unexpected keys would name those of the position models.
+def quietly(cls: Any, folder: Any, options: Mapping[str, Any]) -> Any:
+    """A model by ``from_pretrained``, whose report of unexpected keys would name those of the position models.
 
     Raises:
         StoreError: other keys are unexpected, or some are missing.
     """
     from transformers import logging as theirs
 
-    before = theirs.get_verbosity()
+    before, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
     theirs.set_verbosity(logging.ERROR)
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model, found = cls.from_pretrained(folder, output_loading_info=True, **options)
     finally:
         theirs.set_verbosity(before)
+        if bars:
+            theirs.enable_progress_bar()  # type: ignore[no-untyped-call]
     lost = [*_unknown(found["unexpected_keys"]), *found["missing_keys"]]
     if lost:
         raise StoreError(

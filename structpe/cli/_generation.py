@@ -37,11 +37,11 @@ def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
     import torch
 
     from structpe.tasks.graph_to_text.source import read_path
-    from structpe.tasks.runs.graph_to_text import GraphToTextRun
+    from structpe.tasks.runs._text import text_run
 
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
-    config = GraphToTextRun.of(given.run).config
+    config = text_run(given.run).config
     data, overrides = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
     if given.reader is not None and given.reader != data.reader:
         data = replace(data, reader=given.reader, options={})

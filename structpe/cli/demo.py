@@ -7,7 +7,7 @@ from pathlib import Path
 
 from structpe.cli._paths import path_of
 from structpe.cli._table import print_table
-from structpe.cli.base import Command, check_counts
+from structpe.cli.base import Command, UsageError
 from structpe.errors import MissingExtra
 
 __all__ = ["Demo"]
@@ -33,19 +33,21 @@ class Demo(Command, name="demo"):
     def run(self, given: Namespace) -> None:
         from tempfile import TemporaryDirectory
 
-        check_counts(steps=given.steps)
+        if given.steps < 1:
+            raise UsageError(f"--steps is {given.steps}; give 1 or more")
         _positions()
         _prediction(given.steps)
         try:
             with TemporaryDirectory() as folder:
                 _texts(given.steps, given.out or Path(folder) / "demo")
         except MissingExtra as error:
-            print(f"A model that writes texts was left out: {error}")
+            lacks = error.message.partition(":")[0]
+            print(f"\n3. A model that writes texts needs more: pip install 'structpe[train]' ({lacks})")
 
 
 def _positions() -> None:
     """A sentence, its parse, and where its words are."""
-    from structpe.cli._demo import SENTENCE, positions
+    from structpe.tasks.demo import SENTENCE, positions
 
     print("1. Where the words of a sentence are in its parse\n")
     print_table(["word", "head", "order", "depth", *SENTENCE.nodes], positions(), numeric=list(SENTENCE.nodes))
@@ -54,7 +56,7 @@ def _positions() -> None:
 
 def _prediction(steps: int) -> None:
     """Errors of two models."""
-    from structpe.cli._demo import error_after
+    from structpe.tasks.demo import error_after
 
     print(f"2. How far apart are two marked nodes of a tree? Mean error after {steps} steps, new trees\n")
     models = {"none": "nope", "distances, as Shaw et al.": {"name": "shaw", "encoding": "undirected-distance"}}
@@ -64,9 +66,9 @@ def _prediction(steps: int) -> None:
 
 def _texts(steps: int, out: Path) -> None:
     """Texts beside references."""
-    from structpe.cli._demo import written
+    from structpe.tasks.demo import written
 
-    print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
     texts, right = written(steps, out)
+    print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
     print_table(["written", "a person's"], [[text.text, text.references[0]] for text in texts[:8]])
     print(f"\n{right} of {len(texts)} texts are exactly what a person wrote.")

@@ -5,6 +5,6 @@ inverse.
 """
 
 from structpe.converters._dgl_import import import_dgl
-from structpe.converters.base import CONVERTERS, Converter, as_structure, as_structures, convert
+from structpe.converters.base import CONVERTERS, Converter, as_structure, as_structures, convert, each_structure
 
-__all__ = ["CONVERTERS", "Converter", "as_structure", "as_structures", "convert", "import_dgl"]
+__all__ = ["CONVERTERS", "Converter", "as_structure", "as_structures", "convert", "each_structure", "import_dgl"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import both_ways, one_way
 from structpe.converters.base import ConversionError
+from structpe.readers._both_ways import both_ways, one_way
 from structpe.structure import Ids, Structure
 
 __all__ = ["entries", "from_entries"]

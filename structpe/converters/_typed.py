@@ -10,17 +10,15 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import both_ways
 from structpe.converters.base import ConversionError
+from structpe.readers._both_ways import both_ways
+from structpe.readers._edge_index import PLACE
 from structpe.structure import Ids, Structure
 
 __all__ = ["PLACE", "EdgeTable", "NodeTable", "Widths", "joined", "placed", "tables"]
 
 Widths: TypeAlias = Literal["error", "pad", "blocks"]
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-
-PLACE = "structure_place"
-"""The column with the index of a node or edge in a structure."""
 
 
 @dataclass(frozen=True)

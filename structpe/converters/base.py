@@ -5,20 +5,26 @@ The converter of an object is found by the names of its classes, so a library is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from structpe.errors import StructPEError
+from structpe.errors import ConversionError, located
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
 from structpe.structure import Structure
 
-__all__ = ["CONVERTERS", "ConversionError", "Converter", "add_converter", "as_structure", "as_structures", "convert"]
-
-
-class ConversionError(StructPEError):
-    """An object cannot be converted into a structure, or a structure into an object of a library."""
+__all__ = [
+    "CONVERTERS",
+    "ConversionError",
+    "Converter",
+    "add_converter",
+    "as_structure",
+    "as_structures",
+    "convert",
+    "each_structure",
+    "of_rows",
+]
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,40 @@ def as_structures(thing: Any, **options: Any) -> list[Structure]:
         ConversionError: no converter claims its class, the option does not exist, or the object cannot be converted.
         StructureError: a graph is invalid.
     """
+    return list(each_structure(thing, **options))
+
+
+def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
+    """The structures of an object, each made when it is asked for, so that a data set may be larger than memory.
+
+    Args:
+        thing: as of :func:`as_structures`, or an iterator over such objects, each with one structure.
+        options: options of the converter.
+
+    Raises:
+        ConversionError: as :func:`as_structures`.
+        StructureError: a graph is invalid.
+    """
     if isinstance(thing, Structure):
-        return [thing]
-    chosen = _claimed(thing)
-    Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
-    found = chosen.read(thing, **options)
-    return [found] if isinstance(found, Structure) else list(found)
+        yield thing
+    elif isinstance(thing, Iterator):
+        yield from of_rows(thing, lambda each: as_structure(each, **options))
+    else:
+        chosen = _claimed(thing)
+        Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
+        found = chosen.read(thing, **options)
+        if isinstance(found, Structure):
+            yield found
+        else:
+            yield from found
+
+
+def of_rows(rows: Iterable[Any], read: Callable[[Any], Structure]) -> Iterator[Structure]:
+    """The structure of each row; errors say which."""
+    for number, row in enumerate(rows):
+        with located(f"row {number}"):
+            structure = read(row)
+        yield structure
 
 
 def as_structure(thing: Any, **options: Any) -> Structure:

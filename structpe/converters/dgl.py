@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import both_ways, one_way
 from structpe.converters._dgl_import import import_dgl
-from structpe.converters._tensors import to_array, to_tensor
 from structpe.converters._text_tensors import as_numbers, as_texts
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import listed
+from structpe.readers._both_ways import both_ways, one_way
+from structpe.readers._tensors import to_array, to_tensor
 from structpe.structure import Structure
 
 __all__ = ["from_dgl", "to_dgl"]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.converters._adjacency import entries, from_entries
-from structpe.converters._edge_index import of_arrays
 from structpe.converters._images import Channels, from_pixels, pixels
-from structpe.converters._tensors import to_array
 from structpe.converters.base import ConversionError, add_converter
+from structpe.readers._edge_index import of_arrays
+from structpe.readers._tensors import to_array
 from structpe.structure import Structure
 
 __all__ = ["from_array", "to_array_of"]

@@ -1,12 +1,16 @@
-"""pandas: a table as the graph of its columns, for Tab-PET. There is no inverse, since the graph has no rows."""
+"""pandas: a table as the graph of its columns, for Tab-PET; one with a column ``edge_index`` has a graph in each row.
+
+There is no inverse: the graph of columns has no rows, and a row of numbers no labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from structpe.converters.base import ConversionError, add_converter
+from structpe.converters.base import ConversionError, add_converter, as_structure, of_rows
 from structpe.errors import listed
+from structpe.readers._edge_index import Names
 from structpe.readers.tables import Relation, feature_graph
 from structpe.structure import Structure
 
@@ -50,4 +54,40 @@ def from_pandas(
     return feature_graph([str(known[place]) for place in places], values, relation, threshold, bins)
 
 
-add_converter("pandas", "pandas.DataFrame", "tables, as the graph of their columns", from_pandas)
+def _read(
+    frame: Any,
+    relation: Relation | None = None,
+    threshold: float | None = None,
+    bins: int | None = None,
+    columns: Sequence[str] | None = None,
+    directed: bool | None = None,
+    features: Names = None,
+) -> Structure | Iterator[Structure]:
+    """The graph of the columns, or those of the rows.
+
+    Raises:
+        ConversionError: an option is for the other one.
+    """
+    of_columns = {"relation": relation, "threshold": threshold, "bins": bins, "columns": columns}
+    of_graphs = {"directed": directed, "features": features}
+    rows = "edge_index" in frame.columns
+    if odd := [name for name, value in (of_columns if rows else of_graphs).items() if value is not None]:
+        meant = "a graph in each row, as it has a column 'edge_index'" if rows else "one graph, that of its columns"
+        raise ConversionError(f"the table is read as {meant}, which has no option {odd[0]!r}; leave it out")
+    if rows:
+        return of_rows(_rows(frame), lambda row: as_structure(row, directed=directed, features=features))
+    return from_pandas(frame, **{name: value for name, value in of_columns.items() if value is not None})  # type: ignore[arg-type]
+
+
+def _rows(frame: Any) -> Iterator[Mapping[str, Any]]:
+    names = list(map(str, frame.columns))
+    for row in frame.itertuples(index=False, name=None):
+        yield {name: value for name, value in zip(names, row, strict=True) if not _is_missing(value)}
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it is pandas' NaN or NA, or None: no list and no array is."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (type(value) is float and value != value)
+
+
+add_converter("pandas", "pandas.DataFrame", "tables, as the graph of their columns, or with a graph in each row", _read)

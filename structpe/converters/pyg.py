@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import both_ways
-from structpe.converters._edge_index import NO_FEATURES, Names, ends_of, extras_of, features_of, of_arrays, way_of
-from structpe.converters._tensors import to_array, to_tensor
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import needing
+from structpe.readers._both_ways import both_ways
+from structpe.readers._edge_index import NO_FEATURES, Names, ends_of, extras_of, features_of, of_arrays, way_of
+from structpe.readers._tensors import to_array, to_tensor
 from structpe.structure import Structure
 
 if TYPE_CHECKING:

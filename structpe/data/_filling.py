@@ -18,10 +18,9 @@ from safetensors.numpy import save_file
 from structpe.data import _index
 from structpe.data._index import INDEX, JOURNAL, Entry, Journal, file_of
 from structpe.data._shard import named, pack
-from structpe.data.encode import check_pairs
 from structpe.data.parts import parts
 from structpe.encodings._graphs import concatenated_once
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import StoreError
 from structpe.files import sha256_of
 from structpe.structure import Structure

@@ -2,7 +2,8 @@
 
 ::
 
-    <i>.<part>    the array of this name of the column of encoding i; parts that the column lacks are absent
+    <i>.<part>    the array of this name of the column of encoding i; parts that the column lacks are absent. Of
+                  symmetric pairs, ``index`` has the lower triangle
     digests       (n, 16) the digest of each structure
     names         the names of the structures, one after the other, in UTF-8
     name_ends     (n,) where each name ends
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.encodings._encoded import Column
+from structpe.encodings._halves import halves
 from structpe.errors import StoreError
 
 __all__ = ["DTYPES", "Shard", "mapped", "named", "pack"]
@@ -43,13 +46,20 @@ def pack(columns: Sequence[Column]) -> dict[str, Array]:
         StoreError: values have a dtype that the format lacks.
     """
     tensors: dict[str, Array] = {}
-    for i, column in enumerate(columns):
+    for i, column in enumerate(map(_halved, columns)):
         for part in _PARTS:
             if (array := getattr(column, part)) is not None:
                 if array.dtype.name not in DTYPES.values():
                     raise StoreError(f"a store holds arrays of {', '.join(DTYPES.values())}; one is of {array.dtype}")
                 tensors[f"{i}.{part}"] = np.ascontiguousarray(array)
     return tensors
+
+
+def _halved(column: Column) -> Column:
+    if column.index is None or column.listed is not None:
+        return column
+    index, starts = halves(column.index, column.starts, column.sizes)
+    return replace(column, index=index, starts=starts)
 
 
 def named(names: Sequence[str], digests: Array) -> dict[str, Array]:

@@ -14,14 +14,14 @@ from structpe.encodings._device import computing_on
 from structpe.encodings._encoded import distinct
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings._guards import check_key
-from structpe.encodings.base import MOST_NODES, Column, Encoded, Encoding, check_matrices
+from structpe.encodings.base import Column, Encoded, Encoding, check_pairs
 from structpe.errors import EncodingError
 from structpe.positions import Positions
 from structpe.positions.build import build_encoding
 from structpe.structure import Structure
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
-__all__ = ["check_pairs", "encode", "join"]
+__all__ = ["encode", "join"]
 
 _WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
@@ -93,18 +93,6 @@ def _check(
 
 def _learned(config: str | Mapping[str, Any], structures: Sequence[Structure]) -> Encoding:
     return build_encoding(config).fit(structures)
-
-
-def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
-    """Check that the pairs of each structure fit in memory, if an encoding needs all pairs.
-
-    Raises:
-        EncodingError: a structure is too large.
-    """
-    for encoding in encodings:
-        if encoding.arity == 2 and not encoding.sparse:
-            large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
-            check_matrices(encoding, max((each.unit_count for each in large), default=0))
 
 
 def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:

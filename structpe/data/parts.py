@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from structpe.data.encode import check_pairs
-from structpe.encodings.base import Column, Encoding
+from structpe.encodings.base import Column, Encoding, check_pairs
 from structpe.structure import Structure
 from structpe.workers import in_order, workers
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,9 +85,25 @@ class Example:
     id: str
 
     @property
+    def size(self) -> int:
+        """Units to read."""
+        return self.graph.size
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """(n,) of the units that are read."""
+        assert self.graph.x is not None
+        return self.graph.x
+
+    @property
+    def target(self) -> Any:
+        """Ids of the text; None if there is no text."""
+        return self.graph.target
+
+    @property
     def cost(self) -> int:
         """Units to read and to write."""
-        return self.graph.size + (0 if self.graph.target is None else len(self.graph.target))
+        return self.size + (0 if self.target is None else len(self.target))
 
 
 class Preparer:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -32,17 +32,18 @@ from structpe.data import _index
 from structpe.data._filling import content, digests, fill, holds, write_shard
 from structpe.data._index import INDEX, Digests, Shards, file_of
 from structpe.data._shard import Shard
-from structpe.data.encode import join
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, lock, naming, sha256_of
-from structpe.positions import Positions
 from structpe.structure import Structure
+
+if TYPE_CHECKING:
+    from structpe.positions import Positions
 
 __all__ = ["FORMAT", "Names", "Store", "Values", "digests", "fingerprint", "key", "load", "write"]
 
-FORMAT = 4
+FORMAT = 5
 """Version of the layout. Stores of another version are refused."""
 
 _OPEN = 256  # shards that are mapped at a time
@@ -127,6 +128,8 @@ class Store:
     def positions(self, items: Sequence[int]) -> Positions:
         """The positions of a batch of structures, padded, as :func:`structpe.data.encode.encode` computes them."""
         rows = [self[item] for item in items]
+        from structpe.data.encode import join  # PyTorch takes two seconds to import; processes that encode do without
+
         return join({encoding: [row[encoding] for row in rows] for encoding in self.encodings})
 
     def verify(self) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from structpe.errors import EncodingError
+
+if TYPE_CHECKING:
+    import torch  # takes two seconds to import, which processes that only encode do not need
 
 __all__ = ["CELLS", "LARGEST", "chosen", "computing_on", "lengths", "lowest", "powers", "returns"]
 
@@ -44,6 +46,8 @@ def computing_on(device: torch.device | str | None) -> Iterator[None]:
 
 
 def _usable(device: torch.device | str) -> torch.device:
+    import torch
+
     try:
         return torch.empty(1, dtype=torch.float64, device=device).device
     except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
@@ -61,6 +65,8 @@ def chosen() -> torch.device | None:
 
 def lengths(steps: NDArray[np.bool_]) -> NDArray[np.int32]:
     """(b, n, n) lengths of shortest paths, -1 without one, from steps (b, n, n); Floyd-Warshall, n operations."""
+    import torch
+
     there = torch.from_numpy(steps).to(_device())
     found = torch.where(there, 1, _INF).to(torch.int32)
     found.diagonal(dim1=1, dim2=2).zero_()
@@ -71,6 +77,8 @@ def lengths(steps: NDArray[np.bool_]) -> NDArray[np.int32]:
 
 def returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """(b, n, steps) diagonals of P, P^2, ... of P (b, n, n), from half of the powers."""
+    import torch
+
     step = torch.from_numpy(walk).to(_device())
     half, power = -(-steps // 2), [step]
     while len(power) < half:
@@ -83,6 +91,8 @@ def returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
 
 def powers(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """(b, n, n, steps) I, P, P^2, ... of P (b, n, n)."""
+    import torch
+
     step = torch.from_numpy(walk).to(_device())
     found = [torch.eye(step.shape[1], dtype=step.dtype, device=step.device).expand_as(step)]
     while len(found) < steps:
@@ -92,6 +102,8 @@ def powers(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
 
 def lowest(matrices: NDArray[Any], count: int) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """(b, count) lowest eigenvalues, ascending, and (b, n, count) eigenvectors of Hermitian (b, n, n) matrices."""
+    import torch
+
     values, vectors = torch.linalg.eigh(torch.from_numpy(matrices).to(_device()))
     return _array(values[:, :count]), _array(vectors[..., :count])
 

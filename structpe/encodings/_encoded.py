@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.encodings._halves import is_half, whole
 from structpe.errors import EncodingError
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class Encoded:
 class Column:
     """An encoding of g structures. ``column[i]`` is structure i, in constant time and without a copy.
 
+    On disk, symmetric pairs are halves (:mod:`structpe.encodings._halves`), which become whole when they are read.
+
     Attributes:
         sizes: (g,) number of units of each structure.
         values: arity 1: (N, ...) the value of each unit, one structure after the other; arity 2: (R, ...) the distinct
@@ -192,19 +195,20 @@ class Column:
         sizes = np.concatenate([column.sizes for column in columns])
         if columns[0].index is None:
             return cls.of_units(sizes, np.concatenate([column.values for column in columns]))
-        own = any(column.row_starts is not None for column in columns)
-        table, places = distinct([column.values for column in columns], search=encoding is None or not encoding.real)
-        starts = _starts(np.concatenate([np.diff(column.starts) for column in columns]))
-        pairs = [(where, column.index) for where, column in zip(places, columns, strict=True)]
-        index = np.concatenate([each if own else where[each] for where, each in pairs if each is not None])
-        if not own:
+        starts, indices = _starts(np.concatenate([np.diff(column.starts) for column in columns])), _indices(columns)
+        search = encoding is None or not encoding.real
+        if not search and all(column.rows is None and column.row_starts is not None for column in columns):
+            row_starts = _starts(np.concatenate([column._counts() for column in columns]))
+            table = np.concatenate(same_shape([column.values for column in columns]))
+            return cls(sizes, table, narrow(np.concatenate(indices)), starts, None, row_starts)
+        table, places = distinct([column.values for column in columns], search=search)
+        if all(column.row_starts is None for column in columns):
             listed = [column.listed for column in columns if column.listed is not None]
-            return cls(sizes, table, narrow(index), starts, listed=np.concatenate(listed) if listed else None)
-        rows = np.concatenate([where[column._used()] for where, column in zip(places, columns, strict=True)])
+            index = narrow(_through(places, indices, len(table)))
+            return cls(sizes, table, index, starts, listed=np.concatenate(listed) if listed else None)
+        rows = narrow(_through(places, [column._used() for column in columns], len(table)))
         row_starts = _starts(np.concatenate([column._counts() for column in columns]))
-        each_its_own = all(column.rows is None and column.row_starts is not None for column in columns)
-        ordered = each_its_own and np.array_equal(rows, np.arange(len(table)))
-        return cls(sizes, table, narrow(index), starts, None if ordered else narrow(rows), row_starts)
+        return cls(sizes, table, narrow(np.concatenate(indices)), starts, rows, row_starts)
 
     def _used(self) -> Array:
         """The values that each structure uses, one structure after the other."""
@@ -235,6 +239,8 @@ class Column:
             return Encoded(self.values, index, self.listed[mine], units)
         if len(index) == units * units:
             index = index.reshape(units, units)
+        elif is_half(len(index), units):
+            index = whole(index, units)
         if self.row_starts is None:
             return Encoded(self.values, index)
         own = slice(self.row_starts[item], self.row_starts[item + 1])
@@ -244,6 +250,23 @@ class Column:
 
     def __repr__(self) -> str:
         return f"Column({len(self)} structures, {self.sizes.sum():,} units, {len(self.values):,} values)"
+
+
+def _indices(columns: Sequence[Column]) -> list[Array]:
+    return [column.index for column in columns if column.index is not None]
+
+
+def _through(places: Sequence[Array], indices: Sequence[Array], rows: int) -> Array:
+    """The indices of several tables, one after the other, as an index into ``rows`` rows where theirs went.
+
+    It is written once, in its own narrow type: as eight bytes each, it would take many times what it is.
+    """
+    ends = _starts([len(index) for index in indices])
+    result = np.empty(int(ends[-1]), dtype=np.min_scalar_type(max(rows - 1, 0)))
+    for first, last, where, index in zip(ends, ends[1:], places, indices, strict=False):
+        same = np.array_equal(where, np.arange(len(where)))  # as whole numbers of a range mostly are
+        result[first:last] = index if same else where.astype(result.dtype)[index]
+    return result
 
 
 def _check_shapes(encoded: Sequence[Encoded | Column], encoding: Encoding | None) -> None:

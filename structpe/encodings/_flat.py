@@ -66,7 +66,8 @@ def interleave(result: Array, starts: Ids, other: NDArray[np.bool_], flat: Array
         flat: the parts of those that are not ``other``.
     """
     done = used = 0
-    for begin, end in zip(starts[:-1][other].tolist(), starts[1:][other].tolist(), strict=True):
+    runs = np.flatnonzero(np.diff(other, prepend=False, append=False))  # of consecutive others, the first and the end
+    for begin, end in starts[runs].reshape(-1, 2).tolist():
         result[done:begin] = flat[used : used + begin - done]
         used, done = used + begin - done, end
     result[done:] = flat[used:]

@@ -12,9 +12,11 @@ from structpe.encodings._graphs import Graphs
 from structpe.encodings.base import UNREACHABLE, WITHIN
 from structpe.structure import Ids
 
-__all__ = ["clipped", "column_of_integers", "finite", "index_of_integers", "known"]
+__all__ = ["below_top", "clipped", "column_of_integers", "finite", "index_of_integers", "known"]
 
 Array = NDArray[Any]
+
+_BLOCK = 1 << 20
 
 
 def finite(numbers: Array) -> tuple[int, int, bool]:
@@ -26,10 +28,16 @@ def finite(numbers: Array) -> tuple[int, int, bool]:
         return 0, 0, False
     top = np.iinfo(numbers.dtype).max
     high = int(numbers.max())
-    if high == top:  # one more than it is the least number of the dtype
-        high = int((numbers + numbers.dtype.type(1)).max()) - 1
+    if high == top:
+        high = below_top(numbers)
         return min(int(numbers.min()), high), high, True
     return int(numbers.min()), high, False
+
+
+def below_top(numbers: Array) -> int:
+    """The largest number, except for the largest that the dtype has, block by block: no copy of all is made."""
+    flat, one = numbers.reshape(-1), numbers.dtype.type(1)  # one more than the largest is the least number of the dtype
+    return max(int((flat[first : first + _BLOCK] + one).max()) for first in range(0, flat.size, _BLOCK)) - 1
 
 
 def clipped(numbers: Array, limit: int | None) -> Array:
@@ -43,12 +51,12 @@ def clipped(numbers: Array, limit: int | None) -> Array:
 
 
 def index_of_integers(numbers: Array, low: int, high: int) -> Array:
-    """The index of numbers in [low, ..., high, the value of pairs without a number], in an unsigned dtype."""
+    """The index of numbers in [low, ..., high, the value of pairs without a number], in place if it is as wide."""
     top, missing, unsigned = np.iinfo(numbers.dtype).max, high - low + 1, np.dtype(f"u{numbers.itemsize}")
     if high < top and missing <= np.iinfo(unsigned).max:  # differences fit, and so does the larger one of the top
-        index: Array = numbers.view(unsigned) - unsigned.type(low % (1 << 8 * numbers.itemsize))
-        index = np.minimum(index, unsigned.type(missing), out=index)
-        return index
+        index: Array = numbers.view(unsigned)
+        np.subtract(index, unsigned.type(low % (1 << 8 * numbers.itemsize)), out=index)
+        return np.minimum(index, unsigned.type(missing), out=index)
     wide = numbers.astype(np.int64) - low
     wide[numbers == top] = missing
     found: Array = wide.astype(np.min_scalar_type(missing))

@@ -138,6 +138,8 @@ def squares(
                 through[j] = lengths[k, j]
             for i in range(n):
                 first = lengths[i, k]
+                if first == 127:  # no path from i to k yet: in sparse graphs, half of all
+                    continue
                 for j in range(width):
                     both = np.uint8(first + through[j])
                     lengths[i, j] = both if both < lengths[i, j] else lengths[i, j]

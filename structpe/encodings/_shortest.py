@@ -19,7 +19,7 @@ from structpe.encodings._bits import STEPS, by_bits
 from structpe.encodings._fast import fast
 from structpe.encodings._flat import ranges, scatter
 from structpe.encodings._graphs import Graphs
-from structpe.encodings._integers import finite
+from structpe.encodings._integers import below_top, finite
 from structpe.structure import Ids
 
 __all__ = ["shortest", "signed"]
@@ -71,8 +71,7 @@ def signed(graphs: Graphs) -> Array:
         return result
     large = graphs.only(~small)
     there = shortest(large, directed=True)
-    longest = int((there + there.dtype.type(1)).max()) - 1
-    result = _widened(result, np.min_scalar_type(-longest - 2))
+    result = _widened(result, np.min_scalar_type(-below_top(there) - 2))
     everything = np.zeros(len(large.sizes), dtype=np.bool_)
     for to, part in zip(_parts(large, everything, there), _parts(graphs, small, result), strict=True):
         _sign(to, part)

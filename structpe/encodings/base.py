@@ -187,6 +187,18 @@ def check_all_pairs(encoding: Encoding, structures: Sequence[Structure], numbers
     check_matrices(encoding, max((max(each.size, each.unit_count) for each in structures), default=0), numbers)
 
 
+def check_pairs(structures: Sequence[Structure], encodings: Sequence[Encoding]) -> None:
+    """Check that the pairs of each structure fit in memory, if an encoding needs all pairs.
+
+    Raises:
+        EncodingError: a structure is too large.
+    """
+    for encoding in encodings:
+        if encoding.arity == 2 and not encoding.sparse:
+            large = [each for each in structures if each.unit_count > MOST_NODES and encoding.quadratic(each)]
+            check_matrices(encoding, max((each.unit_count for each in large), default=0))
+
+
 def check_key(encoding: Encoding, key: str) -> None:
     """Check that a feature belongs to nodes.
 

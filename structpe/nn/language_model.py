@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from structpe.data.encode import check_pairs, join
-from structpe.encodings.base import Encoding
+from structpe.data.encode import join
+from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import ConfigError, PositionError, StructPEError
 from structpe.nn.copying import precise
 from structpe.nn.decoder import Decoder, State

@@ -40,7 +40,8 @@ class StackConfig:
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
-        residual: whether a layer with message passing only has a residual connection.
+        residual: of a layer with message passing only: ``true`` adds its input to its output; ``linear`` adds a linear
+            map of it to the messages, before the norm, as the tuned networks of Luo et al. 2024 do; ``false`` for none.
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
         input_dropout: of the input of the first layer.
@@ -52,7 +53,8 @@ class StackConfig:
 
     Raises:
         ConfigError: a size or probability is out of range, the convolution is unknown, there is neither attention nor
-            message passing, or nothing in the layers is more than a linear map.
+            message passing, nothing in the layers is more than a linear map, or ``residual`` is ``linear`` where it has
+            no place.
     """
 
     width: int = 64
@@ -64,7 +66,7 @@ class StackConfig:
     feedforward: int = 128
     norm: Literal["batch", "layer", "none"] = "batch"
     norm_first: bool = False
-    residual: bool = True
+    residual: bool | Literal["linear"] = True
     dropout: float = 0.0
     attention_dropout: float = 0.0
     input_dropout: float = 0.0
@@ -92,6 +94,11 @@ class StackConfig:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
+        if self.residual == "linear" and (self.attention or self.message_passing is None):
+            raise ConfigError(
+                "residual is linear, which only layers with message passing and without attention have; set attention "
+                "to false, or residual to true"
+            )
         if self._linear:
             raise ConfigError(
                 f"layers of {self.message_passing} with neither attention nor message_activation nor feed-forward "
@@ -150,9 +157,10 @@ class Layer(nn.Module):
 
         n = norm(x),  y = x + a(messages(n)) + attention(n),  then y + feedforward(norm(y))
 
-    Without attention, a classic graph network (Luo et al. 2024)::
+    Without attention, a classic graph network, and with ``residual: linear`` that of Luo et al. 2024 (their code)::
 
         y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
+        y = a(norm(messages(x) + W x + b)),  then the same
 
     a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS a
     is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which have none, get
@@ -172,6 +180,7 @@ class Layer(nn.Module):
         self.attention_norm = norm_of(config) if config.attention else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
+        self.skip = nn.Linear(config.width, config.width) if config.residual == "linear" else None
         self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
         self.cross_norm = norm_of(config) if reads else None
         self.feedforward = _feedforward(config)
@@ -212,8 +221,9 @@ class Layer(nn.Module):
     def _with_messages(self, x: Tensor, y: Tensor, passed: Tensor) -> Tensor:
         if self.attention is None:
             assert self.messages_norm is not None
+            passed = passed if self.skip is None else passed + self.skip(x)
             passed = self.dropout(self._activated(self.messages_norm(passed)))
-            return x + passed if self.config.residual else passed
+            return x + passed if self.config.residual is True else passed
         passed = self.dropout(self._activated(passed))
         return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
 

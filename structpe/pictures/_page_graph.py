@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.pictures._arcs import WORD
-from structpe.pictures._boxes import tall
+from structpe.pictures._boxes import tall, text_box, wide
 from structpe.pictures._plot import INK, LINES, MUTED
 from structpe.pictures._relations import RELATION, Written
 from structpe.pictures.drawing import Drawn
@@ -33,10 +33,10 @@ def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
     """The figure of a structure, and the index of its trace of nodes, with a point per node in order."""
     lines, relations = _lines(drawn)
     names, points = _names(drawn)
-    traces = [_edges(lines), _hints(drawn, lines), _texts(relations, RELATION, LINES[0]), _texts(names, points, INK)]
-    traces += [_nodes(drawn), _ring()]
+    traces = [_edges(lines), _gaps(relations), _hints(drawn, lines), _texts(relations, RELATION, LINES[0])]
+    traces += [_texts(names, points, INK), _nodes(drawn), _ring()]
     if drawn.depiction is not None:
-        return {"data": traces, "layout": _over_picture(drawn)}, 4
+        return {"data": traces, "layout": _over_picture(drawn)}, 5
     width, height = drawn.size
     low = -drawn.arcs.below if drawn.arcs is not None else 0.0
     layout = {
@@ -45,7 +45,7 @@ def graph_of(drawn: Drawn) -> tuple[dict[str, Any], int]:
         "yaxis": {**HIDDEN, "range": [low, low + height]},
         "annotations": _below(drawn),
     }
-    return {"data": traces, "layout": layout}, 4
+    return {"data": traces, "layout": layout}, 5
 
 
 HIDDEN = {"visible": False, "showgrid": False, "zeroline": False}
@@ -120,6 +120,14 @@ def _edges(lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:
     x = [value for line in lines.values() for value in (*line[:, 0].tolist(), None)]
     y = [value for line in lines.values() for value in (*line[:, 1].tolist(), None)]
     return _scatter("lines", x, y, line={"color": MUTED, "width": 1})
+
+
+def _gaps(relations: list[Written]) -> dict[str, Any]:
+    """White behind the labels of edges, so that no line strikes them through."""
+    boxes = [text_box(each.x, each.y, wide(each.text, RELATION), 0.8 * tall(RELATION)) for each in relations]
+    x = [value for left, _, right, _ in boxes for value in (left, right, right, left, left, None)]
+    y = [value for _, low, _, high in boxes for value in (low, low, high, high, low, None)]
+    return _scatter("lines", x, y, fill="toself", fillcolor="white", line={"width": 0})
 
 
 def _hints(drawn: Drawn, lines: dict[int, NDArray[np.float64]]) -> dict[str, Any]:

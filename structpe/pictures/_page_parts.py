@@ -21,6 +21,8 @@ padding-left:1rem}
 aside h3{font-size:.95rem;margin:.2rem 0}aside h4{font-size:.8rem;margin:.8rem 0 .2rem;color:#6b7785;font-weight:600}
 table{border-collapse:collapse;font-size:.78rem}td{padding:.05rem .6rem .05rem 0}
 td:last-child{text-align:right;font-variant-numeric:tabular-nums}select{font:inherit}
+@media(max-width:46rem){body{margin:1rem}main{flex-direction:column}section{max-width:100%}
+aside{position:static;width:auto;max-height:none;border:0;padding:0}}
 """
 
 SCRIPT = """
@@ -117,9 +119,11 @@ def shell(
     text = "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
     data = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
     return f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title><style>{STYLE}</style></head>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{html.escape(title)}</title><style>{STYLE}</style></head>
 <body><h1>{html.escape(title)}</h1>
-<p class="note">Point at a node, or at a cell of a map: its row of every map is framed and listed on the right.</p>
+<p class="note">Point at a node, or at a cell of a map: its row of every map is framed and listed.</p>
 {text}<main><section><figure>{graph}</figure><div class="maps">{first}</div>{second}</section>
 <aside id="row"><p class="note">No node selected.</p></aside></main>
 <script type="application/json" id="said">{data}</script>

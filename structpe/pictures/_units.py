@@ -10,8 +10,8 @@ from structpe.structure import Structure
 
 __all__ = ["in_order", "unit_labels"]
 
-MARK = "▁"
-"""Characters that some tokenizers write for a space."""
+MARK, GOES_ON = "▁", "##"
+"""What some tokenizers write for a space, and BERT's for the part of a word that follows another."""
 PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
 """Bytes that a byte-level tokenizer writes as the character of that number; the others follow from 256 on."""
 BYTES = {chr(byte): byte for byte in PRINTED} | {
@@ -33,6 +33,8 @@ def unit_labels(structure: Structure) -> list[str]:
         return [label(text) for text in texts]
     if _of_bytes(structure):
         texts = [_decoded(text) for text in texts]
+    whole = [structure.nodes[node] for node in structure.unit_owner.tolist()]
+    texts = [text if GOES_ON in node else text.removeprefix(GOES_ON) for text, node in zip(texts, whole, strict=True)]
     return [label(text.replace(MARK, " ")) or "␣" for text in texts]
 
 

@@ -88,6 +88,10 @@ class Positions(Mapping[Encoding, Any]):
         """The same, with units in these places of the keys."""
         return Positions(self._encodings, self._rows, present)
 
+    def replaced(self, encodings: Mapping[Encoding, Any]) -> Positions:
+        """The same with other values of these encodings."""
+        return Positions({**self._encodings, **encodings}, self._rows, self.present)
+
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
 

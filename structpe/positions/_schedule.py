@@ -16,11 +16,11 @@ def layers_of(config: Any) -> tuple[int, ...] | None:
     Raises:
         PositionError: they are no list of whole numbers.
     """
-    if not isinstance(config, Mapping) or "layers" not in config:
+    if not isinstance(config, Mapping) or "in_layers" not in config:
         return None
-    given = config["layers"]
+    given = config["in_layers"]
     if not isinstance(given, Sequence) or any(type(each) is not int for each in given):
-        raise PositionError(f"layers is a list of numbers of layers, from 0; given is {given!r}")
+        raise PositionError(f"in_layers is a list of numbers of layers, from 0; given is {given!r}")
     return tuple(given)
 
 
@@ -32,7 +32,7 @@ def composed(outer: tuple[int, ...] | None, inner: tuple[int, ...] | None) -> tu
 
 
 def unrolled(config: Mapping[str, Any], layers: int) -> list[dict[str, Any]]:
-    """A cycle, whose i-th of m members acts in the layers i, i + m, i + 2m, ..., as models with ``layers``.
+    """A cycle, whose i-th of m members acts in the layers i, i + m, i + 2m, ..., as models with ``in_layers``.
 
     Equal descriptions are one model, which acts in the layers of all of them.
 
@@ -57,7 +57,7 @@ def unrolled(config: Mapping[str, Any], layers: int) -> list[dict[str, Any]]:
                 each.append((model, [layer]))
             elif layer not in known:
                 known.append(layer)
-    return [model if len(own) == layers else {**model, "layers": own} for model, own in each]
+    return [model if len(own) == layers else {**model, "in_layers": own} for model, own in each]
 
 
 def _members(config: Any) -> Iterator[dict[str, Any]]:
@@ -66,8 +66,10 @@ def _members(config: Any) -> Iterator[dict[str, Any]]:
         for each in config:
             yield from _members(each)
     elif isinstance(config, Mapping):
-        if {"cycle", "layers"} & set(config):
-            raise PositionError(f"a member of a cycle has neither layers nor a cycle of its own; given is {config!r}")
+        if {"cycle", "in_layers"} & set(config):
+            raise PositionError(
+                f"a member of a cycle has neither in_layers nor a cycle of its own; given is {config!r}"
+            )
         yield dict(config)
     else:
         yield {"name": config}

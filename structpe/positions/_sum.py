@@ -153,7 +153,7 @@ def _check_layers(model: PositionModel, layers: tuple[int, ...] | None, dims: Di
             )
         if model.sites <= {"inputs"} and model.sites:
             raise PositionError(
-                f"position model {model.name!r} acts at the input only, before all layers; leave layers out"
+                f"position model {model.name!r} acts at the input only, before all layers; leave in_layers out"
             )
         dims = replace(dims, layers=len(layers))
     if model.dims != dims:

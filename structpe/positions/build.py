@@ -6,7 +6,7 @@
     {"name": "t5", "buckets": 16, "encoding": "distance"}                   with options
     {"name": "t5", "encoding": {"name": "distance", "limit": 8}}            with an encoding that has options
     ["sinusoidal", {"name": "graformer", "reach": 3}]                       several at once; [] is none at all
-    {"name": "t5", "layers": [0, 1]}                                        in some layers only
+    {"name": "t5", "in_layers": [0, 1]}                                     in some layers only
     {"cycle": ["rotary", "rotary", "rotary", "nope"]}                       one for each layer, over and over
 """
 
@@ -36,7 +36,7 @@ def build(config: Config, dims: Dims) -> PositionModel:
     """The position model that plain data describes.
 
     Args:
-        config: a name; a mapping with ``name`` and options, and ``layers`` if it acts in some layers only; or a list of
+        config: a name; a mapping with ``name`` and options, and ``in_layers`` if it acts in some only; or a list of
             these, for their :class:`Sum`; or a mapping with ``cycle``, a list of these for one layer after the other.
             Equal members of a cycle are one model.
         dims: sizes of the Transformer.
@@ -53,7 +53,7 @@ def build(config: Config, dims: Dims) -> PositionModel:
         config = unrolled(config, dims.layers)
     if isinstance(config, Sequence) and not isinstance(config, str):
         return _sum(config, dims)
-    if isinstance(config, Mapping) and "layers" in config:
+    if isinstance(config, Mapping) and "in_layers" in config:
         return _sum([config], dims)
     name, given = _named(config, "a position model", "a list of these")
     model = MODELS[name]
@@ -77,7 +77,7 @@ def _in_layers(config: Any, layers: tuple[int, ...] | None, dims: Dims) -> Posit
     """The model for a Transformer of the layers in which it acts."""
     if layers is None:
         return build(config, dims)
-    rest = {key: value for key, value in config.items() if key != "layers"}
+    rest = {key: value for key, value in config.items() if key != "in_layers"}
     return build(rest, replace(dims, layers=max(len(layers), 1)))
 
 
@@ -99,7 +99,7 @@ def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:
             f"{type(model).__name__} has no name in the registry, so that data cannot speak of it; "
             f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
         )
-    own = {} if layers is None else {"layers": list(layers)}
+    own = {} if layers is None else {"in_layers": list(layers)}
     return {"name": model.name, **{option: _plain(value) for option, value in model.options().items()}, **own}
 
 

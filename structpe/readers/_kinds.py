@@ -42,7 +42,7 @@ KINDS = (
     Kind(b"GIF8", "a GIF image", SHOWS),
     Kind(b"%PDF-", "a PDF document", SHOWS),
     Kind(b"\xd0\xcf\x11\xe0", "a document of an older Word or Excel", "save it as text first, in UTF-8"),
-    Kind(b"PAR1", "a Parquet table", TABLE),
+    Kind(b"PAR1", "a Parquet table", "if its rows are graphs, reader='parquet' reads it"),
     Kind(b"ARROW1", "an Arrow table", TABLE),
     Kind(b"\x89HDF\r\n\x1a\n", "an HDF5 file", TABLE),
     Kind(b"SQLite format 3\0", "an SQLite database", "write the table as text first: sqlite3 -csv FILE 'select ...'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from structpe.plain import from_yaml, to_yaml
 from structpe.plain.typed import Builder
 from structpe.plain.yaml import LONGEST
 
-__all__ = ["check_folder", "differences", "load", "make", "save", "to_dict"]
+__all__ = ["check_folder", "differences", "load", "load_kind", "make", "save", "to_dict"]
 
 T = TypeVar("T")
 
@@ -28,13 +28,26 @@ def load(cls: type[T], path: str | Path | None, overrides: Sequence[str] = ()) -
     Raises:
         ConfigError: the file is missing or no YAML, a key is unknown, a value is of another type.
     """
+    return load_kind(lambda data: cls, path, overrides)
+
+
+def load_kind(kind: Callable[[Mapping[str, Any]], type[T]], path: str | Path | None, overrides: Sequence[str]) -> T:
+    """As :func:`load`, where the keys decide which dataclass it is.
+
+    Args:
+        kind: the dataclass of these keys and values, which are not yet checked.
+        path, overrides: as of :func:`load`.
+
+    Raises:
+        ConfigError: as :func:`load`.
+    """
     data = {} if path is None else _read(Path(path))
     with located(path or ""):
-        Builder().check_keys(cls, data, complete=False)
+        Builder().check_keys(kind(data), data, complete=False)
     for override in overrides:
-        _override(cls, data, override)
+        _override(data, override)
     try:
-        return make(cls, data)
+        return make(kind(data), data)
     except ConfigError as error:
         # With overrides it may be one of these that is wrong; the key is named in any case.
         raise error if path is None or overrides else error.at(path) from None
@@ -100,7 +113,7 @@ def _read(path: Path) -> dict[str, Any]:
     return data or {}
 
 
-def _override(cls: type, data: dict[str, Any], override: str) -> None:
+def _override(data: dict[str, Any], override: str) -> None:
     key, equals, value = override.partition("=")
     if not equals or not key:
         raise ConfigError(f"{override!r} is no override; write key=value, such as training.steps=100")

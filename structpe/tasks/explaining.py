@@ -86,9 +86,12 @@ def _found(model: nn.Module, run: Callable[[], Any]) -> list[Served]:
 
 def _of_texts(config: Any) -> tuple[nn.Module, Callable[[], Any]]:
     from structpe.tasks.graph_to_text.source import read_split
+    from structpe.tasks.runs import run_of
     from structpe.tasks.runs.graph_to_text import GraphToTextRun, Splits
 
-    run = GraphToTextRun(config)
+    run = run_of(config)
+    if not isinstance(run, GraphToTextRun):
+        raise ConfigError("a pretrained model has its own layers, which are not explained; give a model of structpe")
     run.check()
     items = read_split(config.data, "train")[:MOST]
     learned = run.learn(Splits(items, []))

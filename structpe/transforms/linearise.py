@@ -17,7 +17,7 @@ __all__ = ["linearise"]
 class _Token(NamedTuple):
     text: str
     origin: int = -1
-    relation: bool = False
+    edge: int = -1
 
 
 def linearise(structure: Structure) -> Structure:
@@ -29,7 +29,8 @@ def linearise(structure: Structure) -> Structure:
 
     ``(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))`` becomes ``want-01 :ARG0 boy :ARG1 ( go-02 :ARG0 boy )``.
 
-    Features: ``origin``, the node of each token, -1 for brackets and relations; ``is_relation``.
+    Features: ``origin``, the node of each token, -1 for brackets and relations; ``edge``, the edge of each relation, -1
+    for others; ``is_relation``.
 
     Raises:
         StructureError: the structure has no order, or units are already split; split after this.
@@ -40,7 +41,8 @@ def linearise(structure: Structure) -> Structure:
     sequence = path([token.text for token in tokens], structure.name)
     features = {
         "origin": np.array([token.origin for token in tokens]),
-        "is_relation": np.array([token.relation for token in tokens]),
+        "edge": np.array([token.edge for token in tokens]),
+        "is_relation": np.array([token.edge >= 0 for token in tokens]),
     }
     return replace(sequence, features=features)
 
@@ -68,5 +70,5 @@ def _edge(structure: Structure, edge: int, here: int, entry: Ids) -> Iterator[_T
     forward = source == here
     other = target if forward else source
     if structure.relations:
-        yield _Token(structure.relation(edge) + ("" if forward or not structure.directed else "-of"), relation=True)
+        yield _Token(structure.relation(edge) + ("" if forward or not structure.directed else "-of"), edge=edge)
     yield other if entry[other] == edge else _Token(structure.nodes[other], other)

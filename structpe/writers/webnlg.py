@@ -36,7 +36,7 @@ def webnlg(item: Item) -> str:
 
     Raises:
         WriteError: two nodes have the same label, a node has no edge, a part of a fact is empty, has white space at an
-            end or contains `` | ``, or XML forbids a character.
+            end or contains ``|`` between spaces, or XML forbids a character.
     """
     structure = item.structure
     said = {name: str(item.metadata[name]) for name in NAMES if isinstance(item.metadata.get(name), str)}

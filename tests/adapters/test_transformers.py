@@ -343,6 +343,30 @@ def test_padding_is_not_read(name: str) -> None:
     assert torch.equal(logits(model, **batch, structpe=structpe), logits(model, **other, structpe=structpe))
 
 
+def test_without_a_mask_function_padding_would_be_read() -> None:
+    """What Hugging Face does with an attention that has no masks registered; ours has them."""
+    hf.AttentionInterface.register("structpe-without-masks", transformers.attention)
+    model = small("bert")
+    batch, other = texts(model), copy.deepcopy(texts(model))
+    other["input_ids"][1, 5:] = 7
+    model.set_attn_implementation("structpe-without-masks")
+    assert not torch.allclose(logits(model, **batch), logits(model, **other), atol=1e-3)
+    transformers.register()
+    model.set_attn_implementation("structpe")
+    assert torch.equal(logits(model, **batch), logits(model, **other))
+
+
+def test_a_bias_given_to_hugging_face_itself_is_ignored_by_eager_and_refused_by_t5() -> None:
+    """Why positions are not handed on as ``position_bias``."""
+    model = small("bert")
+    batch = texts(model)
+    model.set_attn_implementation("eager")
+    bias = torch.randn(2, HEADS, 8, 8)
+    assert torch.equal(logits(model, **batch, position_bias=bias), logits(model, **batch))
+    with pytest.raises(TypeError, match="position_bias"):
+        logits(small("t5"), **texts(small("t5")), position_bias=bias)
+
+
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
 def test_another_attention_is_refused_instead_of_ignoring_positions(implementation: str) -> None:
     model = small("bert")
@@ -680,6 +704,14 @@ def test_sizes_and_second_position_models_are_checked() -> None:
     inject(model, "learned", "decoder", start="own", structures="path")
     with pytest.raises(PositionError, match="the hidden vectors have 32 numbers and all heads together 64"):
         logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+
+
+def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf, "__version__", "4.57.6")
+    with pytest.raises(
+        PositionError, match=r"transformers 4\.57\.6 is installed; .* need version 5, .*'transformers>=5'"
+    ):
+        inject(small("bert"), "t5")
 
 
 def test_an_unknown_family() -> None:

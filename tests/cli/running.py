@@ -18,6 +18,7 @@ from tests.modules import ROOT
 SAMPLE = ROOT / "datasets" / "amr_sample"
 TRAINING = ("lightning.pytorch", "torch.utils.tensorboard")
 NEEDED = {
+    "demo": (*TRAINING, "structpe.tasks.runs.graph_to_text"),
     "figure": ("matplotlib.figure", "matplotlib.backends.backend_agg"),
     "parse": ("spacy",),
     "show": ("matplotlib.figure", "matplotlib.backends.backend_agg"),

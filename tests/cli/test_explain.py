@@ -39,3 +39,8 @@ def test_runs_of_a_study_and_those_without_attention() -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"there is no file .*none.yaml; give the YAML file of a training or of a"):
         explain(tmp_path / "none.yaml")
+
+
+def test_a_pretrained_model_is_not_explained() -> None:
+    with pytest.raises(ConfigError, match="a pretrained model has its own layers, which are not explained; give a"):
+        explain("examples/pretrained.yaml")

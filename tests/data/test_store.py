@@ -477,7 +477,7 @@ def rewrite_index(folder: Path, **changes: Any) -> None:
 
 def test_another_format_is_refused(written: Path) -> None:
     rewrite_index(written, format=99)
-    with pytest.raises(StoreError, match="has format 99, this library reads 4; remove it, and encode again"):
+    with pytest.raises(StoreError, match="has format 99, this library reads 5; remove it, and encode again"):
         load(written)
 
 
@@ -513,7 +513,7 @@ def test_an_encoding_of_another_version_is_refused(written: Path, encoding: dict
         load(written)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 4}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 5}'])
 def test_a_damaged_index_is_refused(written: Path, content: bytes) -> None:
     (written / "index.json").write_bytes(content)
     with pytest.raises(StoreError, match=r"index.json: the file is damaged \(.*\); encode again"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +19,7 @@ from structpe.encodings import Depth, Distance, Encoding, Order, RandomWalk
 from structpe.errors import ConfigError, EncodingError
 from structpe.structure import Structure, path
 from structpe.workers import Workers, in_order, workers
+from tests.modules import ROOT
 
 PATHS = [path(["x"] * (1 + i % 7), name=f"s:{i}") for i in range(50)]
 ENCODED_BY: tuple[Encoding, ...] = (Distance(), Order(), RandomWalk(steps=3))
@@ -49,6 +52,15 @@ def test_two_processes_write_the_same_bytes_as_one(tmp_path: Path, monkeypatch: 
     assert done == [8, 16, 24, 32, 40, 48, 50]
     assert bytes_of(tmp_path / "two") == bytes_of(tmp_path / "one")
     assert not (tmp_path / "three").exists()
+
+
+def test_processes_that_encode_load_no_pytorch() -> None:
+    """It takes two seconds, in each of them."""
+    told = (
+        "import sys, structpe.data.store, structpe.readers.smiles; from structpe.encodings import Laplacian, Distance, "
+    )
+    told += "RandomWalk, LabelPath, SPRRelative; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", told], cwd=ROOT, check=False).returncode == 0
 
 
 def test_a_killed_process_is_told(tmp_path: Path) -> None:
@@ -109,10 +121,14 @@ def test_a_forecast_is_read_by_people(seconds: float, size: int, jobs: int, text
 
 
 def test_a_cluster_writes_the_same_and_loses_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed")
+    distributed, dask = pytest.importorskip("distributed"), pytest.importorskip("dask")
     monkeypatch.setattr(parts, "STRUCTURES", 1)
     write(tmp_path / "one", PATHS, ENCODED_BY)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    patient = {f"distributed.comm.timeouts.{what}": "200s" for what in ("connect", "tcp")}  # on a busy machine
+    with (
+        dask.config.set(patient),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
         first = next(iter(cluster.workers.values()))
 
         def progress(done: int) -> None:

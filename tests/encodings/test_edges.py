@@ -53,15 +53,15 @@ REFUSED: dict[str, tuple[Structure, set[str]]] = {  # and which encodings refuse
     "a directed cycle": (RING, OF_TREES),
 }
 COUNT_LOOPS = {"degree", "eigenpairs", "eigenvalues", "expander", "intimacy", "laplacian", "magnetic-laplacian",
-               "neighbours", "personalized-pagerank", "random-walk", "rrwp", "tabular", "token-laplacian",
+               "motifs", "neighbours", "personalized-pagerank", "random-walk", "rrwp", "tabular", "token-laplacian",
                "walk-kernel", "weisfeiler-lehman"}  # fmt: skip
 COUNT_PARALLEL = {"random-walk", "rrwp"}
 # The value of a pair in two parts, if every part is as it is alone.
 BETWEEN = {"adjacency": 0, "binned": UNREACHABLE, "distance": UNREACHABLE, "expander": 0, "label-path": 2,
            "neighbours": -1, "path-token": 2, "personalized-pagerank": UNREACHABLE, "resistance": UNREACHABLE,
            "rrwp": 0, "triple-offset": UNREACHABLE, "undirected-distance": UNREACHABLE}  # fmt: skip
-APART = {*BETWEEN, "degree", "eigenvalues", "feature", "heat-kernel", "laplacian", "random-walk", "unit-count",
-         "weisfeiler-lehman"}  # fmt: skip
+APART = {*BETWEEN, "degree", "eigenvalues", "feature", "heat-kernel", "laplacian", "motifs", "random-walk",
+         "unit-count", "weisfeiler-lehman"}  # fmt: skip
 
 
 def fitted(name: str) -> Encoding:
@@ -175,7 +175,7 @@ LARGE = {
     "branch-path": ENCODINGS["branch-path"](binary=True, depth=4),
 }
 ALL_PAIRS = {name for name in NAMES if ENCODINGS[name].arity == 2 and not ENCODINGS[name].sparse} - {"offset"}
-MATRICES = {"electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian"}
+MATRICES = {"electrostatic", "heat-kernel", "intimacy", "magnetic-laplacian", "tabular", "token-laplacian", "motifs"}
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from structpe.encodings import (
     ENCODINGS,
@@ -154,3 +155,18 @@ def test_small_graphs_beside_larger_ones_gain_no_node() -> None:
 def test_graphs_of_other_sizes_add_no_eigenvalue() -> None:
     for encoded in Eigenvalues().many([cycle(size) for size in (3, 4, 5, 9)]):
         assert (encoded.values[encoded.values >= 0] > 0.1).all()
+
+
+# --- threads ---
+
+
+def test_pytorch_keeps_its_number_of_threads() -> None:
+    """One parallel loop of numba sets it back to all cores; loops here run on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for encoding in (UndirectedDistance(), RandomWalk(4), LabelPath().fit([APART])):
+            encoding.many([APART, cycle(70)])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

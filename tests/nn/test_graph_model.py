@@ -340,6 +340,19 @@ def test_a_message_layer_is_what_its_formula_says() -> None:
     )
 
 
+def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
+    net = model([], attention=False, message_passing="gcn", norm="layer", feedforward=0, residual="linear")
+    (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
+    x = torch.randn(len(batch.graph), WIDTH)
+    passed, _ = layer.messages.convolution(x, None, batch.adjacency)
+    mapped = x @ layer.skip.weight.T + layer.skip.bias
+    out, _ = layer(x, None, Context.of(net.position, batch), Site(0))
+    torch.testing.assert_close(out, layer.messages_norm(passed + mapped).relu())
+    for refused in ({"attention": True}, {"message_passing": None, "attention": True}):
+        with pytest.raises(ConfigError, match="residual is linear, which only layers with message passing and without"):
+            replace(net.config, **refused)
+
+
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
     with pytest.raises(
         ConfigError, match="acts on attention only, and this model has none; choose one that acts on the input"

@@ -22,7 +22,7 @@ from structpe.pictures.places import form_of
 from structpe.readers import stream
 from structpe.transforms import grid
 from structpe.transforms.levi import levi
-from tests.datasets import SAMPLES, corpus
+from tests.datasets import FOLDER, SAMPLES, corpus
 from tests.pictures.cases import DIMS, FORMS, PARSE, large
 from tests.pictures.measuring import faults
 from tests.pictures.test_page import plots
@@ -122,6 +122,39 @@ def test_a_corpus_is_drawn_in_one_manner(file: str, reader: str, form: str) -> N
 def _found(file: str) -> Path:
     folder = corpus(file.rpartition("/")[0])
     return folder / file.rpartition("/")[2]
+
+
+def two_hundred() -> list[Structure]:
+    """Structures of all kinds: of the samples, of corpora that are at hand, and drawn at random."""
+    files = {"amr_sample/test.txt": "amr", "kg_sample/test.xml": "webnlg", "trees_sample/sample.conllu": "conllu"}
+    real = [(SAMPLES / file, reader) for file, reader in files.items()]
+    real += [(FOLDER / file, reader) for file, reader, _ in CORPORA if (FOLDER / file).exists()]
+    found = [item.structure for file, reader in real for item in islice(stream(file, reader), 5, 10)]
+    found += [levi(structure) for structure in found[:16]]
+    for size in range(2, 26):
+        found += [large(size, form) for form in ("sequence", "tree", "graph")]
+    found += [grid((rows, columns)) for rows in range(2, 8) for columns in range(2, 8)]
+    random = np.random.default_rng(0)
+    while len(found) < 200:
+        size = int(random.integers(3, 12))
+        edges = random.integers(0, size, (int(random.integers(1, 14)), 2))
+        words = [f"{'label' * int(random.integers(0, 4))} {i}" for i in range(size)]
+        found.append(graph(words, edges, [f"relation{i}" for i in range(len(edges))], directed=bool(size % 2)))
+    return [structure for structure in found if structure.size <= 60][:200]
+
+
+@pytest.mark.slow
+def test_no_two_texts_of_two_hundred_structures_meet() -> None:
+    structures = two_hundred()
+    assert len(structures) == 200
+    assert {form_of(each) for each in structures} >= {"sequence", "tree", "hierarchy", "graph", "grid"}
+    for number, structure in enumerate(structures):
+        with look():
+            drawn = Drawn(structure, most=1000)
+            at = placed(drawn)
+        assert not [box for number, box in enumerate(at) if meets(box, at[:number])], structure.name
+        if number % 20 == 0:  # the plan is what is drawn; some of them are measured to the pixel
+            assert not faults(show(structure)), structure.name
 
 
 # --- the plan: what a page shows too ---

@@ -37,7 +37,8 @@ def units(nodes: list[str], texts: list[list[str]]) -> Structure:
         (["Ġorġ"], [["Ġor", "ġ"]], ["Ġor", "ġ"]),  # Maltese, whose letters these are
         (["cafÃ©"], [["caf", "Ã©"]], ["caf", "Ã©"]),
         (["old house"], [["▁old", "▁house"]], ["old", "house"]),
-        (["playing"], [["play", "##ing"]], ["play", "##ing"]),
+        (["playing"], [["play", "##ing"]], ["play", "ing"]),
+        (["## heading"], [["##", "heading"]], ["##", "heading"]),
         (["a", "b"], [[":ARG0"], ["<unk>"]], [":ARG0", "<unk>"]),
     ],
 )

@@ -46,7 +46,7 @@ def test_a_cycle_gives_each_layer_its_models() -> None:
 
 
 def test_a_model_in_some_layers_has_numbers_for_these_only_in_order() -> None:
-    model = randomised(build({"name": "t5-unshared", "layers": [1, 4]}, DIMS))
+    model = randomised(build({"name": "t5-unshared", "in_layers": [1, 4]}, DIMS))
     (inner,) = model
     assert inner.dims.layers == 2
     assert sum(p.numel() for p in model.parameters()) == model.claimed_params() == inner.claimed_params()
@@ -62,11 +62,11 @@ def test_a_model_in_some_layers_has_numbers_for_these_only_in_order() -> None:
 
 def test_sites_before_and_beside_attention_follow_the_schedule_too() -> None:
     x = noise(3, 10, 8)
-    model = randomised(build({"name": "universal-sinusoidal", "layers": [2]}, Dims(8, 2, 3)))
+    model = randomised(build({"name": "universal-sinusoidal", "in_layers": [2]}, Dims(8, 2, 3)))
     prepared = model.prepare(encoded(model, TREES))
     assert model.layer(x, prepared, Site(0)) is x
     assert not torch.equal(model.layer(x, prepared, Site(2)), x)
-    model = build({"name": "shortformer", "layers": [0]}, Dims(8, 2, 3))
+    model = build({"name": "shortformer", "in_layers": [0]}, Dims(8, 2, 3))
     prepared = model.prepare(encoded(model, TREES))
     given = Sources(x, x, x)
     assert model.sources(given, prepared, Site(1)) is given
@@ -102,7 +102,7 @@ def test_own_attention_in_some_layers_only() -> None:
         SMOLLM3,
         GEMMA,
         {"cycle": ["forgetting-attention", "nope", "t5"]},
-        ["sinusoidal", {"name": "shaw", "layers": [5]}, {"name": "path-attention", "layers": [0, 2]}],
+        ["sinusoidal", {"name": "shaw", "in_layers": [5]}, {"name": "path-attention", "in_layers": [0, 2]}],
     ],
 )
 def test_a_decoder_writes_with_a_schedule_as_it_reads(config: Any) -> None:
@@ -119,7 +119,7 @@ def test_a_decoder_writes_with_a_schedule_as_it_reads(config: Any) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [SMOLLM3, GEMMA, {"name": "t5-unshared", "layers": [1, 4]}, ["sinusoidal", {"cycle": ["shaw", "nope"]}]],
+    [SMOLLM3, GEMMA, {"name": "t5-unshared", "in_layers": [1, 4]}, ["sinusoidal", {"cycle": ["shaw", "nope"]}]],
 )
 def test_a_description_builds_the_same_again(config: Any) -> None:
     model = build(config, DIMS)
@@ -131,30 +131,39 @@ def test_a_description_builds_the_same_again(config: Any) -> None:
 
 
 def test_sums_of_schedules_and_labels_of_training_keep_their_layers() -> None:
-    one = build({"name": "t5", "layers": [0]}, DIMS)
-    assert [own["layers"] for own in describe(one + one)] == [[0], [0]]
+    one = build({"name": "t5", "in_layers": [0]}, DIMS)
+    assert [own["in_layers"] for own in describe(one + one)] == [[0], [0]]
     inner = Sum(Dims(8, 2, 2), [build("shaw", Dims(8, 2, 2)), build("t5", Dims(8, 2, 1))], [None, [1]])
     ((shaw, t5),) = describe(Sum(DIMS, [inner], [[2, 4]]))
-    assert (shaw["layers"], t5["layers"]) == ([2, 4], [4])
-    labelled = {"name": "zhu-sum", "layers": [3], "encoding": {"name": "label-path", "limit": 4}}
+    assert (shaw["in_layers"], t5["in_layers"]) == ([2, 4], [4])
+    labelled = {"name": "zhu-sum", "in_layers": [3], "encoding": {"name": "label-path", "limit": 4}}
     ((described),) = fitted(labelled, DIMS, lambda: [labelled_path(4)])
-    assert described["layers"] == [3]
+    assert described["in_layers"] == [3]
     assert described["encoding"]["labels"] == ["a"]
 
 
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ({"name": "t5", "layers": 3}, "layers is a list of numbers of layers, from 0; given is 3"),
-        ({"name": "t5", "layers": [0, True]}, r"given is \[0, True\]"),
-        ({"name": "t5", "layers": [6]}, r"'t5' is to act in layers \[6\]; give some of 0 to 5, each once and in ord"),
-        ({"name": "t5", "layers": []}, r"'t5' is to act in layers \[\]; give some of 0 to 5"),
-        ({"name": "t5", "layers": [2, 1]}, r"to act in layers \[2, 1\]"),
-        ({"name": "sinusoidal", "layers": [2]}, "'sinusoidal' acts at the input only, before all layers; leave lay"),
+        ({"name": "t5", "in_layers": 3}, "in_layers is a list of numbers of layers, from 0; given is 3"),
+        ({"name": "t5", "in_layers": [0, True]}, r"given is \[0, True\]"),
+        (
+            {"name": "t5", "in_layers": [6]},
+            r"'t5' is to act in layers \[6\]; give some of 0 to 5, each once and in ord",
+        ),
+        ({"name": "t5", "in_layers": []}, r"'t5' is to act in layers \[\]; give some of 0 to 5"),
+        ({"name": "t5", "in_layers": [2, 1]}, r"to act in layers \[2, 1\]"),
+        (
+            {"name": "sinusoidal", "in_layers": [2]},
+            "'sinusoidal' acts at the input only, before all layers; leave in_l",
+        ),
         ({"cycle": []}, "a cycle is a mapping with a list of position models, and no other key; given is {'cycle': "),
         ({"cycle": ["t5"], "name": "t5"}, "and no other key"),
         ({"cycle": ["t5"] * 7}, "a cycle of 7 position models has more than the 6 layers of the Transformer; give 6"),
-        ({"cycle": [{"name": "t5", "layers": [1]}]}, "a member of a cycle has neither layers nor a cycle of its own"),
+        (
+            {"cycle": [{"name": "t5", "in_layers": [1]}]},
+            "a member of a cycle has neither in_layers nor a cycle of its own",
+        ),
         ({"cycle": [["cope", "path-attention"]]}, "cope and path-attention have their own attention; only one"),
         ({"cycle": ["cope", ["path-attention", "deberta-emd"]]}, "path-attention has its own attention, which ignores"),
     ],
@@ -166,3 +175,11 @@ def test_schedules_that_cannot_be(config: Any, text: str) -> None:
 
 def test_two_blocks_never_meet_in_a_cycle() -> None:
     assert build({"cycle": ["cope", "path-attention"]}, DIMS).own_attention
+
+
+@pytest.mark.parametrize("name", ["rwse", "lap-pe", "tupe-a", "floater-input"])
+def test_an_option_named_layers_is_no_schedule(name: str) -> None:
+    described = describe(build(name, DIMS))
+    assert "layers" in described
+    assert describe(build(described, DIMS)) == described
+    assert describe(build({**described, "layers": 1}, DIMS))["layers"] == 1

@@ -25,6 +25,10 @@ def linear(module: torch.nn.Module, x: Tensor) -> Tensor:
     return module.weight @ x + module.bias
 
 
+def structure(size: int, edges: list[tuple[int, int]]) -> Structure:
+    return Structure(("x",) * size, edges, directed=False)
+
+
 def of_units(model: PositionModel, structure: Structure) -> Tensor:
     return torch.from_numpy(model.encodings[0].one(structure).values).double()
 
@@ -72,6 +76,23 @@ def test_a_single_unit_is_normalised_by_the_averages() -> None:
     model = made("rwse").train()
     alone = model.prepare(encoded(model, [Structure(("x",), [])]))
     torch.testing.assert_close(alone, model.eval().prepare(encoded(model, [Structure(("x",), [])])))
+
+
+@pytest.mark.parametrize("name", ["rwse", "heat-kernel", "electrostatic"])
+def test_what_is_rare_in_training_is_not_far_away_later(name: str) -> None:
+    """Walks of three steps never return in trees: the first triangle was 100 deviations away."""
+    model = made(name).train()
+    tree = structure(6, [(0, 1), (0, 2), (1, 3), (1, 4), (2, 5)])
+    with torch.no_grad():
+        model.norm.weight.fill_(1.0), model.norm.bias.zero_()
+        for _ in range(100):
+            model.prepare(encoded(model, [tree]))
+    model.eval()
+    triangle = structure(3, [(0, 1), (1, 2), (2, 0)])
+    normed = (of_units(model, triangle) - model.norm.mean) / (model.norm.variance + 1e-5).sqrt()
+    assert normed.abs().max() > (50 if name == "rwse" else 0)
+    expected = linear(model.embed, normed[0].clip(-5, 5))
+    torch.testing.assert_close(model.prepare(encoded(model, [triangle]))[0, 0], expected)
 
 
 def test_walks_go_both_ways() -> None:

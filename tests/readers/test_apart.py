@@ -54,7 +54,8 @@ def outcomes(file: Path, name: str, executor: Executor | None) -> tuple[list[Any
 
 
 def test_these_readers_are_apart() -> None:
-    assert {name for name, each in READERS.items() if each.apart} == set(GOOD) == set(BAD)
+    binary = {"parquet"}  # see its own tests
+    assert {name for name, each in READERS.items() if each.apart} - binary == set(GOOD) == set(BAD)
 
 
 @pytest.mark.parametrize("name", GOOD)

@@ -57,7 +57,7 @@ FILES = {
     "pdf": (b"%PDF-1.7\n%\xb5\xb5\xb5\n1 0 obj", "the file is a PDF document, not text; give"),
     "parquet": (
         b"PAR1\x15\x04\x15\x20",
-        "the file is a Parquet table, not text; write it as text first, with the prog",
+        "the file is a Parquet table, not text; if its rows are graphs, reader",
     ),
     "numpy": (saved(), "the file is an array of NumPy (.npy), not text; read it with numpy.load"),
     "pickle": (

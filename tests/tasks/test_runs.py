@@ -14,12 +14,13 @@ from tests.tasks.prediction.tiny import single
 
 
 def test_a_configuration_decides_the_kind(tmp_path: Path) -> None:
-    assert list(RUNS) == ["graph-to-text", "prediction"]
+    assert list(RUNS) == ["graph-to-text", "prediction", "pretrained-text"]
     (tmp_path / "text").mkdir()
     assert run_of(tiny(tmp_path / "text")).name == "graph-to-text"
     run = run_of(single(tmp_path / "graphs"))
     assert (run.name, run.folder) == ("prediction", tmp_path / "graphs" / "run")
-    message = "TrainingConfig is the configuration of no kind of run; give one of GraphToTextConfig, PredictionConfig"
+    known = "GraphToTextConfig, PredictionConfig, PretrainedTextConfig"
+    message = f"TrainingConfig is the configuration of no kind of run; give one of {known}"
     with pytest.raises(ConfigError, match=message):
         run_of(TrainingConfig())
 

@@ -10,6 +10,7 @@ mainly ratios are meant to be read. Progress goes to standard error.
     python experiments/speed/bench --only laplacian t5           # rows of these encodings and position models
     python experiments/speed/bench --rounds 1                    # quick and rough
     python experiments/speed/bench --without-numba               # as where numba is not installed
+    python experiments/speed/bench --molecules HIV.csv --amr AMR.txt --parses EWT.conllu   # the first of your own
     python experiments/speed/bench --list                        # which rows there are
 """
 
@@ -18,7 +19,9 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 
+import samples
 from report import listed, report
 from turns import Disagreement
 
@@ -33,12 +36,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="turns of each; by default 5, 3 and 9 in the three tables")
     parser.add_argument("--list", action="store_true", help="print the names of the rows, and measure nothing")
     parser.add_argument("--without-numba", action="store_true", help="encode as where numba is not installed")
+    for name, what in (("molecules", "SMILES"), ("amr", "PENMAN"), ("parses", "CoNLL-U")):
+        parser.add_argument(f"--{name}", type=Path, help=f"a file of {what} in place of the shipped sample")
     given = parser.parse_args()
     if given.rounds is not None and given.rounds < 1:
         parser.error(f"--rounds is {given.rounds}; give 1 or more")
     if given.list:
         print(listed())
         return 0
+    samples.given(smiles=given.molecules, amr=given.amr, conllu=given.parses)
     try:
         with slow() if given.without_numba else nullcontext():
             return 0 if report(given.only, given.rounds) else 1

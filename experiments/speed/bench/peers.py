@@ -37,6 +37,7 @@ LIBRARIES = {
     "spaCy": "spacy",
     "rustworkx": "rustworkx",
     "numba": "numba",
+    "transformers": "transformers",
 }
 """What the tables call a library, and its module. Graphormer's recipe is written here, for numba."""
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import alone
 import attention
 import beside
+import injected
 import numpy as np
 import structured
 import torch
@@ -26,7 +27,7 @@ from structpe.registry import unknown
 
 __all__ = ["listed", "report"]
 
-TABLES = (beside.TABLE, alone.TABLE, attention.TABLE, structured.TABLE)
+TABLES = (beside.TABLE, alone.TABLE, attention.TABLE, structured.TABLE, injected.TABLE)
 
 
 def report(only: Sequence[str] | None, rounds: int | None) -> bool:

@@ -10,20 +10,30 @@ from pathlib import Path
 
 import numpy as np
 
-import structpe
+from structpe.readers import stream
 from structpe.structure import Structure
 from structpe.transforms import grid
 
-__all__ = ["SAMPLES", "sample"]
+__all__ = ["SAMPLES", "given", "sample"]
 
 DATASETS = Path(__file__).parents[3] / "datasets"
 PARSES = "trees_sample/sample.conllu"
 
 
-def _read(*files: str, format: str | None = None, count: int) -> list[Structure]:
-    """The graphs of shipped files, all again from the first until there are so many."""
-    found = [item.structure for file in files for item in structpe.read(DATASETS / file, format)]
-    return list(islice(cycle(found), count))
+GIVEN: dict[str, Path] = {}
+"""Files of the user's own in place of shipped ones, by format."""
+
+
+def given(**files: Path | None) -> None:
+    """Measure on the graphs of these files: ``smiles``, ``amr``, ``conllu``; None leaves the shipped ones."""
+    GIVEN.update({format: file for format, file in files.items() if file is not None})
+
+
+def _read(*files: str, format: str, count: int) -> list[Structure]:
+    """The first graphs of files, all again from the first until there are so many; bad items are left out."""
+    paths = [GIVEN[format]] if format in GIVEN else [DATASETS / file for file in files]
+    found = (item.structure for path in paths for item in stream(path, format, skip=lambda _: None))
+    return list(islice(cycle(list(islice(found, count))), count))
 
 
 def drawn(nodes: int, degree: float, generator: np.random.Generator) -> Structure:
@@ -48,11 +58,16 @@ def _drawn_of_all_sizes() -> list[Structure]:
 
 
 SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
-    "1,000 molecules": lambda: _read("diameters_sample/molecules.csv", "molecules_sample/molecules.csv", count=1000),
+    "1,000 molecules": lambda: _read(
+        "diameters_sample/molecules.csv", "molecules_sample/molecules.csv", format="smiles", count=1000
+    ),
     "1,000 larger molecules": lambda: _larger("1,000 molecules", 9),
-    "200 parses": lambda: _read(PARSES, count=200),
-    "1,000 trees of parses": lambda: [replace(each, directed=False) for each in _read(PARSES, count=1000)],
+    "200 parses": lambda: _read(PARSES, format="conllu", count=200),
+    "1,000 trees of parses": lambda: [
+        replace(each, directed=False) for each in _read(PARSES, format="conllu", count=1000)
+    ],
     "600 AMR graphs": lambda: _read("amr_sample/train.txt", format="amr", count=600),
+    "600 larger AMR graphs": lambda: _larger("600 AMR graphs", 9, 600),
     "160 knowledge graphs": lambda: _read("kg_sample/train.xml", format="webnlg", count=160),
     "200 drawn graphs": _drawn_of_all_sizes,
     "32 drawn trees": lambda: binary_trees(32, 24),
@@ -63,12 +78,12 @@ SAMPLES: dict[str, Callable[[], Sequence[Structure]]] = {
 }
 """Each sample by the name that the tables give it; made when it is asked for. The drawn graphs have 20 to 120 nodes of
 mean degree 2.5, and 2,000 of mean degree 10. In the ring of
-2,000 nodes, each is joined with the five next ones. The larger molecules have ten atoms or more."""
+2,000 nodes, each is joined with the five next ones. The larger molecules and AMR graphs have ten nodes or more."""
 
 
-def _larger(name: str, least: int) -> list[Structure]:
+def _larger(name: str, least: int, count: int = 1000) -> list[Structure]:
     kept = [structure for structure in sample(name) if structure.size > least]
-    return list(islice(cycle(kept), 1000))
+    return list(islice(cycle(kept), count))
 
 
 @cache

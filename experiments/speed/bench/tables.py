@@ -1,4 +1,4 @@
-"""The three tables: which rows they have, and how a row is measured."""
+"""The tables: which rows they have, and how a row is measured."""
 
 from __future__ import annotations
 

@@ -87,4 +87,4 @@ class CoPE(Block, name="cope"):
 
 
 def _like(index: Tensor, of: Tensor) -> Tensor:
-    return index.expand(len(index), *of.shape[1:])
+    return index.expand(of.shape)  # one structure may be for all rows of a batch

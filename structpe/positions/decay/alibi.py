@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
-from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
-from structpe.positions._checks import of_arity, offsets
-from structpe.positions.decay._distances import distances, slopes
-from structpe.terms import Lookup, Terms
+from structpe.positions import Cells, Dims, Spec
+from structpe.positions.decay._distances import slopes
+from structpe.positions.decay._fixed import FixedDecay
 
 __all__ = ["ALiBi"]
 
 
-class ALiBi(PositionModel, name="alibi"):
+class ALiBi(FixedDecay, name="alibi"):
     """s_ij -= m_h |r_ij|: each head has its own slope m_h, fixed and not learned.
 
     m_h = 2^(-8h/H) for heads h = 1..H where H is a power of 2, see :func:`slopes` for other H. (Press et al. 2022,
@@ -35,21 +33,8 @@ class ALiBi(PositionModel, name="alibi"):
 
     spec = Spec("press2022", "sequence", Cells("R", "MAM", learnable=False, recurring=True, unbound=True, params="0"))
 
-    like: Tensor
-
     def __init__(self, dims: Dims, encoding: Encoding = Offset()) -> None:
-        super().__init__(dims, [of_arity(self.name, encoding, 2)])
-        # Follows the model to its dtype, so that the bias has it; the slopes themselves would be rounded there.
-        self.register_buffer("like", torch.empty(0), persistent=False)
+        super().__init__(dims, encoding)
 
-    def prepare(self, positions: Positions) -> Lookup:
-        """The bias of each distinct value and head, the same for all layers."""
-        of_pairs = offsets(self.name, self.encodings[0], positions[self.encodings[0]])
-        return of_pairs.map(self._bias).share()
-
-    def terms(self, prepared: Lookup, site: Site) -> Terms:
-        return Terms(bias=(prepared,))
-
-    def _bias(self, values: Tensor) -> Tensor:
-        far = distances(self.name, self.encodings[0], values)
-        return (-slopes(self.dims.heads).to(values.device) * far[:, None]).to(self.like.dtype)
+    def fall(self, far: Tensor) -> Tensor:
+        return -slopes(self.dims.heads).to(far.device) * far

@@ -19,9 +19,16 @@ _PARAMS = "2*k + (k*p + p if m == 0 else k*p + p if m == 1 else (k + 1)*2*p + (m
 """Formula of the number of parameters."""
 CELLS = Cells("A", "APE", learnable=True, recurring=False, unbound=True, params=_PARAMS)
 
+FARTHEST = 5.0
+"""How many standard deviations from its mean a statistic may be."""
+
 
 class StructuralEncoding(PositionModel):
     """cat[x_u, f(norm(s_u))]: a vector of statistics, normalised and embedded in p channels next to the content.
+
+    What norm gives is kept between -5 and 5, which the authors' code does not do. A statistic that is nearly constant
+    in training, such as the walks of three steps where triangles are rare, is else 40 deviations away in the first
+    triangle, and so is what a model predicts.
 
     Args:
         dims: sizes of the Transformer.
@@ -45,7 +52,8 @@ class StructuralEncoding(PositionModel):
         here = statistics.new_ones(statistics.shape[:2], dtype=torch.bool)
         # Queries are the last units of all.
         present = here if positions.present is None else positions.present[:, -here.shape[1] :]
-        embedded: Tensor = self.embed(self.norm(statistics, present))
+        normed = self.norm(statistics, present).clamp(-FARTHEST, FARTHEST)
+        embedded: Tensor = self.embed(normed)
         return embedded
 
     def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:

@@ -14,9 +14,10 @@ class RWSE(StructuralEncoding, name="rwse"):
     """cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
 
     f is linear, or has ``layers`` layers with rectifiers (inner width 2p); norm is batch normalisation, over the real
-    units. (GraphGPS, its encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k
-    and p per data set, 20 and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of
-    the input of the layers are overwritten.
+    units, kept between -5 and 5, which the code does not do: a rare ring is else tens of deviations away. (GraphGPS,
+    its encoder of node statistics; after RWPE of Dwivedi et al. 2022, section 3.) Authors choose k and p per data set,
+    20 and 28 of 64 for ZINC. x is the content in the other d - p channels: the last p channels of the input of the
+    layers are overwritten.
 
     Walks ignore the direction of edges by default; the code follows it, and its data sets have each edge in both
     directions. With directions, a directed acyclic graph has only zeros.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from abc import ABC
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from structpe.adapters._texts import TextsConfig
 from structpe.data.prepare import PrepareConfig
 from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
@@ -15,7 +18,16 @@ from structpe.plain.bounds import OPTION, bounded
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
-__all__ = ["DataConfig", "GraphToTextConfig", "load_config"]
+__all__ = [
+    "DataConfig",
+    "GraphToTextConfig",
+    "InjectConfig",
+    "PretrainedConfig",
+    "PretrainedTextConfig",
+    "PretrainedTraining",
+    "TextConfig",
+    "load_config",
+]
 
 METRICS = ("loss", "bleu", "chrf")
 """What may decide which model is best: the cross entropy per unit, BLEU, or chrF++, of the validation split."""
@@ -43,16 +55,13 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class GraphToTextConfig:
-    """Everything that a run of graph to text follows from.
+class TextConfig(ABC):
+    """What the configurations of all runs of graph to text have.
 
     Args:
         data: the splits and how they are read.
         prepare: how items become examples.
-        model: sizes and options of the encoder-decoder.
-        encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
-            these, whose sum is taken; an empty list for none.
-        decoder_position: position model of the decoder.
+        model: the model.
         training: how the model is trained.
         search: how texts are searched for. When a validation scores texts, the search is greedy and as long as this.
         dev_texts: for how many items of the validation split, always the same, texts are written and scored when
@@ -62,10 +71,8 @@ class GraphToTextConfig:
     """
 
     data: DataConfig
-    prepare: PrepareConfig = field(default_factory=PrepareConfig)
-    model: TransformerConfig = field(default_factory=TransformerConfig)
-    encoder_position: Any = "graformer"
-    decoder_position: Any = "sinusoidal"
+    prepare: Any
+    model: Any
     training: TrainingConfig = field(default_factory=TrainingConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
     dev_texts: int = 500
@@ -86,13 +93,119 @@ class GraphToTextConfig:
         """How a validation searches."""
         return replace(self.search, beam=1)
 
+    @property
+    def lowercase(self) -> bool:
+        """Whether texts are compared in lower case."""
+        return bool(self.prepare.lowercase)
 
-def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> GraphToTextConfig:
+
+@dataclass(frozen=True)
+class GraphToTextConfig(TextConfig):
+    """Everything that a run of graph to text follows from.
+
+    Args:
+        prepare: how items become examples.
+        model: sizes and options of the encoder-decoder.
+        encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
+            these, whose sum is taken; an empty list for none.
+        decoder_position: position model of the decoder.
+    """
+
+    prepare: PrepareConfig = field(default_factory=PrepareConfig)
+    model: TransformerConfig = field(default_factory=TransformerConfig)
+    encoder_position: Any = "graformer"
+    decoder_position: Any = "sinusoidal"
+
+
+@dataclass(frozen=True)
+class PretrainedTraining(TrainingConfig):
+    """How a pretrained model is trained; as :class:`TrainingConfig`, with defaults for what is learned already."""
+
+    steps: int = 5_000
+    batch_size: int = 16
+    learning_rate: float = 1e-4
+    warmup: int = 200
+    smoothing: float = 0.0
+
+
+@dataclass(frozen=True)
+class PretrainedConfig:
+    """A pretrained model.
+
+    Args:
+        pretrained: folder or name of a checkpoint of Hugging Face that writes texts: an encoder-decoder, such as T5 or
+            BART, or a decoder, such as Llama or GPT-2.
+        options: keys of the checkpoint's configuration to change, such as ``dropout_rate``.
+        freeze: whether only the position models are trained.
+        position_rate: what ``training.learning_rate`` is multiplied by for the position models, whose numbers are new.
+    """
+
+    pretrained: str
+    options: dict[str, Any] = field(default_factory=dict)
+    freeze: bool = False
+    position_rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.position_rate < math.inf:
+            raise ConfigError(f"model.position_rate is {self.position_rate}; give a number above 0")
+
+
+@dataclass(frozen=True)
+class InjectConfig:
+    """A position model in the attention of a pretrained model; see :func:`structpe.adapters.transformers.inject`.
+
+    Args:
+        position: a name, a mapping with ``name`` and options, or a list of these, whose sum is taken.
+        where: self-attention of the ``encoder`` or the ``decoder``, or ``cross``; null for the first that there is.
+        layers: numbers of the layers that it enters; null for all.
+        start: ``zero``, at first nothing changes; ``own``, the position model as it is; ``checkpoint``, with the table
+            of T5's own bias, which it replaces (for ``t5``, ``t5-causal``, ``glm-local`` and ``glm-global``).
+        structures: ``given``, those of the items; or ``path``, each text is a path of its tokens.
+    """
+
+    position: Any
+    where: Literal["encoder", "decoder", "cross"] | None = None
+    layers: list[int] | None = None
+    start: Literal["zero", "own", "checkpoint"] = "zero"
+    structures: Literal["given", "path"] = "given"
+
+
+@dataclass(frozen=True)
+class PretrainedTextConfig(TextConfig):
+    """Everything that a run of graph to text with a pretrained model follows from.
+
+    Args:
+        prepare: how items become examples.
+        model: the checkpoint.
+        inject: position models that enter its attention; an empty list for none.
+    """
+
+    prepare: TextsConfig = field(default_factory=TextsConfig)
+    model: PretrainedConfig = field(kw_only=True)
+    inject: list[InjectConfig] = field(default_factory=list)
+    training: PretrainedTraining = field(default_factory=PretrainedTraining)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model.freeze and not self.inject:
+            raise ConfigError("model.freeze is true and inject is empty, so that nothing would be trained; change one")
+
+
+def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> TextConfig:
     """The configuration of a YAML file, with overrides such as ``training.steps=100``.
 
     Paths in it are relative to the working directory.
 
+    Returns:
+        A :class:`PretrainedTextConfig` if there is a key ``model.pretrained``, and otherwise a
+        :class:`GraphToTextConfig`.
+
     Raises:
         ConfigError: the file is missing or no YAML, a key is unknown or missing, a value is of another type.
     """
-    return configurations.load(GraphToTextConfig, path, overrides)
+    return configurations.load_kind(_kind, path, overrides)
+
+
+def _kind(data: Mapping[str, Any]) -> type[TextConfig]:
+    model = data.get("model")
+    return PretrainedTextConfig if isinstance(model, Mapping) and "pretrained" in model else GraphToTextConfig

@@ -9,7 +9,7 @@ from structpe.nn.search import SearchConfig
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.generate import Generated, generate
 from structpe.tasks.graph_to_text.scores import Scores, score
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.runs._text import text_run
 
 __all__ = ["evaluate"]
 
@@ -34,7 +34,7 @@ def evaluate(
         StoreError: the folder holds no trained model.
         ConfigError: an item has no reference.
     """
-    config = GraphToTextRun.of(folder).config
+    config = text_run(folder).config
     texts = list(generate(folder, source, search, device=device, progress=progress))
-    scores = score([t.text for t in texts], [t.references for t in texts], config.prepare.lowercase)
+    scores = score([t.text for t in texts], [t.references for t in texts], config.lowercase)
     return scores, texts

@@ -10,7 +10,7 @@ import torch
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.generator import Generated
-from structpe.tasks.runs.graph_to_text import GraphToTextRun
+from structpe.tasks.runs._text import text_run
 
 __all__ = ["Generated", "generate"]
 
@@ -35,4 +35,4 @@ def generate(
         ReadError: the source is missing or bad.
     """
     where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    yield from GraphToTextRun.of(folder).ready(where).generate(source, search, batch_size, progress)
+    yield from text_run(folder).ready(where).generate(source, search, batch_size, progress)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
-from structpe.data.prepare import Preparer
 from structpe.nn.search import SearchConfig
-from structpe.nn.seq2seq import EncoderDecoder
 from structpe.readers import Item
 from structpe.structure import Structure
-from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.source import read_path
+from structpe.tasks.graph_to_text.writer import Writer
 from structpe.tasks.graph_to_text.writing import by_size, write
 
 __all__ = ["Generated", "Generator"]
@@ -42,16 +42,18 @@ class Generator:
     """A trained model that writes texts; :func:`structpe.load` makes one of the folder of a run.
 
     Args:
-        model: in evaluation mode, on the device.
-        preparer: of the same run.
+        writer: with the model in evaluation mode, on the device.
         config: of the run.
         device: where the model is.
     """
 
-    def __init__(
-        self, model: EncoderDecoder, preparer: Preparer, config: GraphToTextConfig, device: torch.device
-    ) -> None:
-        self.model, self.preparer, self.config, self.device = model, preparer, config, device
+    def __init__(self, writer: Writer, config: TextConfig, device: torch.device) -> None:
+        self.writer, self.config, self.device = writer, config, device
+
+    @property
+    def model(self) -> nn.Module:
+        """The model."""
+        return self.writer.model
 
     def generate(
         self,
@@ -76,12 +78,10 @@ class Generator:
         items = [Item(each, id=str(i)) if isinstance(each, Structure) else each for i, each in enumerate(given, 1)]
         for first in range(0, len(items), batch_size * WINDOW):
             window = items[first : first + batch_size * WINDOW]
-            examples = self.preparer.examples(window, self.model.encoder.position.encodings)
+            examples = self.writer.examples(window)
             batches = by_size(examples, range(len(examples)), batch_size)
-            texts = {}
-            for number, text in write(
-                self.model, self.preparer, examples, batches, search or self.config.search, self.device
-            ):
+            texts: dict[int, str] = {}
+            for number, text in write(self.writer, examples, batches, search or self.config.search, self.device):
                 texts[number] = text
                 if progress is not None:
                     progress(first + len(texts), len(items))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from structpe.data.batch import Batch
-from structpe.data.prepare import Example, Preparer
-from structpe.nn.seq2seq import EncoderDecoder
-from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.scores import score
+from structpe.tasks.graph_to_text.writer import Example, Writer
 from structpe.tasks.graph_to_text.writing import by_size, write
 from structpe.tasks.training.task import Gather, Task
 
@@ -26,24 +24,24 @@ class GraphToText(Task):
     These two are of greedy texts of ``config.dev_texts`` items, drawn once and for all runs alike.
 
     Args:
-        model: what is trained.
-        preparer: makes batches and texts.
+        writer: what is trained.
         dev: the validation split.
         config: smoothing, the metric that decides, the search.
     """
 
     pads = True  # texts in the decoder
 
-    def __init__(
-        self, model: EncoderDecoder, preparer: Preparer, dev: Sequence[Example], config: GraphToTextConfig
-    ) -> None:
-        self.model: EncoderDecoder = model
-        self.preparer, self.dev, self.config = preparer, dev, config
+    def __init__(self, writer: Writer, dev: Sequence[Example], config: TextConfig) -> None:
+        self.writer, self.model, self.uses_all = writer, writer.model, writer.uses_all
+        self.dev, self.config = dev, config
         self.scored = _drawn(len(dev), config.dev_texts) if config.training.metric != "loss" else []
-        self.collate = partial(preparer.collate, grouping=model.encoder.grouping)
+        self.collate = writer.collate
 
-    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        return self._loss(batch, self.config.training.smoothing)
+    def loss(self, batch: Any) -> tuple[Tensor, Tensor]:
+        return self.writer.loss(batch, self.config.training.smoothing)
+
+    def rate(self, name: str) -> float:
+        return self.writer.rate(name)
 
     def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
         if not self.dev:
@@ -52,23 +50,20 @@ class GraphToText(Task):
         total, count = 0.0, 0
         for numbers in by_size(self.dev, mine, self.config.training.batch_size):
             batch = self.collate([self.dev[i] for i in numbers]).to(device)
-            loss, units = self._loss(batch, 0.0)
+            loss, units = self.writer.loss(batch, 0.0)
             total, count = total + float(loss), count + int(units)
         found = gather((total, count, self._texts(device, self.scored[share::shares])))
         scores = {"loss": sum(total for total, _, _ in found) / sum(count for _, count, _ in found)}
         if self.scored:
             texts = {i: text for _, _, theirs in found for i, text in theirs.items()}
             references = [self.dev[i].texts for i in self.scored]
-            whole = score([texts[i] for i in self.scored], references, self.config.prepare.lowercase)
+            whole = score([texts[i] for i in self.scored], references, self.config.lowercase)
             scores |= {"bleu": whole.bleu, "chrf": whole.chrf}
         return scores
 
-    def _loss(self, batch: Batch, smoothing: float) -> tuple[Tensor, Tensor]:
-        return self.model.loss(batch, self.preparer.padding, smoothing)
-
     def _texts(self, device: torch.device, mine: Sequence[int]) -> dict[int, str]:
         batches = by_size(self.dev, mine, self.config.training.batch_size)
-        return dict(write(self.model, self.preparer, self.dev, batches, self.config.greedy, device))
+        return dict(write(self.writer, self.dev, batches, self.config.greedy, device))
 
 
 def _drawn(size: int, count: int) -> list[int]:

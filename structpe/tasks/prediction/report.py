@@ -39,7 +39,7 @@ class Row:
         minutes: of a training, validations included.
         cpu_minutes: of the CPU, over all threads.
         peak_mib: most memory of the process.
-        commit, versions, device: of the newest run.
+        commit, versions, device, day: of the newest run.
         title: what the benchmark calls itself; one that is not the official one says so here.
         note: a remark that the table prints with the numbers.
         others: further metrics on the test split, in words.
@@ -67,6 +67,7 @@ class Row:
     others: str = ""
     epochs: float | None = None
     cpu_minutes: float | None = None
+    day: str = ""
 
 
 def report(study: StudyConfig, keys: Sequence[Key]) -> str:
@@ -119,6 +120,7 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
         others=_others(done),
         epochs=statistics.median(run.training.epochs for run in done) or None,
         cpu_minutes=statistics.median(run.training.cpu_seconds for run in done) / 60 or None,
+        day=newest["day"],
     )
 
 
@@ -149,7 +151,7 @@ def _section(data: str, table: Sequence[Row], published: Sequence[Published]) ->
             test = _with_deviation(theirs.value, theirs.deviation)
             lines.append(f"| {theirs.name} | {theirs.source} (published) | | {test} |" + " |" * (len(HEADER) - 4))
     said = [f"{row.model}, {row.position}, on the test split too: {row.others}." for row in done if row.others]
-    measured = {f"commit {row.commit or 'unknown'}; {row.versions}; {row.device}" for row in done}
+    measured = {f"commit {r.commit or 'unknown'}{r.day and f', {r.day}'}; {r.versions}; {r.device}" for r in done}
     return [*lines, "", *said, *(f"Measured with {each}." for each in sorted(measured)), ""]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from structpe.errors import ConfigError
 from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
@@ -54,6 +55,10 @@ def run_all(
         ReadError: a benchmark's folder is missing; none is started then.
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
+    if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
+        raise ConfigError(
+            f"{wide[0]}: training.nodes is {configs[wide[0]].training.nodes}; studies train on one machine"
+        )
     for seeds in by_row(keys).values():
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 from structpe.errors import ConfigError
 from structpe.plain.bounds import BATCH, PROCESSES, STEPS, bounded
 
-__all__ = ["TrainingConfig"]
+__all__ = ["LoggerConfig", "TrainingConfig"]
+
+
+@dataclass(frozen=True)
+class LoggerConfig:
+    """A logger of Lightning.
+
+    Args:
+        path: of its class, such as ``lightning.pytorch.loggers.WandbLogger``. Its module is imported, so give one that
+            you trust.
+        options: arguments of the class.
+    """
+
+    path: str
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,8 @@ class TrainingConfig:
         patience: validations without a better model before training stops; 0 trains all steps.
         checkpoint_every: steps between checkpoints; a killed run loses no more than these.
         log_every: steps between lines of the logs.
+        loggers: further loggers of Lightning, besides ``metrics.csv`` and TensorBoard: of each the ``path`` of its
+            class, such as ``lightning.pytorch.loggers.WandbLogger``, and its ``options``.
         accelerator: ``auto``, ``cpu`` or ``gpu``.
         devices: how many on each machine; above 1 each has a process.
         nodes: machines that train together, each by the same command; see the page on scale.
@@ -67,6 +83,7 @@ class TrainingConfig:
     patience: int = 10
     checkpoint_every: int = 500
     log_every: int = 50
+    loggers: list[LoggerConfig] = field(default_factory=list)
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
     devices: int = 1
     nodes: int = 1
@@ -77,9 +94,9 @@ class TrainingConfig:
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            self._require(field.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            self._require(each.name, not isinstance(value, float) or math.isfinite(value), "must be a finite number")
         counts = (
             "steps",
             "batch_size",

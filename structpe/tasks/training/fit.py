@@ -20,6 +20,7 @@ from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.cost import Cost
 from structpe.tasks.training.ending import Ending
 from structpe.tasks.training.learner import Learner
+from structpe.tasks.training.loggers import further
 from structpe.tasks.training.logs import CsvLog
 from structpe.tasks.training.nodes import number
 from structpe.tasks.training.progress import on_terminal, say
@@ -54,6 +55,7 @@ def fit(
         fresh: begin at step 0, whatever lies in ``folder``: another machine may not have emptied it yet.
 
     Raises:
+        ConfigError: a logger cannot be made.
         StoreError: there are checkpoints, but none is whole, or they belong to other data.
         KeyboardInterrupt, SystemExit: a signal has asked it to end; a checkpoint of its last step is written.
     """
@@ -69,7 +71,7 @@ def fit(
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
     callbacks = _callbacks(config, folder, batches.plan.per_epoch, [*also, ending])
     with quiet():
-        trainer = _trainer(task, config, folder, [log, board], callbacks)
+        trainer = _trainer(task, config, folder, [log, board, *further(config.loggers)], callbacks)
         trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
     if ending.asked.number:
         say(f"{folder}: a checkpoint is written after step {trainer.global_step}; the same command goes on with it")

@@ -61,15 +61,21 @@ class Learner(LightningModule):
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
     def configure_optimizers(self) -> Any:
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
-        groups = [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": self.config.weight_decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        groups: dict[tuple[bool, float], list[Any]] = {}
+        for name, p in self.model.named_parameters():
+            if p.requires_grad:
+                groups.setdefault((p.ndim > 1, self.task.rate(name)), []).append(p)
+        filled = [
+            {
+                "params": groups[decays, rate],
+                "weight_decay": self.config.weight_decay if decays else 0.0,
+                "lr": self.config.learning_rate * rate,
+            }
+            for decays, rate in sorted(groups, key=lambda group: (not group[0], group[1]))
         ]
         # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
         # Lightning does not clip gradients of mixed precision for such an optimiser.
         # Neither this nor foreach takes a mixture of tensors of which devices have parts and of others.
-        filled = [group for group in groups if group["params"]]
         how: dict[str, Any] = (
             {"foreach": False} if self.config.shards else {"fused": self.config.precision == "float32"}
         )

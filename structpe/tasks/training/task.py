@@ -44,3 +44,7 @@ class Task(ABC):
             shares: how many parts there are; they may differ in size.
             gather: brings what the devices found together; all call it equally often.
         """
+
+    def rate(self, name: str) -> float:
+        """What the learning rate is multiplied by for a parameter of the model."""
+        return 1.0

@@ -16,17 +16,18 @@ from safetensors.torch import load_file
 from structpe.data.batch import Batch
 from structpe.data.prepare import Example, Preparer
 from structpe.tasks.config import save
-from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.graph_to_text.config import GraphToTextConfig, TextConfig
 from structpe.tasks.runs import train
 from structpe.tasks.training.result import Result
 from tests.forking import forked
+from tests.tasks.graph_to_text.checkpoints import checkpoint, tuned
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.graph_to_text.trial import is_trial
 
 pytestmark = pytest.mark.slow
 
 
-def run(config: GraphToTextConfig, folder: Path, *kill: str) -> tuple[int, str]:
+def run(config: TextConfig, folder: Path, *kill: str) -> tuple[int, str]:
     """The code with which it ended, and what it said."""
     save(config, folder / "given.yaml")
     words = (str(folder / "given.yaml"), str(folder), *kill)
@@ -34,7 +35,7 @@ def run(config: GraphToTextConfig, folder: Path, *kill: str) -> tuple[int, str]:
     return code, err
 
 
-def survived(config: GraphToTextConfig, folder: Path) -> str:
+def survived(config: TextConfig, folder: Path) -> str:
     code, err = run(config, folder)
     assert code == 0, err
     return err
@@ -87,6 +88,25 @@ def test_killed_twice_it_ends_with_the_same_bits(tmp_path: Path) -> None:
         mine, theirs = (folder / "run" / "checkpoints" / step / "tensors.safetensors" for folder in (killed, never))
         assert mine.read_bytes() == theirs.read_bytes()
     assert checkpoints(killed) == ["step-00000012", "step-00000014"]
+
+
+@pytest.mark.timeout(280)
+def test_a_pretrained_model_that_was_killed_ends_with_the_same_bits(tmp_path: Path) -> None:
+    given = checkpoint(tmp_path / "given", "llama")
+    never, killed = tmp_path / "never", tmp_path / "killed"
+    for folder in (never, killed):
+        folder.mkdir()
+    train(tuned(never, given, training={"checkpoint_every": 1}))
+    config = tuned(killed, given, training={"checkpoint_every": 1})
+    assert run(config, killed, "write", "3")[0] == -signal.SIGKILL
+    assert "going on after step 2" in survived(config, killed)
+    for file in ("model.safetensors", "metrics.csv", "pretrained.json", "subwords.json"):
+        assert (killed / "run" / file).read_bytes() == (never / "run" / file).read_bytes(), file
+    assert result(killed) == result(never)
+    mine, theirs = (
+        folder / "run" / "checkpoints" / "step-00000004" / "tensors.safetensors" for folder in (killed, never)
+    )
+    assert mine.read_bytes() == theirs.read_bytes()
 
 
 def result(folder: Path) -> Result:

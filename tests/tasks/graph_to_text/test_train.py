@@ -133,9 +133,9 @@ def test_texts_of_a_part_of_the_split_decide_and_are_greedy(tmp_path: Path, monk
     asked: list[tuple[list[int], SearchConfig]] = []
     write = task.write
 
-    def told(model: Any, preparer: Any, examples: Any, batches: Any, config: SearchConfig, device: Any) -> Any:
+    def told(writer: Any, examples: Any, batches: Any, config: SearchConfig, device: Any) -> Any:
         asked.append((sorted(i for batch in batches for i in batch), config))
-        return write(model, preparer, examples, batches, config, device)
+        return write(writer, examples, batches, config, device)
 
     monkeypatch.setattr(task, "write", told)
     config = changed(tiny(tmp_path, steps=4, validate_every=2, metric="bleu"), dev_texts=4)

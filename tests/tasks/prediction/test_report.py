@@ -82,8 +82,8 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
         "| b | none | 1 of 3 | 0.25 (one seed) | - | 1,234 | 7 | 0.2 | 30.0 | 2.0 | 1.5 | 256 | def |",
         "| Theirs | Somebody 2022 (published) | | 0.07 ± 0.004 | | | | | | | | | |",
         "",
-        "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
-        "Measured with commit def; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 2 threads.",
+        "Measured with commit abc, 2026-01-01; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
+        "Measured with commit def, 2026-01-02; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 2 threads.",
         "",
         "### cells",
         "",
@@ -94,7 +94,7 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
         "| a | none | 1 of 3 | 0.7 (one seed) | 0.5 | 1,234 | 7 | 0.2 | 20.0 | 1.0 | 0.8 | 256 | abc |",
         "| b | none | 1 of 3 | 0.8 (one seed) | 0.5 | 1,234 | 7 | 0.2 | 20.0 | 1.0 | 0.8 | 256 | abc |",
         "",
-        "Measured with commit abc; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
+        "Measured with commit abc, 2026-01-01; structpe 0.1.0, torch 2.13, python 3.11; CPU, 2 cores, 1 thread.",
     ]
     assert (tmp_path / "table.md").read_text() == text
     with (tmp_path / "table.csv").open() as file:

@@ -16,11 +16,12 @@ from safetensors.torch import load_file
 from structpe.errors import ConfigError
 from structpe.tasks.config import save
 from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import train
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.nodes import number
 from tests.modules import ROOT
-from tests.tasks.prediction.tiny import single
+from tests.tasks.prediction.tiny import single, study
 
 TRAIN = (
     "import sys; from structpe.tasks.config import load; from structpe.tasks.runs import train; "
@@ -102,3 +103,9 @@ def test_the_number_of_a_machine_comes_from_whoever_started_it(monkeypatch: pyte
     assert number(two) == 1
     monkeypatch.setenv("NODE_RANK", "0")
     assert number(two) == 0
+
+
+def test_a_study_trains_on_one_machine(tmp_path: Path) -> None:
+    asked = study(tmp_path, training={"nodes": 2})
+    with pytest.raises(ConfigError, match=r"training.nodes is 2; studies train on one machine"):
+        run_all(asked, asked.keys())

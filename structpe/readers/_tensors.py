@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters.base import ConversionError
+from structpe.errors import ConversionError
 
 if TYPE_CHECKING:
     from torch import Tensor

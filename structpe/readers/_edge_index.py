@@ -8,14 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters._both_ways import one_way
-from structpe.converters._tensors import is_array, to_array
-from structpe.converters._typed import PLACE
-from structpe.converters.base import ConversionError
-from structpe.errors import StructureError, listed
+from structpe.errors import ConversionError, StructureError, listed
+from structpe.readers._both_ways import one_way
+from structpe.readers._tensors import is_array, to_array
 from structpe.structure import Structure
 
-__all__ = ["NO_FEATURES", "Names", "ends_of", "extras_of", "features_of", "of_arrays", "way_of"]
+__all__ = ["NO_FEATURES", "PLACE", "Names", "ends_of", "extras_of", "features_of", "of_arrays", "way_of"]
 
 NO_FEATURES = (
     "edge_index",
@@ -33,7 +31,11 @@ NO_FEATURES = (
     "directed",
 )
 """Tensors that are features only if they are named."""
+ALWAYS = ("x", "edge_attr")
+"""Features of nodes and edges by their names, whatever their shapes."""
 Names: TypeAlias = "Sequence[str] | None"
+PLACE = "structure_place"
+"""The column with the index of a node or edge in a structure."""
 
 
 def of_arrays(
@@ -99,9 +101,9 @@ def features_of(given: dict[str, Any], nodes: int, edges: int, wanted: Names) ->
     for key, value in known.items():
         rows = edges if key.startswith("edge_") or nodes < 0 else nodes
         fits = len(value) == rows
-        if wanted is not None and key in wanted and not fits:
-            raise ConversionError(f"features names {key!r}, whose shape is {tuple(value.shape)}; it needs {rows} rows")
         chosen = key in wanted if wanted is not None else key not in NO_FEATURES
+        if chosen and not fits and (wanted is not None or (key in ALWAYS and rows >= 0)):
+            raise ConversionError(f"{key!r} is a feature, and has shape {tuple(value.shape)}; it needs {rows} rows")
         if fits and (chosen or key == PLACE):
             found["edge_x" if key == "edge_attr" else key] = to_array(value, repr(key))
     return found

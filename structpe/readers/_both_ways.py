@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.converters.base import ConversionError
+from structpe.errors import ConversionError
 from structpe.structure import Ids, Structure
 
 __all__ = ["both_ways", "one_way"]

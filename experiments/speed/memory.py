@@ -1,0 +1,86 @@
+"""Memory that encoding takes at the most, as a multiple of what it returns.
+
+    python experiments/speed/memory.py FILE.csv FILE.txt FILE.conllu    # SMILES, PENMAN, CoNLL-U; 10,000 of each
+    python experiments/speed/memory.py FILE.csv --count 1000 --without-numba
+
+A data set is encoded as a training does it, part by part. The last rows are of one graph of 5,000 nodes. The peak is
+that of the process beyond what it had before (Linux): all that NumPy, SciPy and numba take, and the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import re
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import cycle, islice
+from pathlib import Path
+
+import numpy as np
+
+import structpe
+from structpe.data.parts import columns
+from structpe.encodings import ENCODINGS, Encoding
+from structpe.encodings._fast import slow
+from structpe.readers import stream
+from structpe.structure import Structure
+
+FORMATS = {".txt": "amr"}
+NAMES = ("undirected-distance", "distance", "depth", "lowest-common-ancestor", "label-path", "path-token",
+         "random-walk", "rrwp", "laplacian", "eigenvalues", "resistance", "adjacency", "neighbours")  # fmt: skip
+LARGE, NODES = ("undirected-distance", "distance", "random-walk", "adjacency", "laplacian"), 5000
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def main() -> None:
+    """Print a row for each file and encoding."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--count", type=int, default=10_000)
+    parser.add_argument("--only", nargs="*", default=NAMES)
+    parser.add_argument("--without-numba", action="store_true")
+    given = parser.parse_args()
+    print("| file | encoding | result, MiB | peak, MiB | peak / result |\n|---|---|---|---|---|")
+    with slow() if given.without_numba else nullcontext():
+        for file in given.files:
+            found = [
+                item.structure
+                for item in islice(stream(file, FORMATS.get(file.suffix), skip=lambda _: None), given.count)
+            ]
+            structures = list(islice(cycle(found), given.count))
+            rows(file.name, structures, given.only)
+        ends = np.random.default_rng(0).integers(0, NODES, (5 * NODES, 2))
+        rows("one graph", [Structure(("",) * NODES, ends, directed=False)], LARGE)
+
+
+def rows(what: str, structures: list[Structure], names: Sequence[str]) -> None:
+    """Print a row for each encoding that takes such structures."""
+    for name in names:
+        encoding = ENCODINGS[name]().fit(structures)
+        try:
+            encoding.many(structures[:20])  # what is done once per process, such as compilation, does not count
+        except structpe.StructPEError:
+            continue
+        result, peak = measured(structures, encoding)
+        print(f"| {what} | {name} | {result / 2**20:.3g} | {peak / 2**20:.3g} | {peak / result:.2f} |", flush=True)
+
+
+def measured(structures: list[Structure], encoding: Encoding) -> tuple[int, int]:
+    """Bytes of a result, and the most that the process had beyond what it had before."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # memory that was freed before must not hide what is taken now
+    CLEAR.write_text("5")
+    before = of_process("VmRSS")
+    made = columns(structures, [encoding])[encoding]
+    return sum(a.nbytes for a in vars(made).values() if isinstance(a, np.ndarray)), of_process("VmHWM") - before
+
+
+def of_process(what: str) -> int:
+    """Bytes."""
+    return 1024 * int(re.findall(rf"{what}:\s*(\d+) kB", STATUS.read_text())[0])
+
+
+if __name__ == "__main__":
+    main()
