@@ -88,10 +88,15 @@ def _asked(
 
     @wraps(method)
     def answered(self: Any, *given: Any, **named: Any) -> Any:
+        prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
         try:
             got: Any = method(self, *given, **named)
+        except PositionError as error:
+            refused = str(error).startswith("Terms(")  # by the terms: they were given positions, or parts of these
+            if refused and isinstance(prepared, Positions) and not silent(type(self), "prepare"):
+                raise PositionError(_unprepared(self, site)) from error
+            raise
         except SLIPS as error:
-            prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
             place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
             if isinstance(place, int):
                 raise PositionError(_no_site(self, site, place)) from error
