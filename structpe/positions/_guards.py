@@ -88,15 +88,20 @@ def _asked(
 
     @wraps(method)
     def answered(self: Any, *given: Any, **named: Any) -> Any:
+        prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
         try:
             got: Any = method(self, *given, **named)
         except SLIPS as error:
-            prepared = given[PREPARED[site]] if len(given) > PREPARED[site] else named.get("prepared")
             place = given[-1] if given and site in ("terms", "layer", "sources") else named.get("site")
             if isinstance(place, int):
                 raise PositionError(_no_site(self, site, place)) from error
             if reason := _why(self, site, prepared, error, silent(type(self), "prepare")):
                 raise PositionError(reason) from error
+            raise
+        except PositionError as error:
+            refused = str(error).startswith("Terms(")  # by the terms: they were given positions, or parts of these
+            if refused and isinstance(prepared, Positions) and not silent(type(self), "prepare"):
+                raise PositionError(_unprepared(self, site)) from error
             raise
         if not issubclass(type(got), kind):
             handed_on = isinstance(got, Positions) and not silent(type(self), "prepare")

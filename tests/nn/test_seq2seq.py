@@ -186,6 +186,6 @@ def test_a_decoder_follows_its_model_to_another_device() -> None:
     """The positions that it keeps are those of the device that it last ran on."""
     net = model()
     net.step(torch.tensor([[2, 7]]), net.start(batch(GRAPHS[:1], net.encoder.position)))
-    there = net.decoder._path(2, torch.device("meta"))
+    there = net.decoder._path(2, torch.device("meta"), 1)
     assert all(p.rows.device.type == "meta" for p in there.values())
-    assert all(p.rows.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu")).values())
+    assert all(p.rows.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu"), 1).values())
