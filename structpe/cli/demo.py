@@ -59,7 +59,10 @@ def _prediction(steps: int) -> None:
     from structpe.tasks.demo import error_after
 
     print(f"2. How far apart are two marked nodes of a tree? Mean error after {steps} steps, new trees\n")
-    models = {"none": "nope", "distances, as Shaw et al.": {"name": "shaw", "encoding": "undirected-distance"}}
+    models: dict[str, str | dict[str, str]] = {
+        "none": "nope",
+        "distances, as Shaw et al.": {"name": "shaw", "encoding": "undirected-distance"},
+    }
     rows = [[name, f"{error_after(position, steps):.2f}"] for name, position in models.items()]
     print_table(["positions", "error in edges"], rows, numeric=["error in edges"])
 

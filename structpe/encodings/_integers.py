@@ -56,7 +56,8 @@ def index_of_integers(numbers: Array, low: int, high: int) -> Array:
     if high < top and missing <= np.iinfo(unsigned).max:  # differences fit, and so does the larger one of the top
         index: Array = numbers.view(unsigned)
         np.subtract(index, unsigned.type(low % (1 << 8 * numbers.itemsize)), out=index)
-        return np.minimum(index, unsigned.type(missing), out=index)
+        np.minimum(index, unsigned.type(missing), out=index)
+        return index
     wide = numbers.astype(np.int64) - low
     wide[numbers == top] = missing
     found: Array = wide.astype(np.min_scalar_type(missing))

@@ -63,7 +63,8 @@ def squares(graphs: Graphs, directed: bool = False) -> Iterator[tuple[Ids, NDArr
     """
     for nodes, edges in parts(graphs, connected=False):
         members = graphs.graph[nodes[:, 0]]
-        linked = adjacencies(edges, *nodes.shape, directed=directed)
+        count, size = nodes.shape
+        linked = adjacencies(edges, count, size, directed)
         if directed:
             linked |= linked.swapaxes(1, 2) & ~graphs.directed[members][:, None, None]
         yield members, linked

@@ -119,7 +119,8 @@ def _cuts(lists: Any) -> Ids:
     from pyarrow.types import is_fixed_size_list
 
     if is_fixed_size_list(lists.type):
-        return (lists.offset + np.arange(len(lists) + 1)) * lists.type.list_size
+        size: int = lists.type.list_size
+        return (np.arange(len(lists) + 1) + int(lists.offset)) * size
     return np.asarray(lists.offsets.to_numpy(), dtype=np.int64)
 
 

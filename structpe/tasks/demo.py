@@ -71,7 +71,7 @@ def grown(random: np.random.Generator) -> tuple[Structure, int]:
         away[child, :child] = away[:child, child] = away[parent, :child] + 1
     one, other = random.choice(12, 2, replace=False)
     marked = np.isin(np.arange(12), [one, other]).astype(np.int64)[:, None]
-    edges = [(parent, child) for child, parent in enumerate(parents, 1)]
+    edges = np.stack([np.asarray(parents), np.arange(1, 12)], axis=1)
     return Structure(("",) * 12, edges, directed=False, features={"x": marked}), int(away[one, other])
 
 
