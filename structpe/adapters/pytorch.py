@@ -48,7 +48,8 @@ def additive_masks(
     would answer NaN. Layers with the same terms get the same tensor.
 
     Args:
-        position: the position model, whose dtype the masks have.
+        position: the position model, whose dtype the masks have; float32 if it has no parameters. PyTorch needs that of
+            the queries, and does not always check it: with float64 queries and a float32 mask it may compute nonsense.
         positions: the values of its encodings, from :func:`structpe.encode`.
         present: which places hold a unit; None for what the positions say.
         causal: whether units attend to themselves and earlier ones only.

@@ -53,7 +53,7 @@ def test_fused_attention_with_the_mask_is_attention_with_the_terms(name: str) ->
     for layer, mask in enumerate(masks):
         terms = position.terms(prepared, Site(layer)) + Terms(mask=(present[:, None, None],))
         expected = attend(q, k, v, terms, "dense").movedim(1, 2)[present]
-        found = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        found = scaled_dot_product_attention(q, k, v, attn_mask=mask.to(q.dtype))  # a model may have no dtype
         assert torch.allclose(found.movedim(1, 2)[present], expected, atol=1e-12)
         assert found.isfinite().all()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from structpe.encodings import Encoding, Words
+from structpe.encodings import Degree, Encoding, LabelPath, Words
 from structpe.encodings.base import UNREACHABLE
 from structpe.positions import MODELS, PositionModel, Positions, Site
 from structpe.terms import Lookup, SparsePairs
@@ -40,7 +40,7 @@ def far_out(model: PositionModel) -> Positions:
         return torch.where(values.abs() < UNREACHABLE, values * farther, values)
 
     def far(encoding: Encoding, each: torch.Tensor | Lookup | SparsePairs) -> torch.Tensor | Lookup | SparsePairs:
-        if isinstance(encoding, Words):  # numbers of words, not of places
+        if isinstance(encoding, (Words, LabelPath, Degree)):  # numbers of words, labels and edges, not of places
             return each
         return stretched(each) if isinstance(each, torch.Tensor) else each.map(stretched)
 

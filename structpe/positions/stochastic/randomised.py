@@ -19,12 +19,12 @@ Inner: TypeAlias = str | dict[str, Any]
 
 
 class Randomised(PositionModel, name="randomised"):
-    """Another position model that is given r_t instead of the place t, and sign(o) r_|o| instead of the offset o.
+    """Another position model that is given random places, r_t instead of t, and distances, r_o instead of o.
 
     In training r are as many places as the longest text has units, drawn anew for each batch from 0..L-1 without
-    repetition, and sorted; r_0 = 0 for offsets, whose other distances are drawn from 1..L-1. So every place of texts of
-    L units is met in training on short ones. (Ruoss et al. 2023, section 3, and their code, which draws distances in
-    this way for relative and ALiBi positions too.)
+    repetition, and sorted. For distances r_0 = 0, the others are drawn from 1..L-1; an offset -o becomes -r_o. So every
+    place of texts of L units is met in training on short ones. (Ruoss et al. 2023, section 3, and their code, which
+    draws distances in this way for relative and ALiBi positions too.)
 
     In evaluation r_t = t floor(L / N), the same for all texts, so that a decoder can use it; N is the number of units
     of the longest text that is expected. There the authors draw as in training. A text of a batch that is shorter than
