@@ -22,7 +22,7 @@ class Demo(Command, name="demo"):
     than a minute on one core.
     """
 
-    example = "structpe demo --steps 50\nstructpe demo --out runs/demo  # keep the model that writes: structpe generate runs/demo FILE"
+    example = "structpe demo --steps 50\nstructpe demo --out runs/demo  # keeps the model that writes"
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--steps", metavar="N", type=int, default=150, help="of each training (default 150)")
