@@ -99,7 +99,8 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
         yield from of_rows(thing, lambda each: as_structure(each, **options))
     else:
         chosen = _claimed(thing)
-        Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
+        if options:  # reading a signature takes as long as a small graph
+            Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
         found = chosen.read(thing, **options)
         if isinstance(found, Structure):
             yield found

@@ -69,8 +69,9 @@ def one_way(ends: Ids, columns: Sequence[NDArray[Any]], directed: bool | None) -
 
 def _groups(pairs: Ids, columns: Sequence[NDArray[Any]]) -> Ids:
     """(m,) a number for each row, the same for equal rows."""
-    groups = np.zeros(len(pairs), dtype=np.int64)
-    for column in (pairs[:, 0], pairs[:, 1], *columns):
+    ends = pairs[:, 0] * (int(pairs.max(initial=0)) + 1) + pairs[:, 1]
+    groups: Ids = np.unique(ends, return_inverse=True)[1].reshape(-1)
+    for column in columns:
         flat = np.ascontiguousarray(column).reshape(len(pairs), int(np.prod(column.shape[1:], dtype=np.int64)))
         if not flat.size:
             continue
