@@ -36,9 +36,9 @@ def test_the_formula_of_each_model_loses_nothing(name: str) -> None:
     html = TYPESET["display"](line)
     assert html.count("<sub>") == html.count("</sub>")
     assert html.count("<sup>") == html.count("</sup>")
-    text = re.sub(r"</?(?:i|sub|sup|code)>", "", html).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text = re.sub(r"</?(?:i|sub|sup|code)>", " ", html)  # 10000^2 has two numbers
     assert re.findall(r"\d+", text) == re.findall(r"\d+", line)
-    assert "_" not in text.replace("_", "", line.count("``") * 9)
+    assert "_" not in re.sub(r"<code>.*?</code>", "", html).replace("_·", "")  # a column of any name
 
 
 def test_indices_of_running_text() -> None:

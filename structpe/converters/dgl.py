@@ -1,9 +1,11 @@
 """DGL: graphs with one or several types.
 
-| structure | ``DGLGraph`` | |---|---| | edges | edges; both directions of an undirected edge, consecutive | | features
-``x``, ``edge_x`` | ``ndata["x"]``, ``edata["x"]``: tensors of the same type | | nodes, relations | ``ndata["text"]``,
-``edata["text"]``: UTF-8 bytes padded with zeros, since DGL stores numbers only | | order, root | ``ndata["order"]``;
-``ndata["root"]``, true for one node |
+| structure | ``DGLGraph`` |
+|---|---|
+| edges | edges; both directions of an undirected edge, consecutive |
+| features ``x``, ``edge_x`` | ``ndata["x"]``, ``edata["x"]``: tensors of the same type |
+| nodes, relations | ``ndata["text"]``, ``edata["text"]``: UTF-8 bytes padded with zeros; DGL stores numbers only |
+| order, root | ``ndata["order"]``; ``ndata["root"]``, true for one node |
 
 With ``labels=`` or ``relations=``, lists of texts, ``text`` is the index in that list, for an embedding; the inverse
 needs the same list. A graph of DGL cannot store some parts of a structure: ``name`` is lost; so is ``directed`` if each
