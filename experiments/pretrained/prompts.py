@@ -53,7 +53,7 @@ def prompt(item: Item, tokenizer: Any) -> Prompt:
 def units(structure: Structure, sequence: Structure) -> list[int]:
     """Node of the Levi graph of each token of the linearised graph.
 
-    A label is its node, each time that it is mentioned; a relation is the node of its edge; a bracket is none.
+    Each mention of a label has the unit of its node, a relation that of its edge. Brackets have no unit.
     """
     origin, relation = sequence.features["origin"].tolist(), sequence.features["is_relation"].tolist()
     edges = _edges(structure)

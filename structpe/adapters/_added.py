@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +20,48 @@ from structpe.positions.build import build_encoding
 from structpe.structure import Structure
 from structpe.workers import workers
 
-__all__ = ["Asked", "attribute", "chosen", "encoded", "listed", "restored", "values"]
+__all__ = ["Asked", "Transform", "attribute", "chosen", "encoded", "listed", "restored", "values"]
 
 Asked: TypeAlias = Encoding | str | Mapping[str, Any]
 """An encoding, its name, or ``name`` and options."""
+
+
+class Transform(ABC):
+    """A transform that adds encodings to the graphs of a library.
+
+    Args:
+        encodings: encodings, their names, or mappings with ``name`` and options.
+
+    Raises:
+        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        PositionError: there is no encoding of a name, or no such option.
+    """
+
+    def __init__(self, *encodings: Asked) -> None:
+        self.encodings = chosen(encodings)
+
+    def __call__(self, graph: Any) -> Any:
+        """A copy of a graph with the encodings."""
+        return self.many([graph])[0]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.encodings))})"
+
+    @abstractmethod
+    def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
+        """Copies of all graphs with the encodings, encoded together.
+
+        Args:
+            graphs: of the library.
+            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
+                of the same graphs and encodings.
+            jobs: processes that encode.
+
+        Raises:
+            EncodingError: a graph lacks what an encoding needs.
+            StructureError: nodes of a graph have several units.
+            StoreError: the folder holds something else.
+        """
 
 
 def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from structpe.adapters._added import Asked, attribute, chosen, encoded, listed, restored, values
+from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
 from structpe.converters import as_structure, import_dgl
 from structpe.data.encode import join
 from structpe.encodings.base import Encoded, Encoding
@@ -29,7 +29,7 @@ from structpe.positions import Positions
 __all__ = ["AddEncoding", "positions"]
 
 
-class AddEncoding:
+class AddEncoding(Transform):
     """A transform that adds encodings to a ``DGLGraph``, in forms that ``dgl.batch`` joins.
 
     | encoding | where |
@@ -48,27 +48,12 @@ class AddEncoding:
         PositionError: there is no encoding of a name, or no such option.
     """
 
-    def __init__(self, *encodings: Asked) -> None:
-        self.encodings = chosen(encodings)
-
-    def __call__(self, graph: Any) -> Any:
-        """A copy of a ``DGLGraph`` with the encodings."""
-        return self.many([graph])[0]
-
-    def __repr__(self) -> str:
-        return f"AddEncoding({', '.join(map(repr, self.encodings))})"
-
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
-        """Copies of all graphs with the encodings, encoded together.
-
-        Args:
-            graphs: of one type of nodes and one of edges.
-            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
-                of the same graphs and encodings.
-            jobs: processes that encode.
+        """As :meth:`Transform.many`; graphs have one type of nodes and one of edges.
 
         Raises:
             EncodingError: a graph has several types, or lacks what an encoding needs.
+            StructureError: nodes of a graph have several units.
             StoreError: the folder holds something else.
         """
         if any(len(graph.ntypes) > 1 or len(graph.etypes) > 1 for graph in graphs):

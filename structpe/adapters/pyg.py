@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from structpe.adapters._added import Asked, attribute, chosen, encoded, listed, restored, values
+from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
 from structpe.adapters._masks import added, size_of, written
 from structpe.adapters._message import Message, of_edges
 from structpe.converters import as_structure
@@ -35,7 +35,7 @@ NAME = "structpe"
 """Of the submodule."""
 
 
-class AddEncoding:
+class AddEncoding(Transform):
     """A ``transform`` or ``pre_transform`` that adds encodings to a ``Data``, in forms that PyG batches.
 
     | encoding | attribute |
@@ -54,30 +54,7 @@ class AddEncoding:
         PositionError: there is no encoding of a name, or no such option.
     """
 
-    def __init__(self, *encodings: Asked) -> None:
-        self.encodings = chosen(encodings)
-
-    def __call__(self, data: Any) -> Any:
-        """A copy of a ``Data`` with the encodings."""
-        return self.many([data])[0]
-
-    def __repr__(self) -> str:
-        return f"AddEncoding({', '.join(map(repr, self.encodings))})"
-
     def many(self, graphs: Sequence[Any], store: str | Path | None = None, jobs: int = 1) -> list[Any]:
-        """Copies of all graphs with the encodings, encoded together.
-
-        Args:
-            graphs: ``Data`` objects, or a data set.
-            store: folder of a store (:mod:`structpe.data.store`), which is written, or read if it is there already and
-                of the same graphs and encodings.
-            jobs: processes that encode.
-
-        Raises:
-            EncodingError: a graph lacks what an encoding needs.
-            StructureError: nodes of a graph have several units.
-            StoreError: the folder holds something else.
-        """
         copies = [data.clone() for data in graphs]
         structures = [as_structure(data) for data in copies]
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
