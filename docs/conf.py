@@ -16,6 +16,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,22 @@ def write_changed(file: Path, text: str) -> None:
         file.write_text(text, encoding="utf-8")
 
 
+def menu(menus: dict[Any, Any], app: Any, page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Make the menu once for all pages of a folder that it does not list: most of the API, and those of models."""
+    listed = {name for names in app.env.toctree_includes.values() for name in names}
+    make, folder = context.get("toctree"), page.rpartition("/")[0]
+    if make is None or page in listed or page == app.config.root_doc:
+        return
+
+    def made(**how: Any) -> Any:
+        key = (folder, *sorted(how.items()))
+        if key not in menus:
+            menus[key] = make(**how)
+        return menus[key]
+
+    context["toctree"] = made
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("builder-inited", write_catalogue, priority=100)
@@ -311,4 +328,5 @@ def setup(app: Any) -> None:
     app.connect("autodoc-process-docstring", process)
     app.connect("autodoc-process-signature", signed)
     app.connect("source-read", read)
+    app.connect("html-page-context", partial(menu, {}), priority=100)  # before the theme asks for it
     app.connect("build-finished", write_llms)
