@@ -26,6 +26,8 @@ LISTED: dict[Any, list[tuple[int, int]]] = {
     ((2, 0), (1, 2), (1, 3), (3, 2), (3, 4)): [(0, 2), (1, 2), (1, 3), (2, 3), (3, 4)],
     ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (4, 0)): [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 4), (4, 0)],
 }
+LOPSIDED = [(0, 2), (0, 3), (1, 2), (2, 4), (2, 5), (3, 4), (3, 5), (4, 5)]
+"""Summed over one vertex after another, it takes an array of three axes, none of which may be exchanged."""
 
 
 def tried(edges: list[tuple[int, int]], structure: Structure, weigh: bool) -> list[float]:
@@ -49,6 +51,13 @@ def test_all_maps_are_tried(by_degree: bool, drawn: list[Structure]) -> None:
     for structure, encoded in zip(drawn, column, strict=True):
         expected = np.transpose([tried(edges, structure, by_degree) for edges in LISTED.values()])
         np.testing.assert_allclose(encoded.values, expected[structure.unit_owner], rtol=1e-12, atol=0)
+
+
+def test_axes_of_an_array_with_three_of_them_keep_their_places() -> None:
+    house = Structure(("x",) * 5, np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 4], [1, 4], [0, 2]]), directed=False)
+    counts = Motifs((tuple(LOPSIDED),)).one(house).values[:, 0]
+    assert counts.tolist() == tried(LOPSIDED, house, False)
+    assert len(set(counts.tolist())) > 2
 
 
 def test_cycles_by_degree_are_random_walks() -> None:

@@ -76,6 +76,12 @@ def test_units_are_counted_in_the_order_of_their_nodes_and_cover_all_labels(
     assert pieces_of == [pieces().id_to_token(i) for i, unit in zip(made.ids, made.units, strict=True) if unit >= 0]
 
 
+def test_a_token_over_two_labels_is_of_that_of_which_it_has_more() -> None:
+    whole = Tokenizer(models.WordLevel({"a bbb": 0, "?": 1}, "?"))
+    graph = Structure(("a", "bbb"), np.array([[0, 1]]), order=np.arange(2))
+    assert written(graph, whole, "plain").structure.unit_owner.tolist() == [1]
+
+
 def test_labels_without_a_token() -> None:
     blank = Tokenizer(models.WordLevel({"x": 0}, "x"))
     blank.pre_tokenizer = pre_tokenizers.CharDelimiterSplit("a")
