@@ -7,18 +7,23 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check docs bench release format clean
+.PHONY: help demo test test-slow check docs bench release format clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo  ## train a small model on a shipped sample and use it, in a few minutes on a laptop
 	$(BIN)/python examples/demo.py
 
 # The tests start hundreds of processes. Bytecode is written even where the environment forbids it: each of them would
 # compile the library anew.
-test: $(VENV)/.test  ## run all tests
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test: $(VENV)/.test  ## run all tests but the slow ones
+	$(PYTEST) -m 'not slow'
+
+test-slow: $(VENV)/.test  ## run the few slow tests: tracing all models, two machines, the site
+	$(PYTEST) -m slow
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

@@ -30,8 +30,8 @@ torch.set_num_threads(1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests start first, so that at the end no process waits for another one's last test."""
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    """Long tests start first, so that at the end no process waits for another one's last test."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "early"))))
 
 
 def pytest_collection_finish() -> None:

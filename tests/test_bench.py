@@ -14,7 +14,7 @@ from structpe.encodings import ENCODINGS
 from structpe.positions import MODELS
 from tests.forking import forked
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.early
 
 BESIDE, ALONE, ATTENTION, INJECTED = (
     "Encodings and other libraries",

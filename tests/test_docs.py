@@ -36,6 +36,9 @@ APART = {"catalogue", "decisions", "api", "auto_gallery"}
 PAGES = sorted(
     page for page in {*(ROOT / "docs").rglob("*.md")} - MADE if page.relative_to(ROOT / "docs").parts[0] not in APART
 )
+LONG = {"index.md", "parsing.md"}
+"""Pages that train for ten seconds or more."""
+TRIED = [pytest.param(page, marks=[pytest.mark.slow] if page.name in LONG else []) for page in PAGES]
 BLOCK = re.compile(
     r"^(?:<!-- (?:not run: (?P<reason>[^\n]+)|exits (?P<code>\d+)) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
@@ -102,8 +105,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
             registry.forget(name)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.early
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: page.name)
 def test_a_page_runs_and_prints_what_it_says(page: Path, workplace: Path) -> None:
     for where, block, printed in run(page, workplace):
         if block.output is not None:

@@ -11,7 +11,7 @@ import pytest
 from tests.experiments.script import script
 from tests.modules import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.early
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from structpe.readers import read
 from tests.datasets import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.early
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from tests.tasks.graph_to_text.checkpoints import checkpoint, tuned
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.graph_to_text.trial import is_trial
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.early
 
 
 def run(config: TextConfig, folder: Path, *kill: str) -> tuple[int, str]:
@@ -121,6 +121,7 @@ def checkpoints(folder: Path) -> list[str]:
     return [name.removesuffix(".tmp") for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(280)
 def test_two_processes_do_what_one_does(tmp_path: Path) -> None:
     """Without dropout, whose draws differ, the same steps but for the order in which floats are added."""

@@ -26,7 +26,7 @@ from tests.cli.running import FORKS
 from tests.forking import Forked, forked
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.early
 
 
 def same_results(mine: Path, theirs: Path) -> None:
@@ -105,6 +105,7 @@ def alive(process: int) -> bool:
     return bool(found) and not found.startswith("Z")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_study_that_is_ended_in_three_ways_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     """While the processes of its runs begin, which for these is as any other moment; then amid a run, a fork."""
