@@ -372,9 +372,13 @@ def use(name: str) -> str:
             line = MADE[kind]
             imports = IMPORTED.get(kind, "")
             return (
-                f"```python\nimport structpe\n{imports}\nstructure = {line}\n"
+                f"```python\nimport torch\n\nimport structpe\nfrom structpe.nn.layer import StackConfig\n"
+                f"from structpe.nn.stack import Stack\n{imports}\nstructure = {line}\n"
                 f'model = structpe.build("{name}", structpe.Dims(width=32, heads=2, layers=1))\n'
-                "prepared = model.prepare(structpe.encode([structure], model.encodings))\n```"
+                "positions = structpe.encode([structure], model.encodings)\n"
+                "transformer = Stack(StackConfig.transformer(model.dims, feedforward=64), model)\n"
+                "x = torch.randn(1, structure.unit_count, 32)\n"
+                "out = transformer.padded(x, positions)  # one structure; a vector per unit\n```"
             )
     return "It needs structures with features of their own; see its options above."
 

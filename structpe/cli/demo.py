@@ -71,5 +71,6 @@ def _texts(steps: int, out: Path) -> None:
 
     texts, right = written(steps, out)
     print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
-    print_table(["written", "a person's"], [[text.text, text.references[0]] for text in texts[:8]])
-    print(f"\n{right} of {len(texts)} texts are exactly what a person wrote.")
+    for text in texts[:6]:
+        print(f"written:  {text.text}\na person: {text.references[0]}\n")
+    print(f"{right} of {len(texts)} texts are exactly what a person wrote.")
