@@ -108,6 +108,7 @@ sphinx_gallery_conf = {
     "image_scrapers": (scraped,),
     "capture_repr": (),
     "show_memory": False,
+    "write_computation_times": False,
     "abort_on_example_error": True,
 }
 
