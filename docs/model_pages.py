@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lines_of_use import lines
 from numpy.typing import NDArray
 from sources import source
 from weights_picture import panels
@@ -56,17 +57,6 @@ KINDS = {
     "a grid": grid((2, 3)),
 }
 """The structures of all pages: a path of six units, a dependency tree, a ring with a tail without order, an image."""
-MADE = {
-    "a sequence": 'structpe.path("the keeper lit lamps".split())',
-    "a tree": 'tree("the keeper lit lamps".split(), heads=[2, 3, 0, 3], labels=["det", "nsubj", "root", "obj"])',
-    "a graph": 'structpe.Structure(("C", "C", "O"), [[0, 1], [1, 2]], ("bond", "bond"), directed=False)',
-    "a grid": "grid((2, 2))",
-}
-"""A structure of each kind in a line of Python, for the lines of use."""
-IMPORTED = {
-    "a tree": "from structpe.readers import tree\n",
-    "a grid": "from structpe.transforms.product import grid\n",
-}
 MARKS = {True: "yes", False: "no"}
 REFERENCE = {"A": "absolute", "R": "relative", "B": "both"}
 INJECTION = {"APE": "input (APE)", "MAM": "attention (MAM)", "both": "input and attention", "-": "neither"}
@@ -366,20 +356,11 @@ def options(row: Row) -> str:
 
 
 def use(name: str) -> str:
-    """A few lines that build it and prepare it for a structure that it takes."""
-    for kind, structure in KINDS.items():
+    """Lines that use it in a Transformer, on a structure of the kind that it was made for, or that it takes."""
+    own = f"a {MODELS[name].spec.structure}"
+    for kind, structure in sorted(KINDS.items(), key=lambda item: item[0] != own):
         if not tried(lambda of=structure: structpe.encode([of], structpe.build(name, SMALL).encodings)):  # type: ignore[misc]
-            line = MADE[kind]
-            imports = IMPORTED.get(kind, "")
-            return (
-                f"```python\nimport torch\n\nimport structpe\nfrom structpe.nn.layer import StackConfig\n"
-                f"from structpe.nn.stack import Stack\n{imports}\nstructure = {line}\n"
-                f'model = structpe.build("{name}", structpe.Dims(width=32, heads=2, layers=1))\n'
-                "positions = structpe.encode([structure], model.encodings)\n"
-                "transformer = Stack(StackConfig.transformer(model.dims, feedforward=64), model)\n"
-                "x = torch.randn(1, structure.unit_count, 32)\n"
-                "out = transformer.padded(x, positions)  # one structure; a vector per unit\n```"
-            )
+            return f"```python\n{lines(name, kind)}```"
     return "It needs structures with features of their own; see its options above."
 
 
