@@ -84,7 +84,7 @@ def model_page(name: str) -> str:
         f"A position model for {row.spec.structure}s. [All position models](../catalogue.md).",
         f"Source: {source(row.spec.cite)}",
         "## Formula and symbols",
-        docstring(MODELS[name]),
+        symbols(MODELS[name]),
         *picture(name),
         "## Structures that it takes",
         "\n".join(takes(name)),
@@ -97,6 +97,7 @@ def model_page(name: str) -> str:
         *costs(name),
         "## Use it",
         use(name),
+        f"Its class is `{MODELS[name].__module__}.{MODELS[name].__name__}`.",
         f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
         "## BibTeX",
         f"```bibtex\n{reference(row.spec.cite).strip()}\n```",
@@ -126,11 +127,16 @@ def encoding_page(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def docstring(model: type) -> str:
+def docstring(of: type, more: str = "") -> str:
     """Its docstring, as the API prints it."""
-    return (
-        f"```{{eval-rst}}\n.. autoclass:: {model.__module__}.{model.__qualname__}\n   :no-index:\n   :no-members:\n```"
-    )
+    options = f"   :no-index:\n   :no-members:\n{more}"
+    return f"```{{eval-rst}}\n.. autoclass:: {of.__module__}.{of.__qualname__}\n{options}```"
+
+
+def symbols(model: type) -> str:
+    """The docstring of a model, which begins with its formula; the style sheet hides the signature above it."""
+    said = docstring(model, "   :no-show-inheritance:\n")
+    return f"::::{{container}} symbols\n{said}\n::::"
 
 
 @cache
@@ -177,14 +183,14 @@ def tried(call: Callable[[], Any]) -> str:
 def encodings(name: str) -> tuple[str, ...]:
     """Names of the encodings that a model takes by default."""
     try:
-        return tuple(encoding.name for encoding in structpe.build(name, SMALL).encodings)
+        return tuple(dict.fromkeys(encoding.name for encoding in structpe.build(name, SMALL).encodings))
     except StructPEError:
         return ()
 
 
 def takes(name: str) -> Iterator[str]:
     """A table: which structures it takes with its default options."""
-    yield "| structure | |"
+    yield "| structure | with its default options |"
     yield "|---|---|"
     for kind, structure in KINDS.items():
         why = "" if layer(name, kind)[0] is not None else tried(lambda of=structure: taken(name, of))  # type: ignore[misc]
