@@ -41,6 +41,7 @@ from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import InUse, clear, learned, lock
 from structpe.tasks.training.nodes import number
+from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
@@ -205,6 +206,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             MissingExtra: Lightning is not installed.
         """
         self.check()
+        check_optimiser(self.config.training)
         if number(self.config.training):
             return self._help(fresh)
         with lock(self.folder):
