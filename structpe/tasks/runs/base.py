@@ -30,6 +30,7 @@ from torch import nn
 
 from structpe.checksums import SUMS, seal
 from structpe.data.digests import Content
+from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
@@ -78,7 +79,7 @@ class Work(Generic[R]):
     Attributes:
         task: the model and its loss.
         training: how to train it.
-        examples: the training examples.
+        examples: the training examples, or those of each epoch.
         sizes: cost of each example, such as its number of units.
         collate: from some of them to a batch.
         content: digests of everything that the run depends on, except its configuration.
@@ -87,7 +88,7 @@ class Work(Generic[R]):
 
     task: Task
     training: TrainingConfig
-    examples: Sequence[Any]
+    examples: Sequence[Any] | Drawn[Any]
     sizes: Ids
     collate: Callable[[Sequence[Any]], Any]
     content: Content
