@@ -49,7 +49,7 @@ def adafactor(x: Any, gradients: list[Any], rate: float) -> Any:
 
 
 def test_adafactor_is_its_algorithm() -> None:
-    """Also where gradients are so small that PyTorch's own eps would make the steps of a matrix larger."""
+    """Also where gradients are so small that PyTorch's own eps would change the steps of a matrix."""
     random = np.random.default_rng(0)
     for scale in (1.0, 1e-5):
         start, gradients = random.normal(size=(3, 4)), [scale * random.normal(size=(3, 4)) for _ in range(5)]
