@@ -23,7 +23,7 @@ test: $(VENV)/.test  ## run all tests but the slow ones
 	$(PYTEST) -m 'not slow'
 
 test-slow: $(VENV)/.test  ## run the few slow tests: tracing all models, two machines, the site
-	$(PYTEST) -m slow
+	$(PYTEST) -m slow $$(grep -rl --include='*.py' 'mark\.slow' tests)
 
 check: $(VENV)/.test  ## lint, format, types and the directions of imports
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ if (_found := importlib.util.find_spec("datasets")) is not None and _found.origi
 
 # The machines that run tests share their cores: the time of one example says nothing. Examples are the same each time,
 # so that a failure in continuous integration is a failure at home.
-settings.register_profile("structpe", deadline=None, derandomize=True)
+settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("structpe")
 torch.set_num_threads(1)
 
@@ -34,10 +34,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "early"))))
 
 
+def pytest_collectstart() -> None:
+    """Nearly all that is made while tests are collected stays: it is in vain to look for garbage."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Modules and tests live as long as the process: the garbage collector need not look at them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

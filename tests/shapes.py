@@ -1,4 +1,4 @@
-"""The shapes in annotations, checked while tests run: at the first calls in each test, and at some that follow.
+"""The shapes in annotations, checked while tests run: at the first call in each test, and at some that follow.
 
 jaxtyping's own import hook wraps every function, with shapes or without, and doubles the time of the tests. This one
 wraps only functions and dataclasses whose annotations hold a shape. Other types are mypy's business; here many tests
@@ -43,15 +43,15 @@ def checked(thing: Any) -> Any:
 
 
 def check_anew() -> None:
-    """Check the next calls of every function, as at the beginning of each test."""
+    """Check the next call of every function, as at the beginning of each test."""
     _Calls.test += 1
 
 
 class _Calls:
-    """How many calls of each function are checked: the first of each test, and some of those that follow."""
+    """Which calls of each function are checked: the first of each test, and some of those that follow."""
 
     test = 0
-    first, then = 3, 16
+    then = 16
 
 
 def _sampled(plain: Any, whole: Any) -> Any:
@@ -63,7 +63,7 @@ def _sampled(plain: Any, whole: Any) -> Any:
         if test != _Calls.test:
             test, count = _Calls.test, 0
         count += 1
-        return (whole if count <= _Calls.first or count % _Calls.then == 0 else plain)(*given, **named)
+        return (whole if count == 1 or count % _Calls.then == 0 else plain)(*given, **named)
 
     return called
 

@@ -27,7 +27,7 @@ def test_what_has_no_shape_is_not_wrapped() -> None:
     assert path.__code__.co_filename.endswith("structure.py")
 
 
-def test_the_first_calls_are_checked_and_some_that_follow() -> None:
+def test_the_first_call_is_checked_and_some_that_follow() -> None:
     @checked
     def rows(x: Float[Tensor, "a b"]) -> int:
         return len(x)
@@ -39,6 +39,6 @@ def test_the_first_calls_are_checked_and_some_that_follow() -> None:
             return True
         return False
 
-    assert [call for call in range(1, 41) if refused(call)] == [1, 2, 3, 16, 32]
+    assert [call for call in range(1, 41) if refused(call)] == [1, 16, 32]
     check_anew()
     assert refused(1)
