@@ -31,6 +31,7 @@ print(json.dumps([alone, networks.difference("messages"), adapters.difference("b
 
 
 @pytest.mark.early
+@pytest.mark.timeout(600)
 def test_one_of_each_kind_is_traced() -> None:
     """In a separate process, because the checks of shapes that tests switch on cannot be traced."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
