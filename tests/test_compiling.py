@@ -12,11 +12,10 @@ import sys
 
 import pytest
 
-from structpe.positions import MODELS
 from tests.modules import ROOT
 
-NAMES = ("sinusoidal", "t5", "shaw", "rotary", "cai")
-"""Of units, of attention's scores, of keys and values, of queries; and one that cannot be exported."""
+NAMES = ("sinusoidal", "t5", "shaw", "rotary")
+"""Of units, of attention's scores, of keys and values, of queries."""
 PROGRAM = f"""
 import json, sys, warnings
 from tests.adapters import compiling as adapters
@@ -39,9 +38,7 @@ def test_one_of_each_kind_is_traced() -> None:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     alone, (difference, graphs), bert = json.loads(done.stdout.splitlines()[-1])
-    for how, reason in (("compile", "not_compiled"), ("export", "not_exported")):
-        for name, trouble in alone[how].items():
-            assert bool(trouble) == bool(getattr(MODELS[name].spec, reason)), (how, name, trouble)
+    assert not {(how, name): why for how, each in alone.items() for name, why in each.items() if why}
     assert difference < 1e-9
     assert graphs == 1
     assert bert["difference"] < 1e-5
