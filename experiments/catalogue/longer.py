@@ -80,9 +80,8 @@ class Cogs(ScanLength):
         kinds: dict[str, list[Example]] = {}
         for *text, kind in data.cogs(self.corpora, "gen"):
             kinds.setdefault(kind, []).append(self._text(*text))
-        words, deeper = (
-            [x for k in kinds if (k in self.deeper) == deep for x in kinds[k][:100]] for deep in (False, True)
-        )
+        parts = [[kind for kind in kinds if (kind in self.deeper) == deep] for deep in (False, True)]
+        words, deeper = ([x for kind in part for x in kinds[kind][:100]] for part in parts)
         return dict(zip(self.better, (known[:500], words, deeper), strict=True))
 
     def _text(self, sentence: list[str], meaning: list[str]) -> Example:

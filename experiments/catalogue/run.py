@@ -5,8 +5,9 @@
     python experiments/catalogue/run.py --data CORPORA --tasks scan-length cogs --seeds 0 1 2    # models of sequences
     python experiments/catalogue/run.py --table                                 # write docs/comparison.md and its plots
 
-CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``cogs``, ``listops`` and ``zinc12k``. Each finished run adds
-a line to ``results/TASK.jsonl``. After an interruption, start the same command again: finished runs are not repeated.
+CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``cogs``, ``listops`` and ``zinc12k``. Each finished
+run adds a line to ``results/TASK.jsonl``. After an interruption, start the same command again: finished runs are not
+repeated.
 """
 
 from __future__ import annotations

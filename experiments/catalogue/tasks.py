@@ -40,7 +40,7 @@ class Task(ABC):
     steps: ClassVar[int]
     batch: ClassVar[int]
     longest: ClassVar[int] = 60
-    """Seconds of CPU time: a model whose training would take longer, by its first steps, has no score at this budget."""
+    """Seconds of CPU time: a model whose training would take longer, by its first steps, has no score."""
     causal: ClassVar[bool] = False
     """Whether a unit is asked for the next one: what a model says of it must then not depend on later ones."""
     length: ClassVar[int] = 0
