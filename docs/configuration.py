@@ -90,7 +90,11 @@ def rows(cls: type, prefix: str, skip: list[str]) -> Iterator[str]:
     ]  # a class may only change defaults
     meanings = {param.arg_name: param.description for params in documented for param in params}
     for field in fields(cls):
-        if field.name not in skip:
+        if field.name in skip:
+            continue
+        if field.default_factory is hints[field.name] and is_dataclass(hints[field.name]):
+            yield from rows(hints[field.name], f"{prefix}{field.name}.", [])
+        else:
             meaning = " ".join(meanings[field.name].split()).replace("``", "`")
             cells = [f"`{prefix}{field.name}`", values(hints[field.name]), default(field), meaning]
             yield f"| {' | '.join(cells)} |"

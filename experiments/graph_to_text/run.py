@@ -3,12 +3,14 @@
     python experiments/graph_to_text/run.py little_prince --data CORPORA --seeds 1 2 3
     python experiments/graph_to_text/run.py webnlg --data CORPORA --seeds 1
     python experiments/graph_to_text/run.py webnlg --base published --data CORPORA --seeds 1 2 3
+    python experiments/graph_to_text/run.py little_prince --base finetuning --data CORPORA --seeds 1 2 3
     python experiments/graph_to_text/run.py --table
 
 CORPORA is a folder that holds ``amr/little_prince`` and ``webnlg/challenge2017``. ``--base`` names another file beside
-``base.yaml``; with another than ``base`` results go to its own files. A run that was killed goes on where
-it was. Each finished run leaves a line in ``results/CORPUS.jsonl``; what it wrote for the test graphs is ``test.tsv``
-in the folder of the run. ``--table`` prints the tables; ``python experiments/pages.py`` puts them into
+``base.yaml``; with another than ``base`` results go to its own files. ``start`` in it is the name of a third: the same
+model and seed are trained by that one first, and training begins with their weights. A run that was killed goes on
+where it was. Each finished run leaves a line in ``results/CORPUS.jsonl``; what it wrote for the test graphs is
+``test.tsv`` in the folder of the run. ``--table`` prints the tables; ``python experiments/pages.py`` puts them into
 experiments/README.md.
 """
 
@@ -38,7 +40,13 @@ from structpe.tasks.runs.graph_to_text import GraphToTextRun
 
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
-SEARCH = {"little_prince": SearchConfig(beam=5, longest=80), "webnlg": SearchConfig(beam=5, longest=100)}
+CORPORA = ("little_prince", "webnlg")
+SEARCH = {
+    "little_prince": SearchConfig(beam=5, longest=80),
+    "webnlg": SearchConfig(beam=5, longest=100),
+    "webnlg-authors": SearchConfig(beam=2, length_penalty=5.0, longest=115),
+}
+"""How the test is searched, by corpus, or by corpus and recipe where that has its own."""
 COLUMNS = ("model", "seeds", "BLEU (13a, cased)", "BLEU, simplified", "chrF++", "steps", "epochs", "best step")
 COLUMNS += ("minutes", "CPU minutes", "parameters", "commit")
 
@@ -46,7 +54,7 @@ COLUMNS += ("minutes", "CPU minutes", "parameters", "commit")
 def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", nargs="?", choices=sorted(SEARCH))
+    parser.add_argument("corpus", nargs="?", choices=CORPORA)
     parser.add_argument("--data", type=Path, help="folder of the corpora")
     parser.add_argument("--base", default="base", help="which YAML file of the corpus's folder (default: base)")
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
@@ -63,23 +71,26 @@ def main() -> None:
     else:
         for seed in given.seeds:
             for model in given.models:
-                one(given.corpus, model, seed, given)
+                one(given.corpus, given.base, model, seed, given)
 
 
-def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
-    """One training and its test scores, unless they are there already."""
-    name = corpus if given.base == "base" else f"{corpus}-{given.base}"
+def one(corpus: str, base: str, model: str, seed: int, given: argparse.Namespace) -> None:
+    """One training and its test scores, unless they are there already; before it that with which it starts."""
+    name = named(corpus, base)
+    if (start := recipe(corpus, base).get("start")) is not None:
+        one(corpus, start, model, seed, given)
     if any((run["model"], run["seed"]) == (model, seed) for run in kept(name, given.results)):
         print(f"{name}, {model}, seed {seed}: there already")
         return
     folder = given.out / name / f"{model}-{seed}"
-    changed = [*overrides(corpus, model, seed, given.data, folder), *given.set]
-    config = load_config(HERE / corpus / f"{given.base}.yaml", changed)
+    changed = [*overrides(corpus, base, model, seed, given.data, given.out), *given.set]
+    config = load_config(HERE / corpus / f"{base}.yaml", changed)
     start = time.monotonic()
     outcome = train(config)
     minutes = (time.monotonic() - start) / 60
     items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
-    scores, texts = evaluate(folder, items, SEARCH[corpus])
+    search = SEARCH.get(name, SEARCH[corpus])
+    scores, texts = evaluate(folder, items, search)
     parameters = sum(p.numel() for p in GraphToTextRun.of(folder).load()[0].parameters())
     lines = [f"{t.id}\t{t.text}\t{' ||| '.join(t.references)}" for t in texts]
     (folder / "test.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -92,7 +103,7 @@ def one(corpus: str, model: str, seed: int, given: argparse.Namespace) -> None:
         "parameters": parameters,
         "result": asdict(outcome),
         "scores": asdict(scores),
-        "search": asdict(SEARCH[corpus]),
+        "search": asdict(search),
         "set": given.set,
         "machine": machine(),
     }
@@ -112,17 +123,43 @@ def keep(corpus: str, run: dict[str, Any], folder: Path = HERE / "results") -> N
     atomic_text(folder / f"{corpus}.jsonl", "".join(json.dumps(each) + "\n" for each in runs))
 
 
-def overrides(corpus: str, model: str, seed: int, data: Path, folder: Path) -> list[str]:
-    """What differs from the file, as the command line would say it."""
-    base = yaml.safe_load((HERE / corpus / "base.yaml").read_text(encoding="utf-8"))
-    special = HERE / corpus / "models.yaml"
-    models = MODELS | (yaml.safe_load(special.read_text(encoding="utf-8")) if special.exists() else {})
-    paths = {f"data.{split}": str(data / base["data"][split]) for split in ("train", "dev", "test")}
-    rest = {"training.seed": seed, "out": str(folder), "name": model}
+def named(corpus: str, base: str) -> str:
+    """What the results of a recipe are called."""
+    return corpus if base == "base" else f"{corpus}-{base}"
+
+
+def recipe(corpus: str, base: str) -> dict[str, Any]:
+    """The keys of a recipe; none if there is no such file."""
+    file = HERE / corpus / f"{base}.yaml"
+    found: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return found
+
+
+def overrides(corpus: str, base: str, model: str, seed: int, data: Path, out: Path) -> list[str]:
+    """What differs from the file, as the command line would say it.
+
+    Args:
+        corpus, base: the folder and the name of the file.
+        model: of models.yaml; ``CORPUS/models.yaml`` and ``CORPUS/models-BASE.yaml`` say what is special.
+        seed: of the training.
+        data: folder of the corpora.
+        out: folder of all runs.
+    """
+    keys = recipe(corpus, base)
+    models = MODELS | recipe(corpus, "models") | recipe(corpus, f"models-{base}")
+    paths = {f"data.{split}": below(data, keys["data"][split]) for split in ("train", "dev", "test")}
+    rest = {"training.seed": seed, "out": str(out / named(corpus, base) / f"{model}-{seed}"), "name": model}
+    if "start" in keys:
+        rest["start"] = str(out / named(corpus, keys["start"]) / f"{model}-{seed}")
     return [
         f"{key}={value if isinstance(value, str) else json.dumps(value)}"
         for key, value in (paths | models[model] | rest).items()
     ]
+
+
+def below(folder: Path, paths: str | list[str]) -> str | list[str]:
+    """Paths in a folder."""
+    return str(folder / paths) if isinstance(paths, str) else [str(folder / path) for path in paths]
 
 
 def seen(items: Any, corpus: str, train_split: Any) -> list[Any]:
@@ -147,7 +184,7 @@ def machine() -> dict[str, str]:
 
 def tables() -> str:
     """The tables of all corpora."""
-    files = [file for corpus in SEARCH for file in sorted((HERE / "results").glob(f"{corpus}*.jsonl"))]
+    files = [file for corpus in CORPORA for file in sorted((HERE / "results").glob(f"{corpus}*.jsonl"))]
     return "\n".join(table(file.stem) for file in files)
 
 
@@ -175,7 +212,7 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
     return [
         model,
         str(len(done)) if len(done) > 1 else "1 (not ranked)",
-        cell([d["scores"]["bleu"] for d in done], 2),
+        cell([d["scores"]["bleu"] for d in done], 2) if cased(done) else "-",
         known("scores", "simplified_bleu", 2),
         cell([d["scores"]["chrf"] for d in done], 2),
         f"{statistics.mean(d['result']['steps'] for d in done):.0f}",
@@ -186,6 +223,11 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
         f"{done[0]['parameters']:,}",
         ", ".join(sorted({d["machine"]["commit"] for d in done})),
     ]
+
+
+def cased(done: list[dict[str, Any]]) -> bool:
+    """Whether texts were scored as they are; those of a model that writes lower case only are not."""
+    return all("case:mixed" in d["scores"]["bleu_signature"] for d in done)
 
 
 if __name__ == "__main__":

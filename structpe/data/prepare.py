@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,7 +16,7 @@ from structpe.data.batch import Example as GraphExample
 from structpe.data.edge_types import EdgeTypes
 from structpe.data.parts import columns
 from structpe.data.vocabulary import FIRST, LAST, PADDING, SMALLEST, train_vocabulary
-from structpe.encodings.base import Encoding
+from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StoreError, StructureError, undamaged
 from structpe.files import atomic_write
 from structpe.plain.bounds import UNITS, VOCABULARY, bounded
@@ -49,6 +49,8 @@ class PrepareConfig:
         vocabulary: number of subword units, shared by graphs and texts, trained on the training split; at least one
             for each byte and four special ones.
         lowercase: whether texts are lowercased.
+        bpe_dropout: probability that a merge of subwords is left out, in training only: each epoch reads and writes
+            other units (Provilkov et al. 2020, who take 0.1). 0 for the same units always.
         longest_source: a structure with more units is an error; nothing is truncated.
         longest_target: longer texts are left out of training; their number is reported.
     """
@@ -57,6 +59,7 @@ class PrepareConfig:
     labels: Literal["readable", "raw"] = "readable"
     vocabulary: int = 4000
     lowercase: bool = False
+    bpe_dropout: float = 0.0
     longest_source: int = 512
     longest_target: int = 256
 
@@ -64,6 +67,8 @@ class PrepareConfig:
         for name, least in (("vocabulary", SMALLEST), ("longest_source", 1), ("longest_target", 1)):
             if (value := getattr(self, name)) < least:
                 raise ConfigError(f"prepare.{name} is {value}; it must be {least} or more")
+        if not 0 <= self.bpe_dropout < 1:
+            raise ConfigError(f"prepare.bpe_dropout is {self.bpe_dropout}; it must be 0 or more and below 1")
         bounded(self, "prepare.", vocabulary=VOCABULARY, longest_source=UNITS, longest_target=UNITS)
 
 
@@ -77,12 +82,14 @@ class Example:
             <s> to </s>; None if there is no text.
         texts: all reference texts.
         id: id of the item.
+        text: that of the target.
     """
 
     structure: Structure
     graph: GraphExample
     texts: tuple[str, ...]
     id: str
+    text: str | None = None
 
     @property
     def size(self) -> int:
@@ -162,20 +169,28 @@ class Preparer:
         examples = []
         for done, (item, structure, units) in enumerate(split_items, start=1):
             mine = {encoding: column[done - 1] for encoding, column in encoded.items()}
-            edges, types = self.edge_types.messages(structure)
+            graph = self.graph(structure, units, mine)
             for text in (item.texts if every_text else item.texts[:1]) or (None,):
                 target = None if text is None else self.target(text)
                 if every_text and target is not None and len(target) > self.config.longest_target:
                     continue
-                graph = GraphExample(units, edges, types, mine, target, len(units))
-                examples.append(Example(structure, graph, item.texts, item.id))
+                examples.append(Example(structure, replace(graph, target=target), item.texts, item.id, text))
             if progress is not None:
                 progress(done)
         return examples
 
     def target(self, text: str) -> NDArray[np.int64]:
         """(m,) ids of a text, from <s> to </s>."""
-        return np.array([self.first, *self.tokenizer.encode(text).ids, self.last])
+        return self.whole(self.tokenizer.encode(text).ids)
+
+    def whole(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """(m,) ids from <s> to </s> of those of a text."""
+        return np.array([self.first, *ids, self.last])
+
+    def graph(self, structure: Structure, ids: NDArray[np.int64], encoded: Mapping[Encoding, Encoded]) -> GraphExample:
+        """A structure that is split into units of these ids as an example, without a target."""
+        edges, types = self.edge_types.messages(structure)
+        return GraphExample(ids, edges, types, encoded, None, len(ids))
 
     def text(self, ids: Sequence[int]) -> str:
         """Decode ids to a text."""

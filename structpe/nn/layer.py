@@ -37,6 +37,8 @@ class StackConfig:
         message_activation: after the convolution: ``relu``, ``none``, or ``auto``, a ReLU, but beside attention only
             where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
+        activation: in the feed-forward parts: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with the distribution function
+            Phi of the standard normal distribution, without approximation (Hendrycks and Gimpel 2016).
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
@@ -64,6 +66,7 @@ class StackConfig:
     message_passing: Asked | None = "gine"
     message_activation: Literal["auto", "relu", "none"] = "auto"
     feedforward: int = 128
+    activation: Literal["relu", "gelu"] = "relu"
     norm: Literal["batch", "layer", "none"] = "batch"
     norm_first: bool = False
     residual: bool | Literal["linear"] = True
@@ -292,8 +295,9 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
 
 
 def _feedforward(config: StackConfig) -> nn.Module | None:
-    """Linear, ReLU, linear; None if its width is 0."""
+    """Linear, activation, linear; None if its width is 0."""
     if not config.feedforward:
         return None
     width, hidden = config.width, config.feedforward
-    return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(config.dropout), nn.Linear(hidden, width))
+    activation = nn.GELU() if config.activation == "gelu" else nn.ReLU()
+    return nn.Sequential(nn.Linear(width, hidden), activation, nn.Dropout(config.dropout), nn.Linear(hidden, width))

@@ -9,47 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["Linear", "linear_map"]
+__all__ = ["After", "Linear", "linear_map"]
 
 Linear: TypeAlias = Callable[[Tensor], Tensor]
 """A function of rows (..., in) to rows (..., out)."""
+
+After: TypeAlias = Literal["none", "relu", "gelu"]
+"""What follows a linear map; ``gelu`` without approximation."""
 
 _LEAST = 1 << 14
 """Numbers of a weight that is worth rearranging; with fewer, starting oneDNN takes more time than the product."""
 
 
 def linear_map(
-    weight: Float[Tensor, "out in"], bias: Float[Tensor, " out"] | None = None, rectified: bool = False
+    weight: Float[Tensor, "out in"], bias: Float[Tensor, " out"] | None = None, after: After = "none"
 ) -> Linear:
-    """The function xW^T + b of x (..., in), or relu of it, without gradients.
+    """The function xW^T + b of x (..., in), or relu or gelu of it, without gradients.
 
     Args:
         weight: W. The function may have a rearranged copy of it, which later changes of W do not reach.
         bias: b, or None.
-        rectified: whether relu follows.
+        after: what follows.
     """
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     if _can_pack(weight):
         tidy = torch.ops.mkldnn._reorder_linear_weight(weight)
-        return partial(_packed, tidy, bias, "relu" if rectified else "none")
-    return partial(_plain, weight, bias, rectified)
+        return partial(_packed, tidy, bias, after)
+    return partial(_plain, weight, bias, after)
 
 
-def _packed(weight: Tensor, bias: Tensor | None, after: str, x: Tensor) -> Tensor:
-    product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, weight, bias, after, [], "")
+def _packed(weight: Tensor, bias: Tensor | None, after: After, x: Tensor) -> Tensor:
+    product: Tensor = torch.ops.mkldnn._linear_pointwise.default(
+        x, weight, bias, after, [], "none" if after == "gelu" else ""
+    )
     return product
 
 
-def _plain(weight: Tensor, bias: Tensor | None, rectified: bool, x: Tensor) -> Tensor:
+def _plain(weight: Tensor, bias: Tensor | None, after: After, x: Tensor) -> Tensor:
     product = functional.linear(x, weight, bias)
-    return product.relu_() if rectified else product
+    if after == "gelu":
+        return functional.gelu(product)
+    return product.relu_() if after == "relu" else product
 
 
 def _can_pack(weight: Tensor) -> bool:

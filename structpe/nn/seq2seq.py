@@ -40,7 +40,10 @@ class TransformerConfig:
         encoder_layers: layers of the encoder.
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
-        dropout: dropout probability of activations and attention weights.
+        activation: in the feed-forward parts, ``relu`` or ``gelu``; see :class:`StackConfig`.
+        dropout: probability of dropping activations; also attention weights and inputs if the next two are null.
+        attention_dropout: of attention weights; null for ``dropout``.
+        input_dropout: of the embedded units; null for ``dropout``.
         message_passing: convolution next to the encoder's attention; see :class:`StackConfig`; null for none.
         message_activation: after the convolution; see :class:`StackConfig`.
         norm: of the encoder, ``layer``, ``batch`` or ``none``; the decoder has layer normalisation.
@@ -59,7 +62,10 @@ class TransformerConfig:
     encoder_layers: int = 4
     decoder_layers: int = 4
     feedforward: int = 1024
+    activation: Literal["relu", "gelu"] = "relu"
     dropout: float = 0.1
+    attention_dropout: float | None = None
+    input_dropout: float | None = None
     message_passing: Asked | None = None
     message_activation: Literal["auto", "relu", "none"] = "auto"
     norm: Literal["batch", "layer", "none"] = "layer"
@@ -76,8 +82,9 @@ class TransformerConfig:
         layers = {"encoder_layers": LAYERS, "decoder_layers": LAYERS}
         bounded(self, "model.", width=WIDTH, heads=HEADS, feedforward=4 * WIDTH, **layers)
         few_parameters(self.width, self.feedforward, self.encoder_layers + self.decoder_layers)
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"model.dropout is {self.dropout}; it must be 0 or more and below 1")
+        for name in ("dropout", "attention_dropout", "input_dropout"):
+            if (value := getattr(self, name)) is not None and not 0 <= value < 1:
+                raise ConfigError(f"model.{name} is {value}; it must be 0 or more and below 1")
         if self.message_passing is not None:
             try:
                 chosen(self.message_passing)
@@ -96,11 +103,12 @@ class TransformerConfig:
             message_passing=self.message_passing if encodes else None,
             message_activation=self.message_activation if encodes else "auto",
             feedforward=self.feedforward,
+            activation=self.activation,
             norm=self.norm if encodes else "layer",
             norm_first=self.norm_first,
             dropout=self.dropout,
-            attention_dropout=self.dropout,
-            input_dropout=self.dropout,
+            attention_dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
+            input_dropout=self.dropout if self.input_dropout is None else self.input_dropout,
             virtual_node=self.virtual_node and encodes,
             kernel=self.kernel,
             feature_map=self.feature_map if encodes else "none",

@@ -20,7 +20,7 @@ from structpe.attention.base import Call, Compute, choose
 from structpe.nn.attention import Attention
 from structpe.nn.context import Context
 from structpe.nn.layer import Layer
-from structpe.nn.packed import Linear, linear_map
+from structpe.nn.packed import After, Linear, linear_map
 from structpe.positions import PositionModel, Site
 from structpe.terms import Terms
 
@@ -48,7 +48,7 @@ class StepLayer(nn.Module):
         self.feedforward = None
         if isinstance(feedforward, nn.Sequential):
             first, last = feedforward[0], feedforward[-1]
-            self.feedforward = _norm(layer.feedforward_norm), _linear(first, rectified=True), _linear(last)
+            self.feedforward = _norm(layer.feedforward_norm), _linear(first, layer.config.activation), _linear(last)
 
     @staticmethod
     def plain(layer: nn.Module, position: PositionModel) -> TypeGuard[Layer]:
@@ -124,9 +124,9 @@ def _sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tens
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
 
 
-def _linear(module: nn.Module, rectified: bool = False) -> Linear:
+def _linear(module: nn.Module, after: After = "none") -> Linear:
     assert isinstance(module, nn.Linear)
-    return linear_map(module.weight, module.bias, rectified)
+    return linear_map(module.weight, module.bias, after)
 
 
 def _norm(module: nn.Module | None) -> Linear:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,14 @@ import torch
 import yaml
 
 from structpe.nn.graph_model import GraphModel
+from structpe.nn.search import SearchConfig
+from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions import build
+from structpe.tasks.config import differences
 from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction.study import load_study
+from structpe.tasks.runs.graph_to_text import _shapes
+from structpe.tasks.training.optimiser import check_optimiser
 from tests.experiments.script import script
 from tests.modules import ROOT
 
@@ -21,8 +27,9 @@ TEXTS = [
     (corpus, base)
     for corpus in ("little_prince", "webnlg")
     for base in sorted(file.stem for file in (EXPERIMENTS / "graph_to_text" / corpus).glob("*.yaml"))
-    if base != "models"
+    if not base.startswith("models")
 ]
+SIDES = ("encoder", "decoder")
 WANTED = {"peptides-long", "minesweeper-tuned", "tolokers-tuned", "roman-empire-tuned", "amazon-ratings-tuned"}
 WANTED |= {"questions-tuned", "zinc-deep", "molhiv", "cora", "cora-attention", "knowledge", "wn18rr", "csl"}
 
@@ -47,9 +54,49 @@ def test_there_is_a_recipe_for_each_study() -> None:
 def test_every_row_of_texts_has_a_configuration(corpus: str, base: str) -> None:
     texts = script("graph_to_text/run.py")
     for model in texts.MODELS:
-        changed = texts.overrides(corpus, model, 1, Path("corpora"), Path("out"))
+        changed = texts.overrides(corpus, base, model, 1, Path("corpora"), Path("out"))
         config = load_config(EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml", changed)
         assert config.training.metric == "bleu"
-        assert str(config.data.train).startswith("corpora")
+        train = [config.data.train] if isinstance(config.data.train, str) else config.data.train
+        assert all(file.startswith("corpora") for file in train)
+        assert not {config.data.dev, config.data.test} & set(train)
+        check_optimiser(config.training)
         whole = yaml.safe_load((EXPERIMENTS / "graph_to_text" / corpus / f"{base}.yaml").read_text(encoding="utf-8"))
         assert config.model.width == whole["model"]["width"]
+        with torch.device("meta"):
+            sides = [build(getattr(config, f"{side}_position"), config.model.dims(side)) for side in SIDES]
+            assert sum(each.numel() for each in EncoderDecoder(config.model, 300, *sides).parameters()) > 0
+
+
+def test_a_recipe_that_starts_from_another_has_its_model() -> None:
+    texts = script("graph_to_text/run.py")
+    for model in texts.MODELS:
+        first, later = (
+            load_config(
+                EXPERIMENTS / "graph_to_text" / "little_prince" / f"{base}.yaml",
+                texts.overrides("little_prince", base, model, 2, Path("corpora"), Path("out")),
+            )
+            for base in ("pretraining", "finetuning")
+        )
+        assert later.start == first.out == f"out/little_prince-pretraining/{model}-2"
+        assert not [key for key in differences(first, later) if _shapes(key)]
+
+
+@pytest.mark.slow
+def test_a_run_that_starts_from_another_trains_that_one_first(tmp_path: Path) -> None:
+    """The recipes as they are, with small graphs in the place of the corpora and three steps each."""
+    texts = script("graph_to_text/run.py")
+    graphs = (ROOT / "datasets" / "amr_sample" / "train.txt").read_text(encoding="utf-8").split("\n\n")[:12]
+    for split in ("train", "dev", "test"):
+        paths = texts.recipe("little_prince", "pretraining")["data"][split]
+        for path in [paths] if isinstance(paths, str) else paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text("\n\n".join(graphs) + "\n", encoding="utf-8")
+    small = ["training.steps=3", "training.validate_every=3", "training.batch_size=4", "model.width=16"]
+    small += ["prepare.vocabulary=300", "dev_texts=2", "search.longest=4"]
+    given = Namespace(data=tmp_path, out=tmp_path / "runs", results=tmp_path / "results", set=small)
+    texts.SEARCH["little_prince"] = SearchConfig(beam=1, longest=4)
+    texts.one("little_prince", "finetuning", "graformer", 1, given)
+    for base in ("pretraining", "finetuning"):
+        (kept,) = texts.kept(f"little_prince-{base}", tmp_path / "results")
+        assert (kept["model"], kept["items"], kept["result"]["steps"]) == ("graformer", 12, 3)

@@ -63,7 +63,9 @@ def test_units_one_by_one_are_the_whole_text(name: str) -> None:
     torch.testing.assert_close(short, whole[:, :6], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"norm_first": False}, {"feature_map": "elu"}, {"kernel": "dense"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"activation": "gelu"}, {"norm_first": False}, {"feature_map": "elu"}, {"kernel": "dense"}], ids=str
+)
 @pytest.mark.parametrize("parts", [[4, 1, 1, 3, 1], [1, 1, 7, 1], [9, 1]], ids=str)
 def test_parts_of_any_length_are_the_whole_text(options: dict[str, object], parts: list[int]) -> None:
     name = "sinusoidal" if "feature_map" in options else "t5"
@@ -134,15 +136,15 @@ def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
         torch.testing.assert_close(after[:1, 0], expected[:, -1], rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("rectified", [False, True])
+@pytest.mark.parametrize("after", ["none", "relu", "gelu"])
 @pytest.mark.parametrize(("dtype", "out"), [(torch.float32, 300), (torch.float32, 3), (torch.float64, 300)], ids=str)
-def test_a_linear_map_is_the_product(dtype: torch.dtype, out: int, rectified: bool) -> None:
+def test_a_linear_map_is_the_product(dtype: torch.dtype, out: int, after: packed.After) -> None:
     weight, bias, x = (torch.randn(*shape, dtype=dtype) for shape in ((out, 64), (out,), (2, 5, 64)))
-    made_of = packed.linear_map(weight, bias, rectified)
+    made_of = packed.linear_map(weight, bias, after)
     rearranged = made_of.func is packed._packed
     assert rearranged == (packed._has_operators() and dtype == torch.float32 and out == 300)
     expected = nn.functional.linear(x, weight, bias)
-    torch.testing.assert_close(made_of(x), expected.relu() if rectified else expected)
+    torch.testing.assert_close(made_of(x), expected if after == "none" else getattr(nn.functional, after)(expected))
 
 
 def layers_of(net: LanguageModel) -> list[type]:

@@ -166,6 +166,37 @@ def test_unknown_convolution_names_the_known_ones() -> None:
         model(message_passing="gpt")
 
 
+def test_the_activation_is_between_the_two_maps() -> None:
+    """x Phi(x) by the error function of Python, number by number."""
+    functions = {"relu": lambda z: max(z, 0.0), "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2}
+    x = torch.linspace(-3, 3, 80, dtype=torch.float64).view(5, 16)
+    for activation, function in functions.items():
+        net = model(activation=activation)
+        for part in (net.encoder.layers[1].feedforward, net.decoder.stack.layers[0].feedforward):
+            hidden = torch.tensor([[function(z) for z in row] for row in part[0](x).tolist()], dtype=torch.float64)
+            torch.testing.assert_close(part(x), part[-1](hidden))
+
+
+def test_dropouts_that_are_not_given_are_the_one_that_is() -> None:
+    for side in ("encoder", "decoder"):
+        stack = dataclasses.replace(CONFIG, dropout=0.2).stack(side)
+        assert (stack.dropout, stack.attention_dropout, stack.input_dropout) == (0.2, 0.2, 0.2)
+        stack = dataclasses.replace(CONFIG, dropout=0.2, attention_dropout=0.3, input_dropout=0.0).stack(side)
+        assert (stack.dropout, stack.attention_dropout, stack.input_dropout) == (0.2, 0.3, 0.0)
+    with pytest.raises(ConfigError, match=r"^model\.attention_dropout is 1\.0; it must be 0 or more and below 1$"):
+        dataclasses.replace(CONFIG, attention_dropout=1.0)
+
+
+def test_reading_and_writing_share_one_embedding() -> None:
+    """A unit more costs d numbers, where an output of its own would cost 2 d."""
+    dims = CONFIG.dims("encoder")
+    sizes = [
+        sum(p.numel() for p in EncoderDecoder(CONFIG, units, MODELS["t5"](dims), MODELS["nope"](dims)).parameters())
+        for units in (30, 31)
+    ]
+    assert sizes[1] - sizes[0] == CONFIG.width
+
+
 def test_every_parameter_gets_a_gradient() -> None:
     net = model(message_passing="gine", copy_units=True)
     given = batch(GRAPHS, net.encoder.position)

@@ -109,12 +109,15 @@ class GraphToTextConfig(TextConfig):
         encoder_position: position model of the encoder: a name, a mapping with ``name`` and options, or a list of
             these, whose sum is taken; an empty list for none.
         decoder_position: position model of the decoder.
+        start: folder of a finished run with the same model, whose vocabulary, labels and best weights this one begins
+            with; null to begin with new ones.
     """
 
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
     model: TransformerConfig = field(default_factory=TransformerConfig)
     encoder_position: Any = "graformer"
     decoder_position: Any = "sinusoidal"
+    start: str | None = None
 
 
 @dataclass(frozen=True)

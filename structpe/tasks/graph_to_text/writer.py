@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from structpe.data.bpe_dropout import Resplit
+from structpe.data.drawn import Drawn
 from structpe.data.prepare import Preparer
 from structpe.nn.search import SearchConfig, search
 from structpe.nn.seq2seq import EncoderDecoder
@@ -75,6 +77,11 @@ class Writer(ABC):
             jobs: processes that encode; the examples do not depend on their number.
         """
 
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+        """The training examples as each epoch has them; ``seed`` of what is random in them."""
+        del seed
+        return examples
+
     @abstractmethod
     def loss(self, batch: Any, smoothing: float) -> tuple[Tensor, Tensor]:
         """Cross entropy with label smoothing, summed over the units of the texts, and their number."""
@@ -103,6 +110,11 @@ class WriterOfUnits(Writer):
 
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
         return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)
+
+    def drawn(self, examples: Sequence[Any], seed: int) -> Sequence[Any] | Drawn[Any]:
+        if not self.preparer.config.bpe_dropout:
+            return examples
+        return Resplit(examples, self.preparer, self.model.encoder.position.encodings, seed)
 
     def loss(self, batch: Any, smoothing: float) -> tuple[Tensor, Tensor]:
         return self.model.loss(batch, self.preparer.padding, smoothing)

@@ -81,7 +81,9 @@ class TextRun(Run[C, Splits, L, Result], ABC):
         task = GraphToText(writer, dev, self.config)
         sizes = np.array([example.cost for example in examples])
         content |= {**_content("training", examples), **_content("validation", dev)}
-        return Work(task, training, examples, sizes, task.collate, content, lambda result: result)
+        return Work(
+            task, training, writer.drawn(examples, training.seed), sizes, task.collate, content, lambda result: result
+        )
 
     def ready(self, device: torch.device) -> Generator:
         if not (self.folder / WEIGHTS).exists():

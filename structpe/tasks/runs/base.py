@@ -30,6 +30,7 @@ from torch import nn
 
 from structpe.checksums import SUMS, seal
 from structpe.data.digests import Content
+from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
@@ -41,6 +42,7 @@ from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.folder import InUse, clear, learned, lock
 from structpe.tasks.training.nodes import number
+from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
@@ -77,7 +79,7 @@ class Work(Generic[R]):
     Attributes:
         task: the model and its loss.
         training: how to train it.
-        examples: the training examples.
+        examples: the training examples, or those of each epoch.
         sizes: cost of each example, such as its number of units.
         collate: from some of them to a batch.
         content: digests of everything that the run depends on, except its configuration.
@@ -86,7 +88,7 @@ class Work(Generic[R]):
 
     task: Task
     training: TrainingConfig
-    examples: Sequence[Any]
+    examples: Sequence[Any] | Drawn[Any]
     sizes: Ids
     collate: Callable[[Sequence[Any]], Any]
     content: Content
@@ -205,6 +207,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             MissingExtra: Lightning is not installed.
         """
         self.check()
+        check_optimiser(self.config.training)
         if number(self.config.training):
             return self._help(fresh)
         with lock(self.folder):

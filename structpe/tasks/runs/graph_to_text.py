@@ -19,15 +19,18 @@ import torch
 
 from structpe.data.digests import digest
 from structpe.data.prepare import AFRESH, Preparer
-from structpe.errors import StoreError, located, undamaged
+from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.files import atomic_text
 from structpe.nn.seq2seq import EncoderDecoder
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
+from structpe.tasks.config import differences
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.writer import Writer, WriterOfUnits
 from structpe.tasks.positions import fitted
 from structpe.tasks.runs._text import Splits, TextRun
+from structpe.tasks.runs.base import load_run
+from structpe.tasks.training import weights
 from structpe.tasks.training.folder import check_devices
 from structpe.tasks.training.weights import WEIGHTS
 
@@ -51,9 +54,13 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
             for side, position in (("encoder", config.encoder_position), ("decoder", config.decoder_position))
         )
         EncoderDecoder(config.model, 8, encoder, decoder)
+        self._earlier()
         check_devices(config.training)
 
     def learn(self, data: Splits) -> Learned:
+        if (earlier := self._earlier()) is not None:
+            known, positions = earlier.restore()
+            return Preparer(self.config.prepare, known.tokenizer, known.edge_types), positions
         config, preparer = self.config, Preparer.fit(data.train, self.config.prepare)
         return preparer, {
             "encoder": fitted(
@@ -83,12 +90,19 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
         return EncoderDecoder(self.config.model, preparer.vocabulary_size, encoder, decoder, preparer.edge_types.size)
 
     def writer(self, learned: Learned) -> Writer:
-        return WriterOfUnits(self.model(learned), learned[0])
+        model = self.model(learned)
+        if (earlier := self._earlier()) is not None:
+            earlier.best(model)
+            model.train()
+        return WriterOfUnits(model, learned[0])
 
     def digests(self, learned: Learned, writer: Writer) -> Mapping[str, str]:
         preparer, positions = learned
         assert isinstance(writer.model, EncoderDecoder)
-        return {
+        began = (
+            {} if self.config.start is None else {"weights to start from": weights.digest(writer.model.state_dict())}
+        )
+        return began | {
             "vocabulary": digest([preparer.tokenizer.to_str()]),
             "numbers of relation labels": digest([preparer.edge_types.relations]),
             "position models": digest([json.dumps(positions, sort_keys=True)]),
@@ -106,6 +120,38 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
 
     def trained(self) -> Writer:
         return WriterOfUnits(*self.load())
+
+    def _earlier(self) -> GraphToTextRun | None:
+        """The run whose weights this one begins with.
+
+        Raises:
+            ConfigError: it is of another kind or model, is not finished, or is this run itself.
+            StoreError: there is none, or a file is damaged.
+        """
+        if self.config.start is None:
+            return None
+        with located("start"):
+            run = load_run(self.config.start)
+            if not isinstance(run, GraphToTextRun):
+                raise ConfigError(f"{run.folder} holds a run of {run.name}; give one of {self.name}")
+            if run.folder.resolve() == self.folder.resolve():
+                raise ConfigError(f"{run.folder} is the folder of this run itself; choose another one (out)")
+            if not run.finished():
+                raise ConfigError(f"the run in {run.folder} is not finished; finish it first")
+            if other := [key for key in differences(run.config, self.config) if _shapes(key)]:
+                raise ConfigError(
+                    f"the run in {run.folder} has another model; they differ in {', '.join(other)}. Give these the "
+                    f"values of that run, or null for start"
+                )
+            return run
+
+
+def _shapes(key: str) -> bool:
+    """Whether weights are of no use with another value of a key of the configuration."""
+    return key.split(".")[0] in ("prepare", "model", "encoder_position", "decoder_position") and key not in (
+        *("prepare.bpe_dropout", "prepare.longest_source", "prepare.longest_target", "model.kernel"),
+        *("model.dropout", "model.attention_dropout", "model.input_dropout"),
+    )
 
 
 def _built(position: Any, dims: Dims, key: str) -> PositionModel:

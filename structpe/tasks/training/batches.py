@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.data.digests import Content, refuse_changed
+from structpe.data.drawn import Drawn, of_epoch
 from structpe.errors import ConfigError, StoreError
 
 __all__ = ["Batches", "Plan"]
@@ -105,7 +106,7 @@ class Batches(Generic[E, B]):
     Its state is the number of batches handed out, however many lie ready.
 
     Args:
-        examples: the training examples.
+        examples: the training examples, or those of each epoch.
         plan: which of them make up which batch.
         collate: from examples to a batch.
         count: how many batches the training has.
@@ -115,7 +116,7 @@ class Batches(Generic[E, B]):
 
     def __init__(
         self,
-        examples: Sequence[E],
+        examples: Sequence[E] | Drawn[E],
         plan: Plan,
         collate: Callable[[Sequence[E]], B],
         count: int,
@@ -138,8 +139,8 @@ class Batches(Generic[E, B]):
         from torch.utils.data import DataLoader
 
         loader: DataLoader[Any] = DataLoader(
-            self.examples,  # type: ignore[arg-type]  # any sequence will do
-            batch_sampler=_Numbers(self.plan, self.done, self.count, self.share),
+            _Asked(self.examples),  # type: ignore[arg-type]  # what is asked for by several numbers will do
+            batch_sampler=_Numbers(self.plan, self.done, self.count, self.share),  # type: ignore[arg-type]
             collate_fn=self.collate,
             num_workers=self.workers,
             generator=Generator(),  # its own: making an iterator must not draw from the generator of dropout
@@ -168,16 +169,27 @@ class Batches(Generic[E, B]):
 
 
 @dataclass(frozen=True)
+class _Asked(Generic[E]):
+    """What a DataLoader calls a data set; it is asked for all examples of a batch at once."""
+
+    examples: Sequence[E] | Drawn[E]
+
+    def __getitems__(self, asked: tuple[int, list[int]]) -> Sequence[E]:
+        return of_epoch(self.examples, *asked)
+
+
+@dataclass(frozen=True)
 class _Numbers:
-    """What a DataLoader calls a batch sampler."""
+    """What a DataLoader calls a batch sampler: of each batch its epoch and the numbers of its examples."""
 
     plan: Plan
     first: int
     last: int
     share: int
 
-    def __iter__(self) -> Iterator[list[int]]:
-        return (batch.tolist() for batch in self.plan.batches(self.first, self.last, self.share))
+    def __iter__(self) -> Iterator[tuple[int, list[int]]]:
+        batches = self.plan.batches(self.first, self.last, self.share)
+        return ((k // self.plan.per_epoch, batch.tolist()) for k, batch in enumerate(batches, self.first))
 
     def __len__(self) -> int:
         return self.last - self.first

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from structpe.errors import ConfigError
 from structpe.plain.bounds import BATCH, PROCESSES, STEPS, bounded
 
-__all__ = ["LoggerConfig", "TrainingConfig"]
+__all__ = ["LoggerConfig", "OptimiserConfig", "TrainingConfig"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,22 @@ class LoggerConfig:
 
 
 @dataclass(frozen=True)
+class OptimiserConfig:
+    """An optimiser.
+
+    Args:
+        name: of a class of ``torch.optim``, such as ``AdamW`` or ``Adafactor``, or the path of a class. Its module is
+            imported, so give one that you trust.
+        options: arguments of the class, except ``lr`` and ``weight_decay``, which are keys of ``training``.
+    """
+
+    name: str = "AdamW"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
-    """How a model is trained: AdamW, label smoothing, early stopping, and where it runs.
+    """How a model is trained: optimiser, label smoothing, early stopping, and where it runs.
 
     Args:
         steps: updates of the parameters, at most.
@@ -37,11 +51,12 @@ class TrainingConfig:
         order: which examples meet in a batch: ``shuffled``, any; ``by-size``, those of like size, so that less is
             padded, but a batch is no fair sample where targets go with sizes; ``auto``, what the task needs: by size
             for texts, which are padded, shuffled for all else.
+        optimiser: its ``name``, a class of ``torch.optim`` or the path of a class, and its ``options``.
         learning_rate: the highest, reached after the warm-up.
         warmup: steps in which the learning rate grows from 0.
         schedule: after the warm-up: ``inverse-sqrt`` falls with 1/sqrt(step), ``cosine`` reaches 0 at ``steps``,
             ``constant`` stays.
-        weight_decay: of AdamW, on matrices; vectors (biases, norms) are not decayed.
+        weight_decay: of the optimiser, on matrices; vectors (biases, norms) are not decayed.
         clip: largest norm of the gradient; 0 for no limit.
         smoothing: e of label smoothing.
         precision: ``float32``, or ``bf16-mixed`` for bfloat16 where it is safe.
@@ -70,6 +85,7 @@ class TrainingConfig:
     batch_size: int = 64
     accumulate: int = 1
     order: Literal["auto", "shuffled", "by-size"] = "auto"
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     learning_rate: float = 5e-4
     warmup: int = 1_000
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "inverse-sqrt"
@@ -124,6 +140,11 @@ class TrainingConfig:
         self._require(
             "average", self.average == 1 or not self.shards, "must be 1 where parameters are shared out (fsdp)"
         )
+        if self.shards and self.optimiser.name != "AdamW":
+            raise ConfigError(
+                f"training.optimiser.name is {self.optimiser.name!r}; it must be AdamW where parameters are shared out "
+                f"(fsdp)"
+            )
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
 
     @property

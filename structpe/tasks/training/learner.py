@@ -12,6 +12,7 @@ from torch import Tensor
 
 from structpe.tasks.training.batches import Batches
 from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.optimiser import optimiser
 from structpe.tasks.training.schedule import factor
 from structpe.tasks.training.sharding import clip
 from structpe.tasks.training.task import Task
@@ -73,12 +74,6 @@ class Learner(LightningModule):
             }
             for decays, rate in sorted(groups, key=lambda group: (not group[0], group[1]))
         ]
-        # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
-        # Lightning does not clip gradients of mixed precision for such an optimiser.
-        # Neither this nor foreach takes a mixture of tensors of which devices have parts and of others.
-        how: dict[str, Any] = (
-            {"foreach": False} if self.config.shards else {"fused": self.config.precision == "float32"}
-        )
-        optimizer = torch.optim.AdamW(filled, lr=self.config.learning_rate, betas=(0.9, 0.98), **how)
+        optimizer = optimiser(filled, self.config)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(factor, config=self.config))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structpe.data.drawn import Drawn
 from structpe.errors import ConfigError, StoreError
 from structpe.tasks.training.batches import Batches, Plan
 
@@ -122,6 +123,28 @@ def test_a_loader_goes_on_where_it_stood(workers: int) -> None:
     second.load_state_dict({**first.state_dict(), "done": 5})
     assert begun + list(second) == whole
     assert second.state_dict()["done"] == 12
+
+
+class Counted(Drawn[tuple[int, int]]):
+    """The epoch and the number of each example."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def of(self, epoch: int, numbers: Sequence[int]) -> list[tuple[int, int]]:
+        return [(epoch, i) for i in numbers]
+
+
+def test_examples_are_asked_for_by_epoch_also_where_a_loader_goes_on() -> None:
+    """Three batches an epoch, of two devices; the second device goes on after four batches."""
+    plan = Plan(np.arange(10), 4, 1, shares=2)
+    whole = [list(Batches(Counted(), plan, list, 9, share)) for share in (0, 1)]
+    for epoch in range(3):
+        seen = [each for share in whole for batch in share[3 * epoch : 3 * epoch + 3] for each in batch]
+        assert sorted(seen) == [(epoch, i) for i in range(10)]
+    later = Batches(Counted(), plan, list, 9, share=1)
+    later.load_state_dict({**later.state_dict(), "done": 4})
+    assert list(later) == whole[1][4:]
 
 
 def test_what_lies_ready_is_not_counted_as_handed_out() -> None:

@@ -1,0 +1,90 @@
+"""The optimiser that a configuration asks for, by the name or the path of its class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from structpe.errors import ConfigError, located, reason_of
+from structpe.plain.typed import Builder
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
+
+__all__ = ["check_optimiser", "optimiser"]
+
+KEYS = {"lr": "training.learning_rate", "weight_decay": "training.weight_decay"}
+"""Arguments of optimisers that are keys of their own."""
+
+
+def optimiser(groups: Iterable[dict[str, Any]], config: TrainingConfig) -> torch.optim.Optimizer:
+    """The optimiser of groups of parameters, which have their own learning rates and weight decays.
+
+    AdamW has betas 0.9 and 0.98 (Vaswani et al. 2017, section 5.3) if its options do not say otherwise.
+
+    Raises:
+        ConfigError: as :func:`check_optimiser`, or its class does not take the values of the options.
+    """
+    check_optimiser(config)
+    cls, options = _found(config.optimiser.name), _options(config.optimiser)
+    if cls is torch.optim.AdamW:
+        # Fused: all parameters in one call, where a step for each takes as long as a small model's backward pass.
+        # Lightning does not clip gradients of mixed precision for such an optimiser.
+        # Neither this nor foreach takes a mixture of tensors of which devices have parts and of others.
+        how = {"foreach": False} if config.shards else {"fused": config.precision == "float32"}
+        options = {"betas": (0.9, 0.98), **how, **options}
+    try:
+        made: torch.optim.Optimizer = cls(list(groups), lr=config.learning_rate, **options)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ConfigError(
+            f"training.optimiser: {config.optimiser.name} does not take the options {config.optimiser.options}: "
+            f"{reason_of(error)}"
+        ) from None
+    return made
+
+
+def check_optimiser(config: TrainingConfig) -> None:
+    """Check the name and the names of the options against the class, before anything is read.
+
+    Raises:
+        ConfigError: there is no such class or option, an option has a key of its own, or the class takes no weight
+            decay and ``training.weight_decay`` is above 0.
+    """
+    with located("training.optimiser"):
+        cls = _found(config.optimiser.name)
+        known = list(inspect.signature(cls).parameters)[1:]
+        for name in (each for each in config.optimiser.options if each in KEYS):
+            raise ConfigError(f"{name} is no option here; set {KEYS[name]}")
+        if "lr" not in known:
+            raise ConfigError(f"{config.optimiser.name} takes no learning rate (lr); choose another optimiser")
+        Builder(ConfigError).check_names(
+            [name for name in known if name not in KEYS],
+            config.optimiser.options,
+            f"optimiser {config.optimiser.name!r}",
+        )
+        if "weight_decay" not in known and config.weight_decay:
+            raise ConfigError(f"{config.optimiser.name} has no weight decay; set training.weight_decay to 0")
+
+
+def _options(config: OptimiserConfig) -> dict[str, Any]:
+    """As PyTorch writes them: a list of numbers is a tuple."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in config.options.items()}
+
+
+def _found(name: str) -> Any:
+    """A class of ``torch.optim``, or that of a path."""
+    module, _, last = (name if "." in name else f"torch.optim.{name}").rpartition(".")
+    try:
+        found = getattr(import_module(module), last, None)
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"{name} cannot be imported ({reason_of(error)}); check the path, and that its package is installed"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, torch.optim.Optimizer)) or found is torch.optim.Optimizer:
+        raise ConfigError(
+            f"{name!r} is no optimiser; give the name of a class of torch.optim, such as AdamW or Adafactor, or the "
+            f"path of a subclass of torch.optim.Optimizer"
+        )
+    return found
