@@ -87,6 +87,11 @@ def texts() -> str:
     return str(script("graph_to_text/run.py").tables())
 
 
+def pretrained() -> str:
+    """A pretrained model, with positions and without."""
+    return str(script("pretrained/run.py").table())
+
+
 def table_6() -> str:
     """Parameters of BERT-base, counted now."""
     return str(script("parameters/run.py").as_markdown())
@@ -119,6 +124,7 @@ PARTS = (
     Part("longer inputs", "docs/comparison.md", longer),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("graph to text", "experiments/README.md", texts),
+    Part("pretrained", "experiments/README.md", pretrained),
     Part("table 6", "experiments/README.md", table_6),
 )
 
