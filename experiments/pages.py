@@ -87,6 +87,11 @@ def texts() -> str:
     return str(script("graph_to_text/run.py").tables())
 
 
+def pretrained() -> str:
+    """A pretrained model, with positions and without."""
+    return str(script("pretrained/run.py").table())
+
+
 def table_6() -> str:
     """Parameters of BERT-base, counted now."""
     return str(script("parameters/run.py").as_markdown())
@@ -95,6 +100,11 @@ def table_6() -> str:
 def comparison() -> str:
     """All position models on five tasks."""
     return str(script("catalogue/table.py").made())
+
+
+def longer() -> str:
+    """Models of sequences on longer and deeper inputs than those of training."""
+    return str(script("catalogue/longer.py").made())
 
 
 def expressivity() -> str:
@@ -111,8 +121,10 @@ PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
+    Part("longer inputs", "docs/comparison.md", longer),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("graph to text", "experiments/README.md", texts),
+    Part("pretrained", "experiments/README.md", pretrained),
     Part("table 6", "experiments/README.md", table_6),
 )
 

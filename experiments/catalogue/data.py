@@ -12,7 +12,7 @@ import numpy as np
 
 from structpe.structure import Structure, path
 
-__all__ = ["Example", "csl", "listops", "scan", "shakespeare", "zinc"]
+__all__ = ["Example", "cogs", "csl", "listops", "scan", "shakespeare", "zinc"]
 
 IGNORED = -1
 """What a model need not predict."""
@@ -54,6 +54,13 @@ def scan(folder: Path, split: str) -> Iterator[tuple[list[str], list[str]]]:
     for line in file.read_text(encoding="utf-8").splitlines():
         command, _, actions = line.removeprefix("IN: ").partition(" OUT: ")
         yield command.split(), actions.split()
+
+
+def cogs(folder: Path, split: str) -> Iterator[tuple[list[str], list[str], str]]:
+    """Sentences, their meanings without variables, and the kind of each; kinds matter in ``gen``."""
+    for line in (folder / "cogs" / "variable_free" / f"{split}.tsv").read_text(encoding="utf-8").splitlines():
+        sentence, meaning, kind = line.split("\t")
+        yield sentence.split(), meaning.split(), kind
 
 
 def as_text(command: Sequence[str], actions: Sequence[str], numbers: dict[str, int]) -> Example:

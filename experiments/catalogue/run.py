@@ -2,10 +2,12 @@
 
     python experiments/catalogue/run.py --data CORPORA                          # everything; hours on two cores
     python experiments/catalogue/run.py --data CORPORA --tasks csl --models rwse signnet
+    python experiments/catalogue/run.py --data CORPORA --tasks scan-length cogs --seeds 0 1 2    # models of sequences
     python experiments/catalogue/run.py --table                                 # write docs/comparison.md and its plots
 
-CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``listops`` and ``zinc12k``. Each finished run adds a line
-to ``results/TASK.jsonl``. After an interruption, start the same command again: finished runs are not repeated.
+CORPORA is a folder that holds ``tinyshakespeare``, ``scan``, ``cogs``, ``listops`` and ``zinc12k``. Each finished
+run adds a line to ``results/TASK.jsonl``. After an interruption, start the same command again: finished runs are not
+repeated.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any
 
 import results
 import torch
+from longer import CHOSEN, LONGER
 from tasks import TASKS
 
 import structpe
@@ -33,6 +36,7 @@ from structpe.errors import StructPEError
 
 HERE = Path(__file__).parent
 COST = "cost"
+ALL = {**TASKS, **LONGER}
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,8 @@ def main() -> None:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder of the corpora")
-    parser.add_argument("--tasks", nargs="+", default=[*TASKS, COST], choices=[*TASKS, COST])
-    parser.add_argument("--models", nargs="+", help="names as in the table; by default all")
+    parser.add_argument("--tasks", nargs="+", default=[*TASKS, COST], choices=[*ALL, COST])
+    parser.add_argument("--models", nargs="+", help="names as in the table; by default all, and for longer texts some")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--processes", type=int, default=os.cpu_count(), help="one model each, one thread each")
     parser.add_argument("--table", action="store_true", help="write docs/comparison.md from what is finished")
@@ -75,9 +79,10 @@ def jobs(tasks: list[str], models: list[str] | None, seeds: list[int]) -> Iterat
         for task in tasks:
             if task == COST and seed != seeds[0]:
                 continue
-            of_task = configs(TASKS["listops" if task == COST else task])
+            of_task = configs(ALL["listops" if task == COST else task])
+            chosen = models or (CHOSEN if task in LONGER else of_task)
             for model, config in of_task.items():
-                if models is None or model in models:
+                if model in chosen:
                     yield Job(task, model, config, seed)
 
 
@@ -107,7 +112,7 @@ def one(job: Job, data: Path) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     try:
-        found = cost(job.config) if job.task == COST else measured(TASKS[job.task](data), job.config, job.seed)
+        found = cost(job.config) if job.task == COST else measured(ALL[job.task](data), job.config, job.seed)
     except StructPEError as error:
         found = {"why not": str(error)}
     except Exception:  # shown and not stored, so that the other models still run

@@ -45,8 +45,13 @@ def write(found: Results, docs: Path) -> None:
 
 def made(found: Results | None = None) -> str:
     """What is between the marks: of these results, or of those that are kept."""
-    found = read() if found is None else found
+    found = _compared(read() if found is None else found)
     return "\n\n".join([made_with(found), table(found), not_applied(found)])
+
+
+def _compared(found: Results) -> Results:
+    """Results of the tasks of this table, without those that ``longer.py`` makes a table of."""
+    return defaultdict(dict, {name: of_task for name, of_task in found.items() if name in (*TASKS, "cost")})
 
 
 def made_with(found: Results) -> str:

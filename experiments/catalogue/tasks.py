@@ -39,6 +39,8 @@ class Task(ABC):
     name: ClassVar[str]
     steps: ClassVar[int]
     batch: ClassVar[int]
+    longest: ClassVar[int] = 60
+    """Seconds of CPU time: a model whose training would take longer, by its first steps, has no score."""
     causal: ClassVar[bool] = False
     """Whether a unit is asked for the next one: what a model says of it must then not depend on later ones."""
     length: ClassVar[int] = 0
@@ -166,7 +168,7 @@ class Scan(Shakespeare):
     def tests(self) -> dict[str, Sequence[Example]]:
         texts = list(data.scan(self.corpora, "test"))
         random.Random(0).shuffle(texts)
-        short, long = self.better
+        short, long, *_ = self.better
         return {short: self._known[:500], long: [data.as_text(*text, self._numbers) for text in texts[:500]]}
 
     def score(self, outs: Sequence[Tensor], examples: Sequence[Example]) -> float:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 from structpe.datasets.card import CorpusError
 from structpe.errors import listed
+from structpe.files import atomic_write
 
 __all__ = ["sample", "write_samples"]
 
@@ -49,5 +51,5 @@ def write_samples(folder: Path) -> list[Path]:
         for file in sorted(each for each in inside if each.is_file() and each.suffix != ".py"):
             files.append(part / file.relative_to(source))
             files[-1].parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, files[-1])
+            atomic_write(files[-1], partial(shutil.copyfile, file))
     return files

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -174,3 +176,10 @@ def test_rows_differ_in_what_is_trained_and_begin_alike(
     table = run.table(results)
     assert "| sequence | 1 (not ranked) |" in table
     assert "| untrained | - |" in table
+    assert "lower by" not in table  # one seed has no deviation
+    again = copy.deepcopy(found)
+    again["structure"]["scores"]["test"]["nats"] -= 0.5
+    for row in ("sequence", "structure"):
+        run.keep({**again[row], "seed": 1}, results)
+    gain = found["sequence"]["scores"]["test"]["nats"] - found["structure"]["scores"]["test"]["nats"]
+    assert re.search(rf"lower by \S+ ± 0\.3536 nats per token \({gain:.4f}, {gain + 0.5:.4f}; p = ", run.table(results))
