@@ -35,14 +35,14 @@ def output(*words: str | Path) -> str:
 def parser(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command makes of the sample in a few steps."""
     out = tmp_path_factory.mktemp("parse") / "parser"
-    words = ["--train", SAMPLE, "--dev", SAMPLE, "--language", "en", "--steps", "10", "--out", out]
+    words = ["--train", SAMPLE, "--dev", SAMPLE, "--language", "en", "--steps", "40", "--out", out]
     done = structpe("parse", *words)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{out}: a parser for 'structpe parse --model {out}'\n"
     # Where it takes longer there are lines in between, which say how long it will take.
     first, last = (line for line in done.stderr.splitlines() if line.startswith("step "))
-    assert first.startswith("step 0 of 10: LAS ")
-    assert last.startswith("step 10 of 10: LAS ")
+    assert first.startswith("step 0 of 40: LAS ")
+    assert last.startswith("step 40 of 40: LAS ")
     return out
 
 
