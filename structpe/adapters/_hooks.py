@@ -58,7 +58,7 @@ def check_given(model: Any, given: Given) -> None:
     Raises:
         PositionError: one object is given for both.
     """
-    own = model.structpe["decoder"] if "decoder" in model.structpe else None
+    own = dict(model.structpe.items()).get("decoder")
     if not model.config.is_encoder_decoder or own is None or own.structures == "path":
         return
     if isinstance(given, TokenPositions):

@@ -393,7 +393,7 @@ def test_units_of_the_encoders_tokens_are_not_taken_for_those_of_the_decoders() 
     before = logits(model, **batch)
     encodings = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, "decoder").position.encodings
     randomised(model.structpe["decoder"].position)
-    with pytest.raises(PositionError, match=r"tokens of the encoder are, .* give structpe=\{'encoder': \.\.\., 'decoder'"):
+    with pytest.raises(PositionError, match=r"tokens of the encoder are, .* give structpe=\{'encoder'"):
         logits(model, **batch, structpe=given(model))
     with pytest.raises(PositionError, match="structures='path'"):
         generated(model, structpe=given(model))
