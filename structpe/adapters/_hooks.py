@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from structpe.adapters._injected import Pass, Seat
+from structpe.adapters._injected import Given, Pass, Seat
+from structpe.adapters._tokens import TokenPositions
 from structpe.errors import PositionError
 
 __all__ = ["NAME", "Before", "Beginning", "Generating"]
@@ -44,10 +45,28 @@ class Beginning:
         if isinstance(passing, Pass):
             passing.masks |= masks
         else:
+            check_given(model, passing)
             again = any(getattr(each, "gradient_checkpointing", False) for each in model.modules())
             keeps = not (again and model.training)
             passing = Pass(passing, masks, keeps)
         return given, {**named, NAME: passing}
+
+
+def check_given(model: Any, given: Given) -> None:
+    """Check that the positions of the tokens of an encoder are not taken for those of its decoder's.
+
+    Raises:
+        PositionError: one object is given for both.
+    """
+    own = dict(model.structpe.items()).get("decoder")
+    if not model.config.is_encoder_decoder or own is None or own.structures == "path":
+        return
+    if isinstance(given, TokenPositions):
+        raise PositionError(
+            "structpe says which units the tokens of the encoder are, and the decoder has a position model, too, and "
+            "other tokens; give structpe={'encoder': ..., 'decoder': ...}, each a TokenPositions, or inject into the "
+            "decoder with structures='path'"
+        )
 
 
 def _masks(model: Any, named: Mapping[str, Any], within: bool) -> dict[str, Tensor | None]:
@@ -97,8 +116,9 @@ class Generating:
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Generate; arguments as of Hugging Face's ``generate``, and ``structpe``."""
-        model = self.model
-        model.__dict__["_structpe_reading"] = Pass(named.pop(NAME, {}), {}, keeps=True)
+        model, positions = self.model, named.pop(NAME, {})
+        check_given(model, positions)
+        model.__dict__["_structpe_reading"] = Pass(positions, {}, keeps=True)
         try:
             return type(model).generate(model, *given, **named)
         finally:

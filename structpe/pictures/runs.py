@@ -23,6 +23,7 @@ from structpe.structure import Structure
 from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.runs.prediction import PredictionRun
+from structpe.tasks.runs.pretrained_text import PretrainedTextRun
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["CONTENTS", "Content", "Trained", "load"]
@@ -76,6 +77,15 @@ def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
 @singledispatch
 def _trained(run: Run[Any, Any, Any, Any], item: Item, content: Content) -> Trained:
     raise PictureError(f"{run.folder} holds a run of {run.name}, which has no structures to show; give one of another")
+
+
+@_trained.register(PretrainedTextRun)
+def _pretrained_text(run: PretrainedTextRun, item: Item, content: Content) -> Trained:
+    del item, content
+    raise PictureError(
+        f"{run.folder} holds a pretrained model, whose layers are Hugging Face's, and pictures need those of structpe; "
+        f"its weights of attention are given by structpe.load(folder).model.model(..., output_attentions=True)"
+    )
 
 
 @_trained.register(GraphToTextRun)

@@ -224,6 +224,15 @@ def test_a_store_keeps_what_was_encoded(tmp_path: Path) -> None:
         transform.many(given[1:], store=tmp_path / "store")
 
 
+def test_two_processes_encode_what_one_does(tmp_path: Path) -> None:
+    transform, given = AddEncoding("random-walk", "undirected-distance", "neighbours"), graphs(9)
+    once = transform.many(given)
+    for each in (transform.many(given, jobs=2), transform.many(given, tmp_path / "store", jobs=2)):
+        for mine, theirs in zip(each, once, strict=True):
+            assert mine.keys() == theirs.keys()
+            assert all(torch.equal(mine[key], theirs[key]) for key in theirs.keys())  # noqa: SIM118
+
+
 class Convolutions(torch.nn.Module):
     """Two layers of TransformerConv, with vectors of edges."""
 

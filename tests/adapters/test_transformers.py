@@ -387,6 +387,22 @@ def test_a_batch_without_positions_is_refused_unless_it_says_so() -> None:
     assert torch.allclose(logits(model, **batch, structpe=None), before, atol=1e-6)
 
 
+def test_units_of_the_encoders_tokens_are_not_taken_for_those_of_the_decoders() -> None:
+    model = small("t5")
+    batch = texts(model)
+    before = logits(model, **batch)
+    encodings = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, "decoder").position.encodings
+    randomised(model.structpe["decoder"].position)
+    with pytest.raises(PositionError, match=r"tokens of the encoder are, .* give structpe=\{'encoder'"):
+        logits(model, **batch, structpe=given(model))
+    with pytest.raises(PositionError, match="structures='path'"):
+        generated(model, structpe=given(model))
+    written = TokenPositions.of((GRAPH, SMALL), [[NONE, 0, 1, 2, 3], [0, 1]], encodings)
+    assert not torch.allclose(logits(model, **batch, structpe={"decoder": written}), before, atol=1e-3)
+    nowhere = TokenPositions.of((GRAPH, SMALL), [[NONE] * 5] * 2, encodings)
+    assert torch.allclose(logits(model, **batch, structpe={"decoder": nowhere}), before, atol=1e-6)
+
+
 def test_positions_of_another_batch_are_refused() -> None:
     model = small("bert")
     inject(model, {"name": "t5", "encoding": "undirected-distance"})

@@ -18,6 +18,8 @@ from torch.nn import functional
 import structpe
 from structpe.errors import ConfigError, PositionError, StoreError, StructPEError
 from structpe.nn.search import SearchConfig
+from structpe.pictures._plot import PictureError
+from structpe.pictures.runs import load as load_for_pictures
 from structpe.readers import read
 from structpe.tasks.graph_to_text.config import InjectConfig, PretrainedTextConfig, load_config
 from structpe.tasks.graph_to_text.evaluate import evaluate
@@ -173,6 +175,8 @@ def test_a_trained_run_generates_evaluates_and_can_go_on_as_a_checkpoint(given: 
     scores, texts = evaluate(config.out, config.data.dev, device="cpu")
     assert [each.id for each in texts] == [each.id for each in generate(config.out, config.data.dev, device="cpu")]
     assert scores.bleu_signature
+    with pytest.raises(PictureError, match=r"holds a pretrained model, .* output_attentions=True"):
+        load_for_pictures(config.out, read(config.data.dev)[0])
     # Saved as Hugging Face's, with its position model, it is a checkpoint for another run.
     model, texts_of = PretrainedTextRun.of(config.out).load()
     model.save_pretrained(tmp_path / "saved")
