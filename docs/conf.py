@@ -40,7 +40,7 @@ release = metadata.version("structpe")
 ALL = not tags.has("pages")  # type: ignore[name-defined]  # Sphinx puts it here
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_parser", "sphinx_copybutton", "sphinx_design"]
 extensions += ["sphinx.ext.intersphinx", "sphinx_gallery.gen_gallery"] if ALL else []
-extensions += ["notebooks", "cheatsheet"]  # modules of this folder: lessons to download, the page of all families
+extensions += ["notebooks", "cheatsheet", "live"]  # modules of this folder: lessons to download, pages that are made
 exclude_patterns = [
     *([] if ALL else ["api", "auto_gallery"]),
     "gallery/README.rst",
@@ -59,6 +59,8 @@ html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["filtered.js"]
+html_search_scorer = "_static/scorer.js"
+html_favicon = "_static/icon.svg"
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = "$ "
 
@@ -106,6 +108,7 @@ sphinx_gallery_conf = {
     "image_scrapers": (scraped,),
     "capture_repr": (),
     "show_memory": False,
+    "write_computation_times": False,
     "abort_on_example_error": True,
 }
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lines_of_use import lines
 from numpy.typing import NDArray
 from sources import source
 from weights_picture import panels
@@ -56,17 +57,6 @@ KINDS = {
     "a grid": grid((2, 3)),
 }
 """The structures of all pages: a path of six units, a dependency tree, a ring with a tail without order, an image."""
-MADE = {
-    "a sequence": 'structpe.path("the keeper lit lamps".split())',
-    "a tree": 'tree("the keeper lit lamps".split(), heads=[2, 3, 0, 3], labels=["det", "nsubj", "root", "obj"])',
-    "a graph": 'structpe.Structure(("C", "C", "O"), [[0, 1], [1, 2]], ("bond", "bond"), directed=False)',
-    "a grid": "grid((2, 2))",
-}
-"""A structure of each kind in a line of Python, for the lines of use."""
-IMPORTED = {
-    "a tree": "from structpe.readers import tree\n",
-    "a grid": "from structpe.transforms.product import grid\n",
-}
 MARKS = {True: "yes", False: "no"}
 REFERENCE = {"A": "absolute", "R": "relative", "B": "both"}
 INJECTION = {"APE": "input (APE)", "MAM": "attention (MAM)", "both": "input and attention", "-": "neither"}
@@ -94,7 +84,7 @@ def model_page(name: str) -> str:
         f"A position model for {row.spec.structure}s. [All position models](../catalogue.md).",
         f"Source: {source(row.spec.cite)}",
         "## Formula and symbols",
-        docstring(MODELS[name]),
+        symbols(MODELS[name]),
         *picture(name),
         "## Structures that it takes",
         "\n".join(takes(name)),
@@ -107,6 +97,7 @@ def model_page(name: str) -> str:
         *costs(name),
         "## Use it",
         use(name),
+        f"Its class is `{MODELS[name].__module__}.{MODELS[name].__name__}`.",
         f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{options(row)}\n```",
         "## BibTeX",
         f"```bibtex\n{reference(row.spec.cite).strip()}\n```",
@@ -136,11 +127,16 @@ def encoding_page(name: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def docstring(model: type) -> str:
+def docstring(of: type, more: str = "") -> str:
     """Its docstring, as the API prints it."""
-    return (
-        f"```{{eval-rst}}\n.. autoclass:: {model.__module__}.{model.__qualname__}\n   :no-index:\n   :no-members:\n```"
-    )
+    options = f"   :no-index:\n   :no-members:\n{more}"
+    return f"```{{eval-rst}}\n.. autoclass:: {of.__module__}.{of.__qualname__}\n{options}```"
+
+
+def symbols(model: type) -> str:
+    """The docstring of a model, which begins with its formula; the style sheet hides the signature above it."""
+    said = docstring(model, "   :no-show-inheritance:\n")
+    return f"::::{{container}} symbols\n{said}\n::::"
 
 
 @cache
@@ -187,14 +183,14 @@ def tried(call: Callable[[], Any]) -> str:
 def encodings(name: str) -> tuple[str, ...]:
     """Names of the encodings that a model takes by default."""
     try:
-        return tuple(encoding.name for encoding in structpe.build(name, SMALL).encodings)
+        return tuple(dict.fromkeys(encoding.name for encoding in structpe.build(name, SMALL).encodings))
     except StructPEError:
         return ()
 
 
 def takes(name: str) -> Iterator[str]:
     """A table: which structures it takes with its default options."""
-    yield "| structure | |"
+    yield "| structure | with its default options |"
     yield "|---|---|"
     for kind, structure in KINDS.items():
         why = "" if layer(name, kind)[0] is not None else tried(lambda of=structure: taken(name, of))  # type: ignore[misc]
@@ -366,16 +362,11 @@ def options(row: Row) -> str:
 
 
 def use(name: str) -> str:
-    """A few lines that build it and prepare it for a structure that it takes."""
-    for kind, structure in KINDS.items():
+    """Lines that use it in a Transformer, on a structure of the kind that it was made for, or that it takes."""
+    own = f"a {MODELS[name].spec.structure}"
+    for kind, structure in sorted(KINDS.items(), key=lambda item: item[0] != own):
         if not tried(lambda of=structure: structpe.encode([of], structpe.build(name, SMALL).encodings)):  # type: ignore[misc]
-            line = MADE[kind]
-            imports = IMPORTED.get(kind, "")
-            return (
-                f"```python\nimport structpe\n{imports}\nstructure = {line}\n"
-                f'model = structpe.build("{name}", structpe.Dims(width=32, heads=2, layers=1))\n'
-                "prepared = model.prepare(structpe.encode([structure], model.encodings))\n```"
-            )
+            return f"```python\n{lines(name, kind)}```"
     return "It needs structures with features of their own; see its options above."
 
 

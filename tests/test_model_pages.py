@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -101,9 +102,10 @@ def test_the_lines_of_use_run(written: dict[str, str]) -> None:
     for name in MODELS:
         _, there, rest = written[f"{name}.md"].partition("```python\n")
         if there:
-            names: dict[str, object] = {}
+            names: dict[str, Any] = {}
             exec(rest.partition("```")[0], names)
-            assert "prepared" in names
+            assert names["out"].shape == (1, names["structure"].unit_count, 32), name
+            assert names["out"].isfinite().all(), name
             run += 1
     assert run > 120
 

@@ -11,7 +11,7 @@ import pytest
 
 import structpe
 from structpe.datasets import CorpusError, sample
-from structpe.datasets.samples import PLACES
+from structpe.datasets.samples import PLACES, write_samples
 from structpe.plain import from_yaml
 from tests.datasets import SAMPLES
 from tests.modules import ROOT
@@ -51,6 +51,8 @@ def test_the_wheel_has_every_sample(wheel: Path) -> None:
         for name in [file["name"] for file in described["files"]]:
             files[f"{card.parent.name}/{name}"] = card.parent / name
     assert len(files) == 9
+    files |= {f"{card.parent.name}/card.yaml": card for card in SAMPLES.glob("*/card.yaml")}
+    files |= {f"examples/{file.name}": file for file in (ROOT / "examples").glob("*.yaml")}
     assert inside == {name: file.read_bytes() for name, file in files.items()}
 
 
@@ -59,6 +61,18 @@ def test_a_sample_is_found_by_its_name() -> None:
     assert sample("kg_sample").is_dir()
     with pytest.raises(CorpusError, match=r"^there is no sample 'amr'; give one of amr_sample, diameters_sample, kg_"):
         sample("amr")
+
+
+def test_the_files_of_the_pages_are_written_once(tmp_path: Path) -> None:
+    written = write_samples(tmp_path)
+    assert {str(file.relative_to(tmp_path)) for file in written} >= {
+        "datasets/kg_sample/card.yaml",
+        "examples/amr.yaml",
+    }
+    assert all(file.read_bytes() == (ROOT / file.relative_to(tmp_path)).read_bytes() for file in written)
+    assert not [file for file in written if file.suffix == ".py"]
+    with pytest.raises(CorpusError, match=r"datasets is there already, and nothing was written; give another folder$"):
+        write_samples(tmp_path)
 
 
 def test_versions_agree() -> None:

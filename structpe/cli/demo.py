@@ -66,10 +66,15 @@ def _prediction(steps: int) -> None:
 
 
 def _texts(steps: int, out: Path) -> None:
-    """Texts beside references."""
+    """Texts and references."""
+    from textwrap import fill
+
     from structpe.tasks.demo import written
 
     texts, right = written(steps, out)
     print(f"\n3. Sentences for sets of facts, after {steps} steps on 240 sentences, from graphs that are new\n")
-    print_table(["written", "a person's"], [[text.text, text.references[0]] for text in texts[:8]])
-    print(f"\n{right} of {len(texts)} texts are exactly what a person wrote.")
+    for text in texts[:6]:
+        for who, said in (("written:  ", text.text), ("a person: ", text.references[0])):
+            print(fill(who + said, 80, subsequent_indent=" " * len(who)))
+        print()
+    print(f"{right} of {len(texts)} texts are exactly what a person wrote.")

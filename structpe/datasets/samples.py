@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from structpe.datasets.card import CorpusError
 from structpe.errors import listed
 
-__all__ = ["sample"]
+__all__ = ["sample", "write_samples"]
 
 PACKAGE = Path(__file__).parents[1]
 PLACES = (PACKAGE / "samples", PACKAGE.parent / "datasets")
 """Where they are in an installed wheel, and in a checkout."""
+EXAMPLES = (PACKAGE / "samples" / "examples", PACKAGE.parent / "examples")
+"""Likewise for the configurations that read them."""
 
 
 def sample(name: str) -> Path:
@@ -28,3 +31,23 @@ def sample(name: str) -> Path:
             return place / name
     known = sorted({folder.name for place in PLACES for folder in place.glob("*_sample")})
     raise CorpusError(f"there is no sample {name!r}; give one of {listed(known)}, or a file in it")
+
+
+def write_samples(folder: Path) -> list[Path]:
+    """Write the samples to ``folder/datasets`` and the example configurations to ``folder/examples``.
+
+    Raises:
+        CorpusError: one of these folders is there already.
+    """
+    parts = {folder / "datasets": sample("amr_sample").parent, folder / "examples": next(filter(Path.is_dir, EXAMPLES))}
+    for part in parts:
+        if part.exists():
+            raise CorpusError(f"{part} is there already, and nothing was written; give another folder")
+    files = []
+    for part, source in parts.items():
+        inside = source.glob("*_sample/*") if part.name == "datasets" else source.glob("*")
+        for file in sorted(each for each in inside if each.is_file() and each.suffix != ".py"):
+            files.append(part / file.relative_to(source))
+            files[-1].parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, files[-1])
+    return files

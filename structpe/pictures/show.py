@@ -33,7 +33,7 @@ ACROSS = 8
 """Number of heads in a row."""
 WIDEST = 13.0
 """Largest width of a row of maps of heads, in inches."""
-ROW = 15.0
+ROW = 10.0
 """Largest width of a row at the top, in inches."""
 TITLE = 0.45
 """Height of the title of the picture, and of that of a part, in inches."""
