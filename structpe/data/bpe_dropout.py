@@ -103,7 +103,7 @@ class Resplit(Drawn[Example]):
     ) -> None:
         self.examples, self.preparer, self.encodings, self.seed = examples, preparer, tuple(encodings), seed
         self._merges = Merges(preparer.tokenizer, preparer.config.bpe_dropout)
-        self._unknown = Unit(UNKNOWN, preparer.tokenizer.token_to_id(UNKNOWN))
+        self._unknown = Unit(UNKNOWN, preparer.tokenizer.get_vocab()[UNKNOWN])
 
     def __len__(self) -> int:
         return len(self.examples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -126,7 +127,8 @@ def test_each_epoch_has_its_own_and_always_the_same(items: list[Item]) -> None:
     preparer, examples = prepared(items)
 
     def split(seed: int, epoch: int, numbers: list[int]) -> list[tuple[list[int], list[int]]]:
-        drawn = Resplit(examples, preparer, ENCODINGS, seed).of(epoch, numbers)
+        sent = pickle.dumps(Resplit(examples, preparer, ENCODINGS, seed))  # to a process that makes batches
+        drawn = pickle.loads(sent).of(epoch, numbers)
         return [(each.ids.tolist(), each.target.tolist()) for each in drawn]
 
     whole = split(1, 0, list(range(20)))

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from structpe.data import parts
+from structpe.data.drawn import Drawn
 from structpe.errors import ConfigError, EncodingError, PositionError, ReadError, StoreError, UnsupportedTerm
 from structpe.nn.search import SearchConfig
 from structpe.readers import read
@@ -185,6 +186,22 @@ def test_with_less_precision_without_validation_and_with_workers(tmp_path: Path)
     assert (result.steps, result.best_step, result.best) == (4, 4, {})
     weights = GraphToTextRun.of(config.out).load()[0].state_dict()
     assert all(tensor.dtype == torch.float32 for tensor in weights.values())
+
+
+def test_subwords_vary_in_training_only(tmp_path: Path) -> None:
+    config = tiny(tmp_path)
+    run = GraphToTextRun(changed(config, prepare=replace(config.prepare, bpe_dropout=0.3)))
+    data = run.read()
+    learned = run.learn(data)
+    work = run.work(data, learned)
+    assert isinstance(work.examples, Drawn)
+    first, second = ([each.target.tolist() for each in work.examples.of(epoch, range(20))] for epoch in (0, 1))
+    assert sum(one != other for one, other in zip(first, second, strict=True)) > 15
+    assert isinstance(work.task, task.GraphToText)
+    for example, item in zip(work.task.dev, data.dev, strict=True):
+        assert example.target.tolist()[1:-1] == learned[0].tokenizer.encode(item.texts[0]).ids
+    without = GraphToTextRun(config)
+    assert isinstance(without.work(data, without.learn(data)).examples, list)
 
 
 def test_what_encodings_learn_of_the_training_graphs_is_kept(tmp_path: Path) -> None:
