@@ -102,11 +102,6 @@ def comparison() -> str:
     return str(script("catalogue/table.py").made())
 
 
-def longer() -> str:
-    """Models of sequences on longer and deeper inputs than those of training."""
-    return str(script("catalogue/longer.py").made())
-
-
 def expressivity() -> str:
     """Pairs of graphs that are told apart."""
     return str(script("expressivity/run.py").kept())
@@ -121,7 +116,6 @@ PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
-    Part("longer inputs", "docs/comparison.md", longer),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("graph to text", "experiments/README.md", texts),
     Part("pretrained", "experiments/README.md", pretrained),

@@ -99,7 +99,8 @@ def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:
     """Join the encoded values of structures to the positions of a batch."""
     whole = {encoding: list(each) for encoding, each in encoded.items()}
     joined = {encoding: _joined(encoding, each) for encoding, each in whole.items()}
-    return Positions(joined, present=_present(whole))
+    single = all(len(each) == 1 for each in whole.values())
+    return Positions(joined, present=_present(whole), single=single)
 
 
 def _present(encoded: Mapping[Encoding, Sequence[Encoded]]) -> Tensor | None:

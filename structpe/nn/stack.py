@@ -75,10 +75,12 @@ class Stack(nn.Module):
 
         Args:
             x: embedded units.
-            positions: the values of the encodings, from :func:`structpe.encode`.
+            positions: the values of the encodings, from :func:`structpe.encode`; those of one structure serve all rows.
             present: which places hold a unit; None if all do. The output at other places is arbitrary.
         """
         layout = Layout.full(*x.shape[:2]) if present is None else Layout.masked(present)
+        if positions.single and len(x) > 1:
+            positions = positions.repeated(len(x), self.position.own_attention)
         hidden = self.run(layout.flat([x]), Context(self.position, layout, [positions.of(present)]))[0]
         return layout.padded(hidden)[0]
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.terms import Lookup, SparsePairs
+from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
 __all__ = ["Positions"]
 
@@ -28,6 +28,7 @@ class Positions(Mapping[Encoding, Any]):
         rows: which units are the queries; all by default. A decoding step has one.
         present: (b, m) which places of the keys have a unit, for models that read all units of a structure before
             attention does; None if no row is padded.
+        single: whether they are the positions of one structure, which may serve several rows.
     """
 
     def __init__(
@@ -35,8 +36,9 @@ class Positions(Mapping[Encoding, Any]):
         encodings: Mapping[Encoding, Tensor | Lookup | SparsePairs],
         rows: slice | None = None,
         present: Tensor | None = None,
+        single: bool = False,
     ) -> None:
-        self._encodings, self._rows, self.present = dict(encodings), rows, present
+        self._encodings, self._rows, self.present, self.single = dict(encodings), rows, present, single
 
     def __getitem__(self, encoding: Encoding | str) -> Any:
         """The values of an encoding, or of the only one of a name.
@@ -82,15 +84,26 @@ class Positions(Mapping[Encoding, Any]):
         # Not a comprehension, by which torch.compile would compile each number of rows anew.
         for encoding, p in self._encodings.items():
             made[encoding] = p[:, :stop] if isinstance(p, Tensor) else p.queries(rows)
-        return Positions(made, rows, None if self.present is None else self.present[:, :stop])
+        return Positions(made, rows, None if self.present is None else self.present[:, :stop], self.single)
 
     def of(self, present: Tensor | None) -> Positions:
         """The same, with units in these places of the keys."""
-        return Positions(self._encodings, self._rows, present)
+        return Positions(self._encodings, self._rows, present, self.single)
+
+    def repeated(self, times: int, lookups: bool) -> Positions:
+        """The positions of one structure, for several rows.
+
+        Args:
+            times: number of rows.
+            lookups: whether lookups are repeated too. Attention by kernels is faster if rows share them.
+        """
+        present = None if self.present is None else self.present.expand(times, -1)
+        made = {e: p if isinstance(p, Lookup) and not lookups else _repeated(p, times) for e, p in self.items()}
+        return Positions(made, self._rows, present)
 
     def replaced(self, encodings: Mapping[Encoding, Any]) -> Positions:
         """The same with other values of these encodings."""
-        return Positions({**self._encodings, **encodings}, self._rows, self.present)
+        return Positions({**self._encodings, **encodings}, self._rows, self.present, self.single)
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
@@ -104,4 +117,18 @@ class Positions(Mapping[Encoding, Any]):
             return whole(**{field.name: moved(getattr(x, field.name)) for field in fields(x) if field.init})
 
         present = None if self.present is None else self.present.to(device)
-        return Positions({encoding: moved(p) for encoding, p in self._encodings.items()}, self._rows, present)
+        encodings = {encoding: moved(p) for encoding, p in self._encodings.items()}
+        return Positions(encodings, self._rows, present, self.single)
+
+
+def _repeated(values: Any, times: int) -> Any:
+    if isinstance(values, Tensor):
+        return values.expand(times, *values.shape[1:])
+    if isinstance(values, Lookup):
+        index = values.index
+        index = index if isinstance(index, Toeplitz) else index.expand(times, *index.shape[1:])
+        return Lookup(values.table, values.rows.expand(times, -1), index)
+    count, pairs = len(values.index), values.pairs
+    batch = torch.arange(times, device=pairs.batch.device).repeat_interleave(count)
+    listed = Pairs(batch, pairs.query.repeat(times), pairs.key.repeat(times))
+    return SparsePairs(values.table, values.index.repeat(times), listed)

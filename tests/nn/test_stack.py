@@ -123,6 +123,14 @@ def test_flat_padded_and_one_by_one_are_the_same(name: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_positions_of_one_structure_serve_several_rows(name: str) -> None:
+    whole, s = stack(made(name), convolution=None), TREES[1]
+    x, present = noise(3, s.unit_count, 8), torch.ones(3, s.unit_count, dtype=torch.bool)
+    one, three = encoded(whole.position, [s]), encoded(whole.position, [s] * 3)
+    torch.testing.assert_close(whole.padded(x, one, present), whole.padded(x, three, present), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_garbage_in_the_padding_is_seen_by_nobody(name: str) -> None:
     """Other units, other positions: the largest numbers of the batch, and rows of the wrong structure."""
     whole, x = stack(made(name), convolution=None), noise(3, 10, 8)
