@@ -93,6 +93,7 @@ def main() -> None:
     given = parser.parse_args()
     given.out = given.out or Path("runs/pretrained") / given.corpus
     given.results = given.results or RESULTS / f"{given.corpus}.jsonl"
+    given.machine = machine()  # now: at the end of a long run the repository may be at another commit
     if given.table:
         print(tables())
     elif given.model is None or given.data is None:
@@ -138,7 +139,7 @@ def one(row: str, seed: int, given: argparse.Namespace) -> None:
         "budget": {**asdict(budget), "steps": given.steps},
     }
     run |= {"curve": tuning.curve if tuning else [], "cpu_seconds": tuning.cpu if tuning else 0.0, "scores": scores}
-    run |= {"frozen": given.frozen, "trained_on": len(splits["train"]), "machine": machine()}
+    run |= {"frozen": given.frozen, "trained_on": len(splits["train"]), "machine": given.machine}
     keep({**run, "written": {"graphs": len(chosen), **written(found, chosen)}}, given.results)
 
 
