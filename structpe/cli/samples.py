@@ -17,7 +17,7 @@ class Samples(Command, name="samples"):
     pages show runs where the current folder is FOLDER.
     """
 
-    example = "structpe samples\nstructpe samples first-steps"
+    example = "structpe samples first-steps"
 
     def arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
