@@ -108,8 +108,8 @@ def expressivity() -> str:
 
 
 def learned() -> str:
-    """Rows of studies against each other."""
-    return str(script("benchmarks/learned.py").table())
+    """Rows of studies against each other, and a pretrained model with positions against itself without."""
+    return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').row_of_gain()}"
 
 
 PARTS = (

@@ -10,7 +10,7 @@ import random
 import statistics
 from collections.abc import Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import data
 from data import IGNORED, Example
@@ -104,7 +104,7 @@ def made(found: Results | None = None) -> str:
     return "\n\n".join(_table(task, found[name]) for name, task in LONGER.items() if found[name])
 
 
-def _table(task: type[Scan], models: dict[str, list[dict]]) -> str:
+def _table(task: type[Scan], models: dict[str, list[dict[str, Any]]]) -> str:
     columns = list(task.better)
     rows = {model: [run for run in runs if "scores" in run] for model, runs in models.items()}
     means = {m: [_mean([run["scores"][c] for run in runs]) for c in columns] for m, runs in rows.items() if runs}

@@ -219,20 +219,25 @@ def table(file: Path) -> str:
     for row in ROWS:
         if done := [run for run in kept(file) if run["row"] == row]:
             lines.append(f"| {' | '.join(_cells(row, done))} |")
-    return "\n".join([*lines, "", *_gain(kept(file))])
+    each = ", ".join(f"{value:.4f}" for value in gain(kept(file)))
+    return "\n".join(
+        [*lines, "", f"With positions the loss of test texts is lower by {each} nats per token (each seed)."]
+    )
 
 
-def _gain(runs: list[dict[str, Any]]) -> list[str]:
-    """By how much positions lower the loss of the test texts, by a paired t test over seeds, two-sided."""
+def gain(runs: list[dict[str, Any]]) -> list[float]:
+    """By how much positions lower the loss of the test texts, in nats per token, of each seed that has both rows."""
     nats = {(run["row"], run["seed"]): run["scores"]["test"]["nats"] for run in runs}
     seeds = sorted(seed for row, seed in nats if row == "structure" and ("sequence", seed) in nats)
-    if len(seeds) < 2:
-        return []
-    apart = [nats["sequence", seed] - nats["structure", seed] for seed in seeds]
-    p = stats.ttest_1samp(apart, 0).pvalue if statistics.stdev(apart) else float("nan")
-    mean = f"{statistics.mean(apart):.4f} ± {statistics.stdev(apart):.4f}"
-    each = ", ".join(f"{value:.4f}" for value in apart)
-    return [f"With positions the loss of test texts is lower by {mean} nats per token ({each}; p = {p:.1g})."]
+    return [nats["sequence", seed] - nats["structure", seed] for seed in seeds]
+
+
+def row_of_gain(file: Path = RESULTS / "little_prince.jsonl") -> str:
+    """A row for docs/what-we-learned.md, with the p of a paired t test, two-sided."""
+    apart = gain(kept(file))
+    cells = [f"{statistics.mean(apart):+.4f}", f"{statistics.stdev(apart):.4f}", "loss per token", str(len(apart))]
+    cells.append(f"{stats.ttest_1samp(apart, 0).pvalue:.1g}")
+    return f"| distances in the graph, a pretrained model | pretrained | {' | '.join(cells)} |"
 
 
 def _cells(row: str, done: list[dict[str, Any]]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import re
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,10 +176,14 @@ def test_rows_differ_in_what_is_trained_and_begin_alike(
     table = run.table(results)
     assert "| sequence | 1 (not ranked) |" in table
     assert "| untrained | - |" in table
-    assert "lower by" not in table  # one seed has no deviation
     again = copy.deepcopy(found)
     again["structure"]["scores"]["test"]["nats"] -= 0.5
     for row in ("sequence", "structure"):
         run.keep({**again[row], "seed": 1}, results)
-    gain = found["sequence"]["scores"]["test"]["nats"] - found["structure"]["scores"]["test"]["nats"]
-    assert re.search(rf"lower by \S+ ± 0\.3536 nats per token \({gain:.4f}, {gain + 0.5:.4f}; p = ", run.table(results))
+    first = found["sequence"]["scores"]["test"]["nats"] - found["structure"]["scores"]["test"]["nats"]
+    assert run.gain(run.kept(results)) == pytest.approx([first, first + 0.5])
+    assert f"is lower by {first:.4f}, {first + 0.5:.4f} nats" in run.table(results)
+    mean, deviation, _, seeds, p = (cell.strip() for cell in run.row_of_gain(results).split("|")[3:8])
+    assert (mean, deviation, seeds) == (f"{first + 0.25:+.4f}", "0.3536", "2")
+    t = (first + 0.25) / 0.25  # mean / (deviation / sqrt 2), with one degree of freedom
+    assert float(p) == pytest.approx(1 - 2 * math.atan(t) / math.pi, rel=0.1)

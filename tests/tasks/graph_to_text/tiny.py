@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from structpe.tasks.config import make, to_dict
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
+from structpe.tasks.runs import train
 from tests.datasets import SAMPLES
 
 AMR = SAMPLES / "amr_sample"
@@ -51,3 +53,16 @@ def changed(config: GraphToTextConfig, **keys: Any) -> GraphToTextConfig:
     """The configuration with other values of some keys at its top."""
     assert make(GraphToTextConfig, to_dict(config)) == config
     return replace(config, **keys)
+
+
+def resumed(config: GraphToTextConfig) -> tuple[bytes, bytes]:
+    """The weights of a run of four steps, and those of the same that went on from its second step."""
+    run, found = Path(config.out), []
+    for _ in range(2):
+        assert train(config).steps == 4
+        found.append((run / "model.safetensors").read_bytes())
+        if len(found) == 1:
+            for name in ("model.safetensors", "result.json"):
+                (run / name).unlink()
+            shutil.rmtree(run / "checkpoints" / "step-00000004")
+    return found[0], found[1]
