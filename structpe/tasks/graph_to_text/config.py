@@ -163,7 +163,8 @@ class InjectConfig:
         layers: numbers of the layers that it enters; null for all.
         start: ``zero``, at first nothing changes; ``own``, the position model as it is; ``checkpoint``, with the table
             of T5's own bias, which it replaces (for ``t5``, ``t5-causal``, ``glm-local`` and ``glm-global``).
-        structures: ``given``, those of the items; or ``path``, each text is a path of its tokens.
+        structures: ``given``, those of the items; or ``path``, each text is a path of its tokens, which the decoder of
+            an encoder-decoder needs.
     """
 
     position: Any

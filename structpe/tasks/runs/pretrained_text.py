@@ -25,7 +25,7 @@ from structpe.adapters._texts import Texts
 from structpe.adapters.transformers import asked, dims, inject, take_t5
 from structpe.data.digests import digest
 from structpe.data.prepare import AFRESH
-from structpe.errors import StoreError, located, undamaged
+from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.files import atomic_text, atomic_write
 from structpe.positions.build import build
 from structpe.tasks.graph_to_text.config import PretrainedTextConfig
@@ -161,6 +161,11 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, Learned], name="pretrained
         freeze = self.config.model.freeze
         for number, (each, described) in enumerate(zip(self.config.inject, positions, strict=True)):
             with located(f"inject[{number}]"):
+                if (each.where, each.structures) == ("decoder", "given") and model.config.is_encoder_decoder:
+                    raise ConfigError(
+                        "structures is given and where is decoder, whose tokens are those of the text: they are no "
+                        "units of the graph; give structures: path, or where: encoder or cross"
+                    )
                 position = build(described, dims(model, each.where, each.layers))
                 if each.start == "checkpoint":
                     take_t5(position, model, "encoder" if each.where in (None, "encoder") else "decoder")

@@ -241,6 +241,11 @@ WRONG: list[tuple[dict[str, Any], type[StructPEError], str]] = [
     ({"inject": [{"position": "alibi"}]}, PositionError, r"inject\[0\]: .*has no numbers to learn.*use start='own'"),
     ({"inject": [{"position": POSITION}] * 2}, PositionError, r"inject\[1\]: the encoder has a position model already"),
     ({"inject": [{"position": POSITION, "start": "checkpoint"}]}, PositionError, "has no table of T5's buckets; those"),
+    (
+        {"inject": [{"position": POSITION, "where": "decoder"}]},
+        ConfigError,
+        r"inject\[0\]: .*no units of the graph; give",
+    ),
     ({"prepare": {"longest_source": 3}}, StructPEError, "tokens, longest_source is 3; raise prepare.longest_source"),
     ({"prepare": {"longest_target": 1}}, ConfigError, "all training texts are longer than prepare.longest_target"),
 ]
