@@ -25,8 +25,6 @@ import model_pages  # noqa: E402
 import structpe  # noqa: E402
 from structpe.attention import KERNELS  # noqa: E402
 from structpe.cli.positions import Row  # noqa: E402
-from structpe.errors import StructPEError  # noqa: E402
-from structpe.pictures.setting import Setting, first_layer  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 __all__ = ["families", "main"]
@@ -99,14 +97,8 @@ def families() -> dict[str, list[str]]:
 
 
 def facts(name: str) -> Facts:
-    """Measure a model on the first structure that it takes."""
-    used = None
-    for structure in model_pages.KINDS.values():
-        try:
-            used = first_layer(name, Setting(model_pages.SMALL, structure=structure))[2].used()
-            break
-        except StructPEError:
-            continue
+    """What a model uses on the first structure that it takes, and its row of the table."""
+    used = next((terms for kind in model_pages.KINDS if (terms := model_pages.layer(name, kind)[1]) is not None), None)
     return Facts(Row.measured(name, model_pages.DIMS), used, adapter(name, used))
 
 
@@ -171,9 +163,9 @@ def cost(names: Sequence[str], key: str) -> str:
 
 
 def write(_: Any) -> None:
-    """Write the page, unless it is newer than the library and this file."""
+    """Write the page, unless it is newer than the library and what makes it."""
     file = HERE / "cheatsheet.md"
-    sources = [Path(__file__), *Path(inspect.getfile(structpe)).parent.rglob("*.py")]
+    sources = [Path(__file__), Path(model_pages.__file__), *Path(inspect.getfile(structpe)).parent.rglob("*.py")]
     if not file.is_file() or file.stat().st_mtime < max(source.stat().st_mtime for source in sources):
         with redirect_stdout(io.StringIO()) as page:
             main()

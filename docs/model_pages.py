@@ -69,7 +69,7 @@ TASKS = {
 
 def written(folder: Path) -> dict[Path, str]:
     """All pages."""
-    with slow():  # compiling kernels for six nodes takes longer than all pages
+    with slow():  # for the reason that layer gives
         pages = {folder / f"{name}.md": model_page(name) for name in MODELS}
         return pages | {folder / "encodings" / f"{name}.md": encoding_page(name) for name in ENCODINGS}
 
@@ -140,16 +140,17 @@ def symbols(model: type) -> str:
 
 
 @cache
-def layer(name: str, kind: str) -> tuple[NDArray[np.float64] | None, frozenset[str]]:
+def layer(name: str, kind: str) -> tuple[NDArray[np.float64] | None, frozenset[str] | None]:
     """The attention weights of its first head on a structure, and the terms that its attention uses.
 
-    All units have the same content. No weights, and no terms, where it does not take the structure.
+    All units have the same content. Neither where it has an attention of its own, or does not take the structure.
     """
     found: list[Any] = []
     setting = Setting(SMALL, same=True, structure=KINDS[kind])
-    tried(lambda: found.append(first_layer(name, setting)))
+    with slow():  # compiling kernels for six nodes takes longer than all pages
+        tried(lambda: found.append(first_layer(name, setting)))
     if not found:
-        return None, frozenset()
+        return None, None
     weights: list[Any] = []
     tried(lambda: weights.append(weights_of(*found[0])[0, 0]))
     return weights[0].detach().numpy() if weights else None, found[0][2].used()
@@ -259,6 +260,7 @@ def serves(name: str, row: Row) -> Iterator[str]:
     """Kernels, decoding, torch.compile and torch.export."""
     assert row.spec is not None
     for used in (layer(name, kind)[1] for kind in KINDS if layer(name, kind)[0] is not None):
+        assert used is not None
         able = [kernel for kernel, each in KERNELS.items() if each.can(used)]
         fields = ", ".join(f"`{each}`" for each in sorted(used)) or "none"
         kernels = ", ".join(f"`{each}`" for each in able)

@@ -135,7 +135,7 @@ def test_pictures_show_the_weights_of_units_with_the_same_content(
 
 
 def test_a_model_with_its_own_attention_has_no_picture(pages: ModuleType, written: dict[str, str]) -> None:
-    assert pages.layer("lspe", "a graph") == (None, frozenset())
+    assert pages.layer("lspe", "a graph") == (None, None)
     assert "<svg" not in written["lspe.md"]
 
 
