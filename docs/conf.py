@@ -31,7 +31,7 @@ from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
 from typeset import display, indexed  # noqa: E402
 
-from structpe.encodings import ENCODINGS  # noqa: E402
+from structpe.encodings import ENCODINGS, Encoding  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 project = "structpe"
@@ -247,7 +247,8 @@ def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: li
             out += table(rows)
             rows = []
         out.append(line if line.startswith("    ") else plain(line))
-    lines[:] = [*formula(lines[0]), *out[1:]] if what == "class" and issubclass(obj, PositionModel) and lines else out
+    has_formula = what == "class" and issubclass(obj, (PositionModel, Encoding)) and lines and obj is not Encoding
+    lines[:] = [*formula(lines[0]), *out[1:]] if has_formula else out
 
 
 def signed(_app: Any, what: str, _name: str, obj: Any, _options: Any, *shown: str | None) -> tuple[str | None, ...]:
@@ -258,9 +259,13 @@ def signed(_app: Any, what: str, _name: str, obj: Any, _options: Any, *shown: st
     return f"({', '.join(str(each.replace(annotation=inspect.Parameter.empty)) for each in own)})", None
 
 
+ROLE = re.compile(r":\w+:`~?[^`]*?(\w+)`")
+
+
 def formula(line: str) -> list[str]:
-    """The first line of a position model, which is its formula."""
-    return [".. raw:: html", "", f'   <p class="formula">{display(line)}</p>']
+    """The first line of a position model or an encoding, which is its formula."""
+    without_links = ROLE.sub(r"\1", line)
+    return [".. raw:: html", "", f'   <p class="formula">{display(without_links)}</p>']
 
 
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)]+)\)")

@@ -1,8 +1,8 @@
-"""A position model in a Transformer, in a few lines of Python."""
+"""A position model in a Transformer, and an encoding of a structure, in a few lines of Python."""
 
 from __future__ import annotations
 
-__all__ = ["lines"]
+__all__ = ["encode_lines", "lines"]
 
 MADE = {
     "a sequence": 'structpe.path("the keeper lit lamps".split())',
@@ -34,3 +34,17 @@ out = transformer.padded(x, positions)  # one structure; a vector per unit
 def lines(name: str, kind: str) -> str:
     """The program for a model and a kind of structure."""
     return PROGRAM.format(name=name, imported=IMPORTED.get(kind, ""), structure=MADE[kind])
+
+
+ENCODED = """\
+import structpe
+{imported}
+structure = {structure}
+positions = structpe.encode([structure], ["{name}"])
+print(positions["{name}"])
+"""
+
+
+def encode_lines(name: str, kind: str) -> str:
+    """The program for an encoding and a kind of structure."""
+    return ENCODED.format(name=name, imported=IMPORTED.get(kind, ""), structure=MADE[kind])

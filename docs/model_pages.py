@@ -12,16 +12,16 @@ import re
 import statistics
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lines_of_use import lines
+from lines_of_use import encode_lines, lines
+from maps import panels, weight_panels
 from numpy.typing import NDArray
-from sources import source
-from weights_picture import panels
+from sources import named, source
 
 import structpe
 from structpe.attention import KERNELS
@@ -32,6 +32,7 @@ from structpe.encodings import ENCODINGS, UNREACHABLE, WITHIN, Encoding
 from structpe.encodings._fast import slow
 from structpe.errors import StructPEError
 from structpe.pictures.head_patterns import weights_of
+from structpe.pictures.heat import Heat, heat_of
 from structpe.pictures.setting import Setting, first_layer
 from structpe.plain.yaml import to_yaml
 from structpe.positions import MODELS, Dims
@@ -113,18 +114,29 @@ def encoding_page(name: str) -> str:
         ", ".join(f"[`{model}`](../{model}.md)" for model in found)
         or "no model by default: give it as the option `encoding`"
     )
+    cited = named(encoding.__doc__ or "")
     parts = [
         "---\norphan: true\n---",
         f"# {name}: {about(encoding.__module__)}",
         f"A value per {'pair of units' if encoding.arity == 2 else 'unit'}. [All encodings](../../encodings.md).",
+        *(f"Source: {source(key)}" for key in cited),
         "## What it computes",
-        docstring(encoding),
+        f"::::{{container}} symbols\n{docstring(encoding, BARE)}\n::::",
         "## Its values on four structures",
+        *maps(name),
         "\n".join(answers(name)),
+        "## Use it",
+        encode_use(name),
+        f"Its class is `{encoding.__module__}.{encoding.__name__}`.",
+        f"Its options, with their defaults, as a configuration takes them:\n\n```yaml\n{encoding_options(name)}\n```",
         "## Which position models take it",
         f"By default: {used}.",
+        *(["## BibTeX", *(f"```bibtex\n{reference(key).strip()}\n```" for key in cited)] if cited else []),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+BARE = "   :no-show-inheritance:\n"
 
 
 def docstring(of: type, more: str = "") -> str:
@@ -135,7 +147,7 @@ def docstring(of: type, more: str = "") -> str:
 
 def symbols(model: type) -> str:
     """The docstring of a model, which begins with its formula; the style sheet hides the signature above it."""
-    said = docstring(model, "   :no-show-inheritance:\n")
+    said = docstring(model, BARE)
     return f"::::{{container}} symbols\n{said}\n::::"
 
 
@@ -163,7 +175,7 @@ def picture(name: str) -> list[str]:
         return []
     return [
         "## What it does to attention",
-        f"```{{raw}} html\n{panels(shown)}\n```",
+        f"```{{raw}} html\n{weight_panels(shown)}\n```",
         "The attention weights of the first head, a row per query and a column per key, where all units have the same "
         "content: what differs does so by position. The pointer shows a number. Parameters are drawn at random "
         "(normal, deviation 1/√ of their last axis), so the pattern is one of many that the model can have; what "
@@ -209,6 +221,36 @@ def taken(name: str, structure: Structure) -> None:
     structpe.encode([structure], structpe.build(fitted(name, SMALL, lambda: [structure]), SMALL).encodings)
 
 
+def maps(name: str) -> list[str]:
+    """The pictures of its values on the structures that it takes; of vectors of pairs, one number, the same in all."""
+    found: dict[str, list[Heat]] = {}
+    for kind, structure in KINDS.items():
+        tried(lambda of=structure, to=kind: found.update({to: heats(name, of)}))  # type: ignore[misc]
+    if not found:
+        return []
+    common = range(min(map(len, found.values())))
+    chosen = max(common, key=lambda k: sum(len(np.unique(each[k].values)) for each in found.values()))
+    shown = {kind: each[chosen] for kind, each in found.items()}
+    pairs = ENCODINGS[name].arity == 2
+    what = "A row per query and a column per key" if pairs else "A row per unit and a column per number of its value"
+    number = f"; shown is number {chosen} of each pair, from 0" if max(map(len, found.values())) > 1 else ""
+    special = ", ".join(dict.fromkeys(meaning for of in shown.values() for meaning in of.special))
+    return [
+        f"```{{raw}} html\n{panels(shown)}\n```",
+        f"{what}{number}. The pointer shows a number. Each map has colours of its own."
+        f"{f' Cells without a number: {special}.' if special else ''} "
+        "[The four structures](../../catalogue.md#the-four-structures). "
+        f"In the table: the value{'s of the pairs' if pairs else ''} of the first unit.",
+    ]
+
+
+def heats(name: str, structure: Structure) -> list[Heat]:
+    """A map of its values, or several where pairs have vectors: one for each number."""
+    (made,) = structpe.encode([structure], [name])
+    numbers = made.one(structure).values.shape[1:] if made.arity == 2 else ()
+    return [heat_of(structure, made, number) for number in range(int(np.prod(numbers)))]
+
+
 def answers(name: str) -> Iterator[str]:
     """A table: the values on small structures."""
     yield "| structure | values |"
@@ -226,7 +268,7 @@ def values(encoding: type[Encoding], structure: Structure) -> str:
     first = np.asarray(encoded.values[0] if made.arity == 1 else encoded.pairs()[0])
     if first.dtype.kind == "f":
         first = first.astype(float).round(2)
-    shown = np.array2string(first, separator=", ", threshold=12)
+    shown = np.array2string(first, separator=", ", threshold=16)
     for number, word in ((UNREACHABLE, "no path"), (WITHIN, "within")):
         shown = re.sub(rf"(?<!\d){number}(?!\d)", word, shown)
     return f"`{' '.join(shown.split())}`"
@@ -369,6 +411,20 @@ def use(name: str) -> str:
     for kind, structure in sorted(KINDS.items(), key=lambda item: item[0] != own):
         if not tried(lambda of=structure: structpe.encode([of], structpe.build(name, SMALL).encodings)):  # type: ignore[misc]
             return f"```python\n{lines(name, kind)}```"
+    return "It needs structures with features of their own; see its options above."
+
+
+def encoding_options(name: str) -> str:
+    """Its options as YAML; what has no default is null."""
+    given = {of.name: None if of.default is MISSING else of.default for of in fields(ENCODINGS[name])}
+    return to_yaml({"name": name, **given}).strip()
+
+
+def encode_use(name: str) -> str:
+    """Lines that encode a structure that it takes."""
+    for kind, structure in KINDS.items():
+        if not tried(lambda of=structure: structpe.encode([of], [name])):  # type: ignore[misc]
+            return f"```python\n{encode_lines(name, kind)}```"
     return "It needs structures with features of their own; see its options above."
 
 

@@ -1,4 +1,4 @@
-"""A source as a person reads it: authors, title and a link, from its BibTeX entry."""
+"""Sources as a person reads them: authors, title and a link, from their BibTeX entries."""
 
 from __future__ import annotations
 
@@ -6,14 +6,33 @@ import re
 import unicodedata
 
 from structpe.citing import reference
+from structpe.errors import PositionError
 
-__all__ = ["field", "source"]
+__all__ = ["field", "named", "source"]
 
 ACCENTS = {'"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "c": "\u0327", "v": "\u030c",
            "u": "\u0306", "H": "\u030b", "k": "\u0328", "=": "\u0304", ".": "\u0307"}  # fmt: skip
 LETTERS = {"L": "Ł", "l": "ł", "o": "ø", "O": "Ø", "ss": "ß", "i": "ı", "aa": "å", "AA": "Å", "ae": "æ"}
 ACCENT = re.compile(r"""\\(["'`^~=.]|[cvuHk](?=[{ ]))\s*\{?\\?([A-Za-z])\}?""")
 LETTER = re.compile(r"\\(L|l|o|O|ss|i|aa|AA|ae)(?![A-Za-z])")
+
+
+NAMED = re.compile(r"([A-Z][a-z]+)(?: (?:[A-Z]\.|et al\.|& [A-Z][a-z]+|and [A-Z][a-z]+))* (\d{4})")
+
+
+def named(text: str) -> list[str]:
+    """The keys of the sources that a docstring names by author and year and that have an entry; "survey" is one."""
+    keys = [f"{name.lower()}{year}" for name, year in NAMED.findall(text)]
+    return [key for key in dict.fromkeys([*keys, *(["dufter2022"] * ("survey" in text))]) if known(key)]
+
+
+def known(key: str) -> bool:
+    """Whether there is an entry."""
+    try:
+        reference(key)
+    except PositionError:
+        return False
+    return True
 
 
 def field(entry: str, name: str) -> str:

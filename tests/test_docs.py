@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import re
@@ -108,6 +109,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 @pytest.mark.early
 @pytest.mark.parametrize("page", TRIED, ids=lambda page: page.name)
 def test_a_page_runs_and_prints_what_it_says(page: Path, workplace: Path) -> None:
+    if importlib.util.find_spec("dgl") is None and "import_dgl()" in page.read_text(encoding="utf-8"):
+        pytest.skip("DGL has no release for this Python or machine")
     for where, block, printed in run(page, workplace):
         if block.output is not None:
             same = OutputChecker().check_output(block.output, printed, ELLIPSIS)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import io
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -144,3 +147,64 @@ def test_no_two_texts_of_a_picture_meet(written: dict[str, str]) -> None:
     names = set(re.findall(r'text-anchor="end">([^<]*)</text>', written["t5.md"]))
     assert names
     assert max(map(len, names)) * 6.2 < 50 - 5
+
+
+def test_each_page_of_an_encoding_has_all_parts(written: dict[str, str]) -> None:
+    needed = ["What it computes", "Its values on four structures", "Use it", "Which position models take it"]
+    drawn = cited = 0
+    for name in ENCODINGS:
+        page = written[f"encodings/{name}.md"]
+        heads = re.findall(r"^## (.+)$", page, re.MULTILINE)
+        assert [head for head in heads if head in needed] == needed, name
+        assert page.count("\nSource: ") == page.count("```bibtex\n@"), name
+        drawn += "<svg" in page
+        cited += "\nSource: " in page
+    assert drawn > 0.8 * len(ENCODINGS)
+    assert cited > 0.5 * len(ENCODINGS)
+    assert "\nSource: Philipp Dufter, Martin Schmitt, Hinrich Schütze. [Position" in written["encodings/offset.md"]
+
+
+def test_the_lines_that_encode_run(written: dict[str, str]) -> None:
+    run = 0
+    for name in ENCODINGS:
+        _, there, rest = written[f"encodings/{name}.md"].partition("```python\n")
+        if there:
+            names: dict[str, Any] = {}
+            with redirect_stdout(io.StringIO()) as printed:
+                exec(rest.partition("```")[0], names)
+            assert printed.getvalue().strip() == str(names["positions"][name]), name
+            run += 1
+    assert run > 0.8 * len(ENCODINGS)
+
+
+def test_the_picture_of_an_encoding_shows_its_values(pages: ModuleType, written: dict[str, str]) -> None:
+    page = written["encodings/distance.md"]
+    (of_tree,) = re.findall(r'<svg[^>]*aria-label="values on a tree">.*?</svg>', page)
+    told = re.findall(r"<title>(\w+) to (\w+): ([^<]+)</title>", of_tree)
+    assert len(told) == 36
+    assert ("the", "keeper", "-1") in told
+    assert ("lit", "the", "2") in told
+    assert ("old", "the", "no path") in told
+    assert told.count(("old", "old", "0")) == 1
+    assert "Cells without a number: no path." in page
+    walks = written["encodings/rrwp.md"]
+    number = re.search(r"shown is number (\d) of each pair", walks)
+    assert number is not None
+    assert number[1] not in ("0", "1")  # the identity and one step say less than what comes after
+    (of_graph,) = re.findall(r'<svg[^>]*aria-label="values on a graph">.*?</svg>', walks)
+    shown = [float(value) for value in re.findall(r"<title>[^<]+: ([\d.]+)</title>", of_graph)]
+    expected = ENCODINGS["rrwp"]().one(pages.KINDS["a graph"]).pairs()[:, :, int(number[1])]
+    assert shown == pytest.approx(expected.flatten().tolist(), abs=0.00501)
+
+
+@pytest.mark.parametrize("fill", ["#000000", "#440154", "#fde725", "#ffffff", "#7f7f7f", "#35b779"])
+def test_numbers_can_be_read_on_their_colours(fill: str, pages: ModuleType) -> None:
+    maps = importlib.import_module("maps")
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    lighter, darker = sorted((luminance(fill), luminance(maps.ink(fill))), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= 4.5

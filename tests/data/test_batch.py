@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import fields, replace
 
@@ -31,7 +32,7 @@ def example(size: int, number: int = 0, directed: bool = False, features: bool =
 
 @pytest.mark.parametrize("kind", [Example, Layout, Batch])
 def test_every_attribute_has_its_line(kind: type) -> None:
-    told = re.findall(r"^ {8}(\w+(?:, \w+)*): ", kind.__doc__ or "", re.MULTILINE)
+    told = re.findall(r"^ {4}(\w+(?:, \w+)*): ", inspect.getdoc(kind) or "", re.MULTILINE)
     assert [name for line in told for name in line.split(", ")] == [field.name for field in fields(kind)]
 
 

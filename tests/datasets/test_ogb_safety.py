@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import pickle
 import zipfile
-from pathlib import Path
+from pathlib import Path, PosixPath
 from typing import Any
 
 import numpy as np
@@ -35,20 +35,22 @@ class Malice:
         return self.call, self.arguments
 
 
+PATH = f"{PosixPath.__module__}.PosixPath"
+"""Where pickle finds it: in ``pathlib``, or in 3.13 in ``pathlib._local``."""
+
+
 def hostile(name: str, mark: Path) -> Any:
     return {
         "posix.system": Malice(os.system, f"touch {mark}"),
         "builtins.eval": Malice(eval, f"open({str(mark)!r}, 'w')"),
         "builtins.getattr": Malice(getattr, "a", "upper"),
         "numpy.load": Malice(np.load, str(mark)),
-        "pathlib.PosixPath": mark,
+        PATH: mark,
     }[name]
 
 
 @pytest.mark.parametrize("place", ["processed/data_processed", "split/random/split_dict.pt"])
-@pytest.mark.parametrize(
-    "name", ["posix.system", "builtins.eval", "builtins.getattr", "numpy.load", "pathlib.PosixPath"]
-)
+@pytest.mark.parametrize("name", ["posix.system", "builtins.eval", "builtins.getattr", "numpy.load", PATH])
 @pytest.mark.parametrize("with_tensors", [False, True])
 def test_what_a_file_names_is_not_run(graphs, place, name, with_tensors):
     mark = graphs / "mark"
