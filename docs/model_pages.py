@@ -229,7 +229,8 @@ def maps(name: str) -> list[str]:
     if not found:
         return []
     common = range(min(map(len, found.values())))
-    chosen = max(common, key=lambda k: sum(len(np.unique(each[k].values)) for each in found.values()))
+    different = [[len(np.unique(each[k].values)) for each in found.values()] for k in common]
+    chosen = max(common, key=lambda k: (min(different[k]), sum(different[k])))  # one that says something in each
     shown = {kind: each[chosen] for kind, each in found.items()}
     pairs = ENCODINGS[name].arity == 2
     what = "A row per query and a column per key" if pairs else "A row per unit and a column per number of its value"
