@@ -22,7 +22,8 @@ __all__ = ["CHOSEN", "ENOUGH", "LONGER", "made"]
 
 ENOUGH = 95
 """Percent of examples in distribution that must be right, in the mean over seeds."""
-END = "."
+MARK, END = "=", "."
+"""Between the input and what is asked for, and after it. Meanings of COGS have "=" too; the first one is the mark."""
 CHOSEN = ("nope", "learned", "sinusoidal", "rnn", "rotary", "xpos", "alibi-causal", "t5-causal", "kerple-log", "fire")
 CHOSEN += ("shaw", "transformer-xl", "deberta", "cope", "randomised", "forgetting-attention")
 """Models that are compared: those of sequences that are cited most, and newer ones that are said to generalise."""
@@ -67,8 +68,8 @@ class Cogs(ScanLength):
     @cached_property
     def _numbers(self) -> dict[str, int]:
         texts = [text for split in ("train", "test", "gen") for *text, _ in data.cogs(self.corpora, split)]
-        words = sorted({word for sentence, meaning in texts for word in (*sentence, *meaning)} - {END})
-        return {word: i for i, word in enumerate(["=", END, *words])}
+        words = sorted({word for sentence, meaning in texts for word in (*sentence, *meaning)} - {MARK, END})
+        return {word: i for i, word in enumerate([MARK, END, *words])}
 
     @cached_property
     def train(self) -> Sequence[Example]:
