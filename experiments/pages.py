@@ -102,6 +102,11 @@ def comparison() -> str:
     return str(script("catalogue/table.py").made())
 
 
+def longer() -> str:
+    """Models of sequences on longer and deeper inputs than those of training."""
+    return str(script("catalogue/longer.py").made())
+
+
 def expressivity() -> str:
     """Pairs of graphs that are told apart."""
     return str(script("expressivity/run.py").kept())
@@ -109,13 +114,14 @@ def expressivity() -> str:
 
 def learned() -> str:
     """Rows of studies against each other, and a pretrained model with positions against itself without."""
-    return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').row_of_gain()}"
+    return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').rows_of_gain()}"
 
 
 PARTS = (
     Part("studies", "docs/benchmarks.md", studies),
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
+    Part("longer inputs", "docs/comparison.md", longer),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("graph to text", "experiments/README.md", texts),
     Part("pretrained", "experiments/README.md", pretrained),

@@ -117,8 +117,9 @@ def _table(task: type[Scan], models: dict[str, list[dict[str, Any]]]) -> str:
         cells = [_cell([run["scores"][c] for run in runs]) for c in columns]
         note = " (not learned)" if means[model][0] < ENOUGH else "" if len(runs) > 2 else " (not ranked)"
         commits = ", ".join(sorted({run["commit"] for run in runs}))
-        minutes = statistics.mean(run["cpu minutes"] for run in runs)
-        row = [model + note, str(len(runs)), *cells, f"{runs[0]['parameters']:,}", f"{minutes:.1f}", commits]
+        minutes = _mean([run["cpu minutes"] for run in runs])
+        cost = "-" if minutes is None else f"{minutes:.1f}"
+        row = [model + note, str(len(runs)), *cells, f"{runs[0]['parameters']:,}", cost, commits]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 

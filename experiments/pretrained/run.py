@@ -232,12 +232,19 @@ def gain(runs: list[dict[str, Any]]) -> list[float]:
     return [nats["sequence", seed] - nats["structure", seed] for seed in seeds]
 
 
-def row_of_gain(file: Path = RESULTS / "little_prince.jsonl") -> str:
-    """A row for docs/what-we-learned.md, with the p of a paired t test, two-sided."""
+def rows_of_gain(folder: Path = RESULTS) -> str:
+    """A row of each corpus for docs/what-we-learned.md, with the p of a paired t test, two-sided."""
+    files = [folder / f"{corpus}.jsonl" for corpus in CORPORA]
+    return "\n".join(row_of_gain(file) for file in files if file.exists())
+
+
+def row_of_gain(file: Path) -> str:
+    """The row of a corpus."""
     apart = gain(kept(file))
     cells = [f"{statistics.mean(apart):+.4f}", f"{statistics.stdev(apart):.4f}", "loss per token", str(len(apart))]
     cells.append(f"{stats.ttest_1samp(apart, 0).pvalue:.1g}")
-    return f"| distances in the graph, a pretrained model | pretrained | {' | '.join(cells)} |"
+    what = f"distances in the graph, a pretrained model on {file.stem.replace('_', ' ')}"
+    return f"| {what} | pretrained | {' | '.join(cells)} |"
 
 
 def _cells(row: str, done: list[dict[str, Any]]) -> list[str]:

@@ -30,12 +30,14 @@ def test_a_model_that_has_not_learned_the_task_is_ranked_with_nobody() -> None:
         "better": [run(96.0, 20.0, seed) for seed in range(3)],
         "slow": [{"why not": "it takes too long"}],
     }
+    models["better"][1]["cpu minutes"] = None  # it is not known
     lines = LONGER.made({"scan-length": models, "cogs": {}}).splitlines()[2:]
     assert [line.split("|")[1].strip() for line in lines] == [
         "better", "good", "bounded", "once (not ranked)", "weak (not learned)",
     ]  # fmt: skip
     assert lines[1].split("|")[4].strip() == "11.0 ± 1.0"
     assert lines[2].split("|")[4].strip() == "-"
+    assert [line.split("|")[-3].strip() for line in lines[:2]] == ["-", "3.0"]
 
 
 @pytest.mark.skipif(not CORPORA.exists(), reason=f"no corpora in {CORPORA}")
@@ -60,4 +62,8 @@ def test_parts_of_cogs() -> None:
     deepest = {name: max(e.structure.nodes.count("nmod") for e in examples) for name, examples in tests.items()}
     assert deepest == {"in distribution": 2, "words": 2, "structures": 12}
     assert len(task.train) == 24155
+    numbers = task._numbers
+    assert sorted(numbers.values()) == list(range(len(numbers)))
+    assert {numbers["="], numbers["."]} == {0, 1}  # one of them is a word of meanings too
+    assert max(int(e.units.max()) for e in task.train) < len(numbers)
     assert max(len(e.units) for e in task.train) <= task.length
