@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-gc.set_threshold(100_000, 50, 100)  # pages are trees of small objects: a quarter of the time went to collecting garbage
 HERE = Path(__file__).parent
 sys.path.append(str(HERE))  # for the folder's own modules; last, so that none hides a package
 
@@ -342,6 +341,7 @@ def menu(menus: dict[Any, Any], app: Any, page: str, _template: str, context: di
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    gc.set_threshold(100_000, 50, 100)  # pages are trees of small objects: a quarter of the time was spent on garbage
     app.connect("builder-inited", write_catalogue, priority=100)
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
