@@ -43,6 +43,15 @@ def written(pages: ModuleType) -> dict[str, str]:
     return {str(file.relative_to(folder)): text for file, text in pages.written(folder).items()}
 
 
+def ran(page: str) -> dict[str, Any]:
+    """What the lines of use of a page define; nothing if it has none."""
+    names: dict[str, Any] = {}
+    _, there, rest = page.partition("```python\n")
+    if there:
+        exec(rest.partition("```")[0], names)
+    return names
+
+
 def test_there_is_a_page_for_each_model_and_encoding(written: dict[str, str]) -> None:
     models = {f"{name}.md" for name in MODELS}
     assert written.keys() == models | {f"encodings/{name}.md" for name in ENCODINGS}
@@ -103,10 +112,8 @@ def test_the_options_of_a_page_build_the_model(written: dict[str, str]) -> None:
 def test_the_lines_of_use_run(written: dict[str, str]) -> None:
     run = 0
     for name in MODELS:
-        _, there, rest = written[f"{name}.md"].partition("```python\n")
-        if there:
-            names: dict[str, Any] = {}
-            exec(rest.partition("```")[0], names)
+        names = ran(written[f"{name}.md"])
+        if names:
             assert names["out"].shape == (1, names["structure"].unit_count, 32), name
             assert names["out"].isfinite().all(), name
             run += 1
@@ -167,11 +174,9 @@ def test_each_page_of_an_encoding_has_all_parts(written: dict[str, str]) -> None
 def test_the_lines_that_encode_run(written: dict[str, str]) -> None:
     run = 0
     for name in ENCODINGS:
-        _, there, rest = written[f"encodings/{name}.md"].partition("```python\n")
-        if there:
-            names: dict[str, Any] = {}
-            with redirect_stdout(io.StringIO()) as printed:
-                exec(rest.partition("```")[0], names)
+        with redirect_stdout(io.StringIO()) as printed:
+            names = ran(written[f"encodings/{name}.md"])
+        if names:
             assert printed.getvalue().strip() == str(names["positions"][name]), name
             run += 1
     assert run > 0.8 * len(ENCODINGS)
