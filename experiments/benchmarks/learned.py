@@ -32,6 +32,7 @@ class Question:
 ZINC, CORA, MINES = "zinc-stand-in/", "cora/", "minesweeper/"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
+    Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
     Question(
         "linear attention beside GCN, layer norm",
         "cora-attention",
