@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Busy",
+    "append_line",
     "atomic_text",
     "atomic_write",
     "atomic_write_folder",
@@ -124,6 +125,18 @@ def atomic_write(path: Path, write: Callable[[Path], object]) -> None:
 def atomic_text(path: Path, text: str) -> None:
     """Like :func:`atomic_write`, of a text in UTF-8."""
     atomic_write(path, lambda hidden: hidden.write_text(text, encoding="utf-8"))
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line of UTF-8 to a file, which is made where there is none.
+
+    A last line that a killed process left unfinished stays on a line of its own.
+    """
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(size - 1, 0))
+        torn = file.read(1) not in (b"", b"\n")
+        file.write(b"\n" * torn + line.encode() + b"\n")
 
 
 def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:

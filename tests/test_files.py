@@ -25,7 +25,17 @@ from safetensors.numpy import save_file
 
 from structpe import files
 from structpe.errors import explained
-from structpe.files import Busy, atomic_write, atomic_write_folder, lock, replacing, sealed, sha256_of, unsealed
+from structpe.files import (
+    Busy,
+    append_line,
+    atomic_write,
+    atomic_write_folder,
+    lock,
+    replacing,
+    sealed,
+    sha256_of,
+    unsealed,
+)
 from tests.killing import every_moment, killed_at
 
 WRITER = """
@@ -423,6 +433,18 @@ def test_a_link_to_a_pipe_is_written_to_as_well(tmp_path: Path) -> None:
     assert (tmp_path / "out").is_symlink()
     for handle in (read, write):
         os.close(handle)
+
+
+def test_a_line_is_appended_on_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    append_line(file, "first")
+    append_line(file, "zwölf")
+    file.write_bytes(file.read_bytes()[:-2])  # as a process leaves it that was killed
+    append_line(file, "third")
+    assert file.read_text(encoding="utf-8") == "first\nzwöl\nthird\n"
+    (tmp_path / "empty").touch()
+    append_line(tmp_path / "empty", "")
+    assert (tmp_path / "empty").read_bytes() == b"\n"
 
 
 def test_the_checksum_of_a_file(tmp_path: Path) -> None:

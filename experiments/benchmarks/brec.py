@@ -1,10 +1,11 @@
 """BREC by its own protocol: can hybrid models with different positions be trained to tell pairs of graphs apart?
 
     python experiments/benchmarks/brec.py FOLDER --positions none rwse signnet [--kinds basic str] [--out runs/brec]
-    python experiments/benchmarks/brec.py FOLDER --table [--out runs/brec]
+    python experiments/benchmarks/brec.py --table [--out runs/brec]
 
 FOLDER holds the files of BREC. A line per pair is written as soon as it is judged, so that an interrupted run goes on
-where it stopped. A model has 3 layers of width 32 and gives 16 numbers per graph.
+where it stopped. A model has 3 layers of width 32 and gives 16 numbers per graph. ``python experiments/pages.py`` puts
+the table of ``results/brec`` into docs/expressivity.md.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from brec_protocol import BrecConfig, Verdict, count, judge
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.datasets.expressivity.brec import KINDS, Pair, brec_pairs
+from structpe.files import append_line
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.positions.build import build
+from structpe.positions.build import Config, build
 from structpe.structure import Structure
+from structpe.tasks.positions import fitted
+from structpe.tasks.prediction.versions import versions
 
 NUMBERS = 16
 MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", readout="sum")
@@ -33,7 +37,8 @@ POSITIONS: dict[str, Any] = {
     "rwse": {"name": "rwse", "width": 16},
     "laplacian": {"name": "lap-pe", "width": 16},
     "signnet": {"name": "signnet"},
-    "rrwp": {"name": "grit"},
+    "rrwp": {"name": "grit", "encoding": {"name": "rrwp", "steps": 16}},
+    "resistance": {"name": "graphormer-gd"},
     "t5-distance": {"name": "t5", "encoding": {"name": "undirected-distance"}},
 }
 PROTOCOL = BrecConfig(epsilon=1e-7)
@@ -42,13 +47,15 @@ PROTOCOL = BrecConfig(epsilon=1e-7)
 def main() -> None:
     """Judge what is not judged, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="with the files of BREC")
     parser.add_argument("--positions", nargs="+", choices=POSITIONS, default=["none", "rwse", "laplacian"])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--out", type=Path, default=Path("runs/brec"))
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if not given.table:
+        if given.folder is None:
+            parser.error("FOLDER is missing; only --table needs none")
         pairs = brec_pairs(given.folder)
         for position in given.positions:
             run(position, pairs, given.kinds, given.out)
@@ -59,15 +66,16 @@ def run(position: str, pairs: Sequence[Pair], kinds: Sequence[str], out: Path) -
     """Judge the pairs of some kinds."""
     out.mkdir(parents=True, exist_ok=True)
     file = out / f"{position}.jsonl"
-    done = {number for number, _ in judged(file)}
+    done = judged(file)
     left = [number for number, pair in enumerate(pairs) if pair.kind in kinds and number not in done]
+    config = fitted(POSITIONS[position], MODEL.dims, lambda: [graph for pair in pairs for graph in pair[1:]])
+    made = {key: value for key, value in versions(torch.device("cpu")).items() if key in ("commit", "torch", "day")}
     started = time.monotonic()
     for finished, number in enumerate(left, 1):
-        verdict = judge(
-            pairs[number], lambda: model(position), lambda graphs: batch(position, graphs), PROTOCOL, number
-        )
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"number": number, **verdict._asdict()}) + "\n")
+        before = time.process_time()
+        verdict = judge(pairs[number], lambda: model(config), lambda graphs: batch(config, graphs), PROTOCOL, number)
+        row = {"number": number, **verdict._asdict(), "cpu seconds": round(time.process_time() - before, 2), **made}
+        append_line(file, json.dumps(row))
         each = (time.monotonic() - started) / finished
         print(f"{position} {finished}/{len(left)}  {each:.1f} s per pair", file=sys.stderr, flush=True)
 
@@ -83,12 +91,12 @@ class Vectors(torch.nn.Module):
         return self.inner(given)[given.order.argsort()]
 
 
-def model(position: str) -> Vectors:
+def model(position: Config) -> Vectors:
     """A new one."""
-    return Vectors(GraphModel(MODEL, build(POSITIONS[position], MODEL.dims), None, None, NUMBERS))
+    return Vectors(GraphModel(MODEL, build(position, MODEL.dims), None, None, NUMBERS))
 
 
-def batch(position: str, graphs: Sequence[Structure]) -> Batch:
+def batch(position: Config, graphs: Sequence[Structure]) -> Batch:
     """Graphs as the model reads them."""
     inner = model(position).inner
     encoded = {encoding: encoding.many(graphs) for encoding in inner.position.encodings}
@@ -99,25 +107,31 @@ def batch(position: str, graphs: Sequence[Structure]) -> Batch:
     return collate(examples, inner.grouping)
 
 
-def judged(file: Path) -> list[tuple[int, Verdict]]:
-    """What a file says; a last line that was cut off is judged again."""
-    found = []
+def judged(file: Path) -> dict[int, tuple[Verdict, dict[str, Any]]]:
+    """The verdict of each pair by its number, and how it was made; a last line that was cut off is judged again."""
+    found = {}
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         try:
             row = json.loads(line)
         except ValueError:
             continue
-        found.append((row.pop("number"), Verdict(**row)))
+        found[row.pop("number")] = Verdict(*(row.pop(field) for field in Verdict._fields)), row
     return found
 
 
 def table(out: Path) -> str:
     """Pairs told apart and reliable, of those judged, by kind."""
-    lines = ["| position | " + " | ".join((*KINDS, "all")) + " |", "|---|" + "---:|" * (len(KINDS) + 1)]
+    kinds = (*KINDS, "all")
+    lines = [f"| position | {' | '.join(kinds)} | unreliable | CPU minutes | commit |"]
+    lines.append("|---|" + "---:|" * (len(kinds) + 2) + "---|")
     for file in sorted(out.glob("*.jsonl")):
-        counts = count(verdict for _, verdict in judged(file))
-        cells = [f"{counts[k].sound} of {counts[k].pairs}" if k in counts else "-" for k in (*KINDS, "all")]
-        lines.append(f"| {file.stem} | " + " | ".join(cells) + " |")
+        verdicts, made = zip(*judged(file).values(), strict=True)
+        counts = count(verdicts)
+        cells = [f"{counts[k].sound} of {counts[k].pairs}" if k in counts else "-" for k in kinds]
+        minutes = sum(each["cpu seconds"] for each in made) / 60
+        commits = ", ".join(sorted({each["commit"] for each in made}))
+        last = f"{counts['all'].unreliable} | {minutes:.0f} | {commits} |"
+        lines.append(f"| {file.stem} | {' | '.join(cells)} | {last}")
     return "\n".join(lines)
 
 

@@ -44,6 +44,7 @@ from serving import FILES, serving
 import structpe
 import structpe.tasks.training.fit
 from structpe.errors import StructPEError
+from structpe.files import append_line
 
 HERE = Path(__file__).parent
 KINDS = [*["kill"] * 10, "SIGTERM", "SIGHUP", "SIGINT", "full disk", "damage", "two writers"]
@@ -80,8 +81,7 @@ def main() -> None:
             print(f"[{count}/{len(todo)}, {minutes:.1f} min] {line}", flush=True)
             if given.number is None:
                 given.out.mkdir(parents=True, exist_ok=True)
-                with kept(given.out, given.seed).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(found._asdict()) + "\n")
+                append_line(kept(given.out, given.seed), json.dumps(found._asdict()))
     cases = [done[number] for number in numbers]
     print("\n" + table(cases))
     if given.number is None and given.write:

@@ -29,7 +29,7 @@ from safetensors.numpy import save_file
 
 from structpe.data._shard import Shard, mapped
 from structpe.errors import StoreError, undamaged
-from structpe.files import sealed, sha256_of, unsealed
+from structpe.files import append_line, sealed, sha256_of, unsealed
 
 __all__ = ["DIGESTS", "INDEX", "JOURNAL", "SHARDS", "Digests", "Entry", "Journal", "Shards", "file_of", "read", "write"]
 
@@ -76,7 +76,6 @@ class Journal:
         self._mine = {name: before.get(name) for name in head} == json.loads(json.dumps(head))
         entries = (*_finished(folder, before), *_lines(self._file)) if self._mine else ()
         self.left = {entry.file: entry for entry in entries}
-        self._torn = self._mine and self._file.exists() and not self._file.read_bytes().endswith(b"\n")
 
     def add(self, entry: Entry) -> None:
         """A shard is complete; it may have been before."""
@@ -85,9 +84,7 @@ class Journal:
             write_index(self._folder, self._head)
             self._mine = True
         if self.left.get(entry.file) != entry:
-            with self._file.open("a", encoding="utf-8") as file:
-                file.write("\n" * self._torn + sealed({"shard": asdict(entry)}) + "\n")
-            self._torn = False
+            append_line(self._file, sealed({"shard": asdict(entry)}))
 
     def close(self) -> None:
         """The store is finished."""

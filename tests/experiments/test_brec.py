@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -149,3 +151,28 @@ def test_impossible_options_are_refused(options):
 def test_vectors_of_another_shape_are_refused():
     with pytest.raises(ConfigError, match=r"the model returned shape \(16, 8, 6\) for 16 graphs; \(16, d\) is needed"):
         judge(TWO_RINGS, nn.Identity, walks, BrecConfig())
+
+
+def test_pairs_are_judged_once_and_a_line_that_was_cut_off_again(tmp_path):
+    brec = script("pages.py").script("benchmarks/brec.py")
+    pairs = [TWO_RINGS._replace(kind="basic"), TWO_RINGS._replace(kind="cfi")]
+    brec.run("rwse", pairs, ["basic", "cfi"], tmp_path)
+    file = tmp_path / "rwse.jsonl"
+    whole = file.read_text()
+    assert [number for number, _ in enumerate(whole.splitlines())] == list(brec.judged(file))
+    file.write_text(whole[:-30])
+    brec.run("rwse", pairs, ["basic", "cfi"], tmp_path)
+    again = brec.judged(file)
+    assert {number: each for number, (each, _) in again.items()} == {
+        0: again[0][0],
+        1: Verdict(*(json.loads(whole.splitlines()[1])[field] for field in Verdict._fields)),
+    }
+    assert "| rwse | 1 of 1 | - | - | - | 1 of 1 | - | - | 2 of 2 | 0 |" in brec.table(tmp_path)
+
+
+def test_resistance_tells_apart_what_messages_do_not(tmp_path):
+    brec = script("pages.py").script("benchmarks/brec.py")
+    for position in ("none", "resistance"):
+        brec.run(position, [TWO_RINGS._replace(kind="basic")], ["basic"], tmp_path)
+    apart = [brec.judged(tmp_path / f"{position}.jsonl")[0][0].apart for position in ("none", "resistance")]
+    assert apart == [False, True]
