@@ -112,6 +112,11 @@ def expressivity() -> str:
     return str(script("expressivity/run.py").kept())
 
 
+def brec() -> str:
+    """Pairs of graphs that trained models tell apart."""
+    return str(script("benchmarks/brec.py").table(HERE / "benchmarks" / "results" / "brec"))
+
+
 def learned() -> str:
     """Rows of studies against each other, and a pretrained model with positions against itself without."""
     return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').rows_of_gain()}"
@@ -123,6 +128,7 @@ PARTS = (
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
     Part("expressivity", "docs/expressivity.md", expressivity),
+    Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),
     Part("pretrained", "experiments/README.md", pretrained),
     Part("table 6", "experiments/README.md", table_6),

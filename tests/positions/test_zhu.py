@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,7 @@ def attention(given: Golden) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
+@cache
 def sinusoid(places: int, width: int) -> Tensor:
     pe = torch.zeros(places, width)
     for i in range(0, width, 2):
@@ -126,26 +129,26 @@ def test_the_authors_attention(name: str, kernel: str, read: Callable[[str], Gol
 # --- the same written out pair by pair ---
 
 
-def labels_between(structure: Structure, encoding: LabelPath, a: int, b: int, slots: int) -> list[int]:
+Weights = dict[str, NDArray[Any]]
+
+
+def labels_between(paths: NDArray[Any], a: int, b: int, slots: int) -> list[int]:
     """Rows of the label table for the slots of the path from unit a to unit b; row 0 is "blank"."""
-    value = encoding.one(structure).pairs()[a, b].tolist()
-    return [x + 1 for x in (value + [-1] * slots)[:slots]]
+    return [x + 1 for x in (paths[a, b].tolist() + [-1] * slots)[:slots]]
 
 
-def vector(model: PositionModel, structure: Structure, query: int, key: int) -> NDArray[Any]:
+def vector(model: PositionModel, w: Weights, paths: NDArray[Any], query: int, key: int) -> NDArray[Any]:
     """The vector r of a pair in layer 1, before the LayerNorm: loops, and nothing of the model but its numbers."""
-    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
-    encoding: Any = model.encodings[0]
     width = model.dims.head
     if model.name == "zhu-feature":
-        return w["paths.weight"][encoding.one(structure).pairs()[key, query]]
+        return w["paths.weight"][paths[key, query]]
     if model.name in ("zhu-avg", "zhu-sum"):
         total = np.zeros(width)
-        for label in labels_between(structure, encoding, key, query, 5):
+        for label in labels_between(paths, key, query, 5):
             total += w["paths.labels.table.weight"][label] * math.sqrt(width)
             total += sinusoid(query + 1, width)[query].double().numpy()
         return total / 5 if model.name == "zhu-avg" else total
-    slots = labels_between(structure, encoding, query, key, 4)
+    slots = labels_between(paths, query, key, 4)
     x = [w["labels.labels.table.weight"][label] * math.sqrt(width) for label in slots]
     x = [each + sinusoid(4, width)[place].double().numpy() for place, each in enumerate(x)]
     if model.name == "zhu-self":
@@ -169,8 +172,7 @@ def multi_head(x: list[NDArray[Any]], w: dict[str, NDArray[Any]], heads: int) ->
     return mixed
 
 
-def normed(model: PositionModel, r: NDArray[Any], part: str) -> NDArray[Any]:
-    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
+def normed(w: Weights, r: NDArray[Any], part: str) -> NDArray[Any]:
     n = (r - r.mean()) / np.sqrt(r.var() + 1e-6) * w["attention.norm.1.weight"] + w["attention.norm.1.bias"]
     return w[f"attention.{part}.1.weight"] @ n + w[f"attention.{part}.1.bias"]
 
@@ -180,13 +182,17 @@ def normed(model: PositionModel, r: NDArray[Any], part: str) -> NDArray[Any]:
 def test_each_pair_is_what_loops_say(name: str, dims: Dims) -> None:
     model = made(name, dims)
     terms = model.terms(model.prepare(encoded(model, TREES)), Site(1))
+    got = {
+        part: of.dense()[..., 0, :].detach().numpy() for part, of in (("key", terms.key[0]), ("value", terms.value[0]))
+    }
+    w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     for b, structure in enumerate(TREES):
-        for q in range(structure.unit_count):
-            for k in range(structure.unit_count):
-                r = vector(model, structure, q, k)
-                for part, lookup in (("key", terms.key[0]), ("value", terms.value[0])):
-                    got = lookup.dense()[b, q, k, 0].detach().numpy()
-                    assert np.allclose(got, normed(model, r, part), rtol=0, atol=1e-9), (b, q, k, part)
+        encoding: Any = model.encodings[0]
+        paths = encoding.one(structure).pairs()
+        for q, k in itertools.product(range(structure.unit_count), repeat=2):
+            r = vector(model, w, paths, q, k)
+            for part, values in got.items():
+                assert np.allclose(values[b, q, k], normed(w, r, part), rtol=0, atol=1e-9), (b, q, k, part)
 
 
 # --- traps ---
