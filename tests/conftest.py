@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import random
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -44,6 +45,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture
+def coarse_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Laws of all models: one step of FLOATER's path for each place, as five take longer than many models."""
+    from structpe.positions.absolute import _flow
+
+    monkeypatch.setattr(_flow, "solve", partial(_flow.solve, parts=1))
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,8 @@ from structpe.positions import Dims, PositionModel, build
 from structpe.structure import path
 from tests.positions.cases import CAUSAL, DIMS, made
 
+pytestmark = pytest.mark.usefixtures("coarse_paths")
+
 VOCABULARY = 7
 
 

@@ -45,6 +45,8 @@ from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
 from tests.strategies import relabelled
 
+pytestmark = pytest.mark.usefixtures("coarse_paths")
+
 EDGES = EdgeTypes.fit(TREES)
 
 

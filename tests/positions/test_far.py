@@ -11,6 +11,8 @@ from structpe.positions import MODELS, PositionModel, Positions, Site
 from structpe.terms import Lookup, SparsePairs
 from tests.positions.cases import Around, encoded, labelled_path, made, noise
 
+pytestmark = pytest.mark.usefixtures("coarse_paths")
+
 FARTHER = 40_000
 """Units are so many times farther apart: the last of six is the 200,000th."""
 

@@ -49,6 +49,8 @@ from tests.positions.cases import TWO_LAYERS as DIMS
 from tests.positions.cases import of_two_layers as made
 from tests.strategies import relabelled
 
+pytestmark = pytest.mark.usefixtures("coarse_paths")
+
 SHARINGS = ["none", "head-wise", "layer-wise", "both"]
 SEVERAL = [Dims(8, 2, 3), Dims(12, 3, 1), Dims(16, 1, 2)]
 
