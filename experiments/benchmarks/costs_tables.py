@@ -12,7 +12,7 @@ from structpe.files import atomic_write
 from structpe.tasks.prediction.report import Row, markdown
 from structpe.tasks.prediction.study import load_study
 
-__all__ = ["Measured", "kept", "published", "write"]
+__all__ = ["Measured", "as_csv", "kept", "published", "write"]
 
 Measured: TypeAlias = dict[str, Any]
 COLUMNS = ("encoding_seconds", "step_ms", "minutes", "peak_mib")
@@ -45,7 +45,7 @@ def write(study: Path, folder: Path) -> None:
     used = [found for row, found in zip(table, mine, strict=True) if found and row.seeds]
     text = markdown(rows, load_study(study).published) + _told(used, sum(row.seeds > 0 for row in table))
     atomic_write(folder / "table.md", lambda hidden: hidden.write_text(text, encoding="utf-8"))
-    atomic_write(folder / "table.csv", lambda hidden: _write(rows, hidden))
+    atomic_write(folder / "table.csv", lambda hidden: as_csv(rows, hidden))
 
 
 def _told(used: list[Measured], count: int) -> str:
@@ -69,7 +69,8 @@ def _value(hint: Any, text: str) -> Any:
     return kinds[0](text)
 
 
-def _write(rows: list[Row], path: Path) -> None:
+def as_csv(rows: list[Row], path: Path) -> None:
+    """What ``published`` reads."""
     names = [field.name for field in fields(Row)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

@@ -6,12 +6,14 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from structpe.tasks.prediction.report import markdown
+from structpe.tasks.prediction.scores import Score, read, write
 from structpe.tasks.prediction.study import load_study
 from tests.experiments.script import script
 from tests.modules import ROOT
@@ -64,6 +66,46 @@ def test_only_costs_change(tables: ModuleType, tmp_path: Path) -> None:
             ("gine", "rwse", 9.0),
         ]
         assert [(row.test, row.commit) for row in before] == [(row.test, row.commit) for row in after]
+
+
+def test_what_was_run_again_replaces_its_rows(tables: ModuleType, tmp_path: Path) -> None:
+    keep = script("benchmarks/keep.py").keep
+    results, made, study_of = tmp_path / "kept", tmp_path / "minesweeper", STUDIES / "minesweeper.yaml"
+    shutil.copytree(STUDIES / "results" / "minesweeper", results)
+    again, other = "minesweeper/hybrid/none", "minesweeper/other/none"
+    named = {"encoding_seconds": 0.0, "step_ms": 7.0, "minutes": 1.0, "peak_mib": 9.0}
+    costs = {
+        name: {**named, "steps": 3, "day": "2026-11-22", "commit": "abc"} for name in (again, "minesweeper/gcn/none")
+    }
+    (results / "costs.json").write_text(json.dumps(costs))
+    old, before = tables.published(results / "table.csv"), read(results / "scores.csv")
+    rows = {f"{row.data}/{row.model}/{row.position}": row for row in old}
+    new = replace(rows[again], test=0.5, seeds=2, planned=2, commit="def")
+    unfinished = replace(rows["minesweeper/gcn/none"], seeds=0, test=None, deviation=None)
+    made.mkdir()
+    tables.as_csv([new, unfinished, replace(new, model="other", test=0.6)], made / "table.csv")
+    scores = [Score(row, seed, "rocauc", 0.5 + seed / 10, 0.4) for row in (again, other) for seed in (0, 1)]
+    write(scores, made / "scores.csv")
+    for _ in range(2):  # twice is as once
+        assert keep(made, study_of, results) == [again, other]
+        found = tables.published(results / "table.csv")
+        untouched = [(row.model, row.position, row.test) for row in found if row.commit != "def"]
+        assert untouched == [(row.model, row.position, row.test) for row in old if row != rows[again]]
+        assert [row.test for row in found if row.commit == "def"] == [0.5, 0.6]
+        assert read(results / "scores.csv") == [each for each in before if each.row != again] + scores
+        assert set(json.loads((results / "costs.json").read_text())) == {"minesweeper/gcn/none"}
+        text = (results / "table.md").read_text()
+        assert "| other | none | 2 | 0.6 ±" in text
+        assert "The columns of costs of 1 of " in text
+
+
+def test_a_study_that_is_kept_for_the_first_time(tables: ModuleType, tmp_path: Path) -> None:
+    del tables
+    keep, results = script("benchmarks/keep.py").keep, tmp_path / "new"
+    names = keep(STUDIES / "results" / "esol", STUDIES / "esol.yaml", results)
+    assert names == ["esol/hybrid/none", "esol/hybrid/rwse"]
+    for file in ("table.csv", "table.md", "scores.csv", "curves-esol.png"):
+        assert (results / file).read_bytes() == (STUDIES / "results" / "esol" / file).read_bytes()
 
 
 def test_a_row_is_measured(tables: ModuleType, tmp_path: Path) -> None:
