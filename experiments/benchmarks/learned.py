@@ -29,7 +29,7 @@ class Question:
     second: str
 
 
-ZINC, CORA, MINES = "zinc-stand-in/", "cora/", "minesweeper/"
+ZINC, CORA, MINES, TOLOKERS = "zinc-stand-in/", "cora/", "minesweeper/", "tolokers/"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
@@ -47,15 +47,17 @@ QUESTIONS = (
         CORA + "hybrid-one-head/none",
     ),
     Question(
-        "softmax in place of linear attention",
+        "softmax, with dropout, in place of linear attention",
         "cora-attention",
         CORA + "hybrid-softmax/none",
         CORA + "hybrid-one-head/none",
     ),
     Question("one head in place of four", "cora-attention", CORA + "hybrid-one-head/none", CORA + "hybrid/none"),
-    Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage/none"),
-    Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage/none"),
+    Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage-4/none"),
+    Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage-4-ff/none"),
     Question("random walks in the hybrid", "minesweeper", MINES + "hybrid/rwse", MINES + "hybrid/none"),
+    Question("linear attention beside SAGE", "tolokers", TOLOKERS + "hybrid/none", TOLOKERS + "sage/none"),
+    Question("random walks in the hybrid", "tolokers", TOLOKERS + "hybrid/rwse", TOLOKERS + "hybrid/none"),
 )
 
 
