@@ -31,7 +31,8 @@ from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.versions import versions
 
 NUMBERS = 16
-MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="layer", readout="sum")
+MODEL = GraphModelConfig(width=32, layers=3, heads=4, feedforward=64, norm="batch", readout="sum", head_layers=1)
+"""Normalised over the batch, which makes small differences of two graphs large."""
 POSITIONS: dict[str, Any] = {
     "none": [],
     "rwse": {"name": "rwse", "width": 16},
@@ -41,7 +42,7 @@ POSITIONS: dict[str, Any] = {
     "resistance": {"name": "graphormer-gd"},
     "t5-distance": {"name": "t5", "encoding": {"name": "undirected-distance"}},
 }
-PROTOCOL = BrecConfig(epsilon=1e-7)
+PROTOCOL = BrecConfig(learning_rate=1e-3, epsilon=1e-7)
 
 
 def main() -> None:
