@@ -128,9 +128,9 @@ def atomic_text(path: Path, text: str) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line of UTF-8 to a file, which is made where there is none.
+    """Append a line to a file in UTF-8. The file is created if it does not exist.
 
-    A last line that a killed process left unfinished stays on a line of its own.
+    If a killed process left the last line unfinished, the new line still starts on a line of its own.
     """
     with path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)

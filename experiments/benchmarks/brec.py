@@ -121,19 +121,25 @@ def judged(file: Path) -> dict[int, tuple[Verdict, dict[str, Any]]]:
 
 
 def table(out: Path) -> str:
-    """Pairs told apart and reliable, of those judged, by kind."""
+    """Pairs told apart and reliable, of those judged, by kind; and of all by the threshold of BREC's paper."""
     kinds = (*KINDS, "all")
-    lines = [f"| position | {' | '.join(kinds)} | unreliable | CPU minutes | commit |"]
-    lines.append("|---|" + "---:|" * (len(kinds) + 2) + "---|")
+    lines = [f"| position | {' | '.join(kinds)} | by the paper | unreliable | CPU minutes | commit |"]
+    lines.append("|---|" + "---:|" * (len(kinds) + 3) + "---|")
     for file in sorted(out.glob("*.jsonl")):
         verdicts, made = zip(*judged(file).values(), strict=True)
         counts = count(verdicts)
         cells = [f"{counts[k].sound} of {counts[k].pairs}" if k in counts else "-" for k in kinds]
         minutes = sum(each["cpu seconds"] for each in made) / 60
         commits = ", ".join(sorted({each["commit"] for each in made}))
-        last = f"{counts['all'].unreliable} | {minutes:.0f} | {commits} |"
+        last = f"{sum(map(by_the_paper, verdicts))} | {counts['all'].unreliable} | {minutes:.0f} | {commits} |"
         lines.append(f"| {file.stem} | {' | '.join(cells)} | {last}")
     return "\n".join(lines)
+
+
+def by_the_paper(verdict: Verdict) -> bool:
+    """Whether a pair is told apart, and reliably, where q T is compared with the threshold."""
+    found, alike = (PROTOCOL.copies * each for each in (verdict.statistic, verdict.control))
+    return alike < PROTOCOL.threshold < found
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Keep what a study has made: its finished rows replace those of ``results/NAME``; rows that were not run again stay.
+"""Copy the finished rows of a study into ``results/NAME``. They replace older rows of the same name; other rows stay.
 
     structpe study experiments/benchmarks/minesweeper.yaml --root CORPORA --only 'minesweeper/sage-4/*'
     python experiments/benchmarks/keep.py runs/minesweeper
     python experiments/pages.py
 
-NAME is the name of the folder, and of the study's file beside this script. Columns of costs that were measured apart
-for a row go with the row. Learning curves are copied where they show all rows.
+NAME is the name of the folder, and of the study's file beside this script. If the costs of a replaced row were measured
+apart, they are removed. Learning curves are copied only if they show all rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Keep it, and say which rows are new."""
+    """Copy the rows, and print their names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("made", type=Path, help="folder of the study that was run, with table.csv and scores.csv")
     made: Path = parser.parse_args().made
@@ -41,12 +41,12 @@ def main() -> None:
 
 
 def keep(made: Path, study: Path, results: Path) -> list[str]:
-    """Names of the rows that are new, or replaced.
+    """Copy the rows, and return the names of those that are new or replaced.
 
     Args:
         made: folder of the study that was run.
         study: its file.
-        results: folder of what is kept; made where there is none.
+        results: folder of the results. It is created if it does not exist.
     """
     new = {_name(row): row for row in published(made / "table.csv") if row.seeds}
     results.mkdir(parents=True, exist_ok=True)

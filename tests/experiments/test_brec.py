@@ -167,7 +167,7 @@ def test_pairs_are_judged_once_and_a_line_that_was_cut_off_again(tmp_path):
         0: again[0][0],
         1: Verdict(*(json.loads(whole.splitlines()[1])[field] for field in Verdict._fields)),
     }
-    assert "| rwse | 1 of 1 | - | - | - | 1 of 1 | - | - | 2 of 2 | 0 |" in brec.table(tmp_path)
+    assert "| rwse | 1 of 1 | - | - | - | 1 of 1 | - | - | 2 of 2 | 2 | 0 |" in brec.table(tmp_path)
 
 
 def test_resistance_tells_apart_what_messages_do_not(tmp_path):
@@ -176,3 +176,9 @@ def test_resistance_tells_apart_what_messages_do_not(tmp_path):
         brec.run(position, [TWO_RINGS._replace(kind="basic")], ["basic"], tmp_path)
     apart = [brec.judged(tmp_path / f"{position}.jsonl")[0][0].apart for position in ("none", "resistance")]
     assert apart == [False, True]
+
+
+@pytest.mark.parametrize(("found", "alike", "expected"), [(2.3, 0.0, True), (2.2, 0.0, False), (50.0, 2.3, False)])
+def test_by_the_paper_a_32nd_of_the_statistic_is_enough(found, alike, expected):
+    brec = script("pages.py").script("benchmarks/brec.py")
+    assert brec.by_the_paper(Verdict("basic", found, alike, apart=False, reliable=True)) is expected
