@@ -178,7 +178,7 @@ def machine() -> dict[str, str]:
     return {
         "date": time.strftime("%Y-%m-%d"), "commit": commit.stdout.strip(), "structpe": structpe.__version__,
         "torch": torch.__version__, "python": sys.version.split()[0], "threads": str(torch.get_num_threads()),
-        "device": f"CPU, {platform.machine()}",
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {platform.machine()}",
     }  # fmt: skip
 
 

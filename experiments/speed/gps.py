@@ -227,7 +227,7 @@ def jobs(case: Case, how: Way) -> dict[str, Callable[[], None]]:
     graphs = [[data(s) for s in part] for part in case.parts()]
 
     def joined(part: Any, model: GraphModel = own) -> OwnBatch:
-        return collate(part, model.grouping).to(how.device)
+        return collate(part, model.grouping, device=how.device.type).to(how.device)
 
     def theirs_joined(part: Any) -> Batch:
         return Batch.from_data_list(part).to(how.device)

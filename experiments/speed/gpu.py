@@ -242,12 +242,17 @@ def zinc(corpora: Path, device: torch.device, rounds: int, sizes: list[int]) -> 
     return True
 
 
+def asked(given: argparse.Namespace, part: str) -> bool:
+    """Whether a part is to be run."""
+    return given.only is None or part in given.only
+
+
 def parts(given: argparse.Namespace) -> Iterator[tuple[str, Callable[[], bool]]]:
     """What is measured, by name."""
-    rounds, sizes = (2, [(1, 64)]) if given.quick else (20, SIZES)
-    for (b, n), case in itertools.product(sizes, WAYS):
+    rounds, sizes = (2, [(1, 64)]) if given.quick else (given.rounds, SIZES)
+    for (b, n), case in itertools.product(sizes, WAYS) if asked(given, "time") else ():
         yield f"{case}, {n} units", partial(measure, case, b, n, given.device, rounds)
-    if given.corpora is not None:
+    if given.corpora is not None and asked(given, "zinc"):
         batches = [32] if given.quick else [32, 128, 256]
         yield "zinc", partial(zinc, given.corpora, given.device, rounds, batches)
 
@@ -258,6 +263,8 @@ def main() -> int:
     parser.add_argument("corpora", type=Path, nargs="?")
     parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
     parser.add_argument("--quick", action="store_true", help="small sizes and two rounds, to try the script")
+    parser.add_argument("--rounds", type=int, default=20, help="in which the ways take turns (default: 20)")
+    parser.add_argument("--only", nargs="+", choices=("equal", "time", "zinc"), help="these parts (default: all)")
     parser.add_argument("--minutes", type=float, default=13.0, help="after these no other part is started")
     given = parser.parse_args()
     if given.device.type == "cuda" and not torch.cuda.is_available():
@@ -272,7 +279,7 @@ def main() -> int:
         found = flex.probe(given.device, dtype, WIDTH)
         said(part="probe", dtype=str(dtype), reason=found.reason, deterministic=found.deterministic)
         whole = whole and found.reason is None
-    for n in (20,) if given.quick else (20, 150):
+    for n in ((20,) if given.quick else (20, 150)) if asked(given, "equal") else ():
         whole = equal(given.device, n) and whole
     for name, part in parts(given):
         if time.monotonic() - start > 60 * given.minutes:

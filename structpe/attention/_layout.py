@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -117,12 +117,12 @@ class Layout:
         x = parts[0] if len(parts) == 1 else torch.cat(parts)
         return x if self.where is None else _moved(x, self.where)
 
-    def to(self, device: torch.device) -> Layout:
-        """A copy on another device, or the layout itself if it is there already."""
-        if self.where is None or self.places is None or self.where.device == device:
+    def moved(self, move: Callable[[Tensor], Tensor]) -> Layout:
+        """A copy whose tensors are what ``move`` makes of these; the layout itself, if it has none."""
+        if self.where is None or self.places is None:
             return self
-        present = tuple(None if p is None else p.to(device) for p in self.present)
-        return Layout(self.shapes, present, self.places.to(device), self.where.to(device))
+        present = tuple(None if p is None else move(p) for p in self.present)
+        return Layout(self.shapes, present, move(self.places), move(self.where))
 
 
 def _moved(x: Tensor, to: Tensor, back: Tensor | None = None) -> Tensor:

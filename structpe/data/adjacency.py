@@ -123,13 +123,11 @@ class CSRAdjacency:
             self._kept[name] = make()
         return self._kept[name]
 
-    def to(self, device: torch.device) -> CSRAdjacency:
-        """A copy on another device; the object itself, with its cached values, if it is there already."""
-        if self.source.device == device:
-            return self
+    def moved(self, move: Callable[[Tensor], Tensor]) -> CSRAdjacency:
+        """A copy whose tensors are what ``move`` makes of these."""
         values = (getattr(self, each.name) for each in fields(self) if each.init)
-        moved: list[Any] = [None if value is None else value.to(device) for value in values]
-        return CSRAdjacency(*moved)
+        each: list[Any] = [None if value is None else move(value) for value in values]
+        return CSRAdjacency(*each)
 
 
 def _starts(nodes: Ids, count: int) -> Ids:

@@ -5,9 +5,9 @@ Text generation and prediction share it. Units are not padded; attention pads th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from structpe.attention import Layout
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.data.buckets import cut
+from structpe.data.buckets import cut, overhead
 from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import join
 from structpe.encodings._graphs import concatenated_once
@@ -156,21 +156,42 @@ class Batch:
 
     @cached_property
     def _joined(self) -> Layout:
-        return Layout.of(self.sizes.tolist()).to(self.sizes.device)
+        return Layout.of(self.sizes.tolist()).moved(partial(_to, device=self.sizes.device))
+
+    @cached_property
+    def _copies(self) -> dict[torch.device, Batch]:
+        return {}
 
     def to(self, device: torch.device) -> Batch:
-        """A copy on another device."""
-        moved = {field.name: _to(getattr(self, field.name), device) for field in fields(self)}
+        """A copy on another device, or the batch itself if it is there already.
+
+        It is made once: where all steps of a training have the same graph, the graph and what is computed from its
+        edges stay on the GPU.
+        """
+        if self.order.device == device:
+            return self
+        if device not in self._copies:
+            self._copies[device] = self._moved(partial(_to, device=device))
+        return self._copies[device]
+
+    def pin_memory(self) -> Batch:
+        """A copy in memory from which a GPU reads while it computes."""
+        return self._moved(torch.Tensor.pin_memory)
+
+    def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
+        """A copy whose tensors are what ``move`` makes of these."""
+        moved = {each.name: _each(getattr(self, each.name), move) for each in fields(self)}
         if self.position_layout is self.layout:
             moved["position_layout"] = moved["layout"]
         return Batch(**moved)
 
-    def pin_memory(self) -> Batch:
-        """Return the batch itself; it is small compared with what is computed from it."""
-        return self
 
-
-def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding: int | None = None) -> Batch:
+def collate(
+    examples: Sequence[Example],
+    grouping: Grouping = "buckets",
+    padding: int | None = None,
+    device: str = "cpu",
+) -> Batch:
     """Create a batch from examples.
 
     Args:
@@ -178,13 +199,14 @@ def collate(examples: Sequence[Example], grouping: Grouping = "buckets", padding
         grouping: ``separate`` for position models without terms in attention; ``together`` for those with terms that
             must see all structures of a batch at once; ``buckets`` for all others.
         padding: id that pads target texts; None if targets are not texts.
+        device: type of the device that will compute; a GPU wants fewer buckets.
     """
     order = sorted(range(len(examples)), key=lambda i: examples[i].size)
     each = [examples[i] for i in order]
     sizes = [example.size for example in each]
     starts = np.cumsum([0, *sizes])[:-1]
     together = grouping == "together"
-    layout = Layout.of(sizes, [len(sizes)] if together else cut(sizes), masked=together)
+    layout = Layout.of(sizes, [len(sizes)] if together else cut(sizes, overhead(device)), masked=together)
     asked = Layout.of(sizes) if grouping == "separate" and each[0].encoded else layout
     ends = np.cumsum([b for b, _ in asked.shapes]).tolist()
     encoded = {encoding: [example.encoded[encoding] for example in each] for encoding in each[0].encoded}
@@ -234,7 +256,12 @@ def _concatenated(arrays: Sequence[NDArray[Any] | None]) -> Tensor | None:
     return torch.from_numpy(np.concatenate(given)) if given else None
 
 
-def _to(value: Any, device: torch.device) -> Any:
+def _each(value: Any, move: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(value, tuple):
-        return tuple(each.to(device) for each in value)
-    return None if value is None else value.to(device)
+        return tuple(each.moved(move) for each in value)
+    return value if value is None else move(value) if isinstance(value, Tensor) else value.moved(move)
+
+
+def _to(x: Tensor, device: torch.device) -> Tensor:
+    # To a GPU the host need not wait, as what is computed there comes later; back from it, it must.
+    return x.to(device, non_blocking=device.type != "cpu")

@@ -11,11 +11,18 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["OVERHEAD", "cut"]
+__all__ = ["ON_GPU", "OVERHEAD", "cut", "overhead"]
 
 OVERHEAD = 8192
 """The fixed cost of a bucket, in cells. The time of a training step with molecules is flat from 4,000 to 16,000 on a
 CPU."""
+ON_GPU = 1 << 20
+"""The same on a GPU, which computes a million cells in the time that it takes to start the kernels of a bucket."""
+
+
+def overhead(device: str) -> int:
+    """The fixed cost of a bucket on a type of device."""
+    return OVERHEAD if device == "cpu" else ON_GPU
 
 
 def cut(sizes: Sequence[int], overhead: int = OVERHEAD) -> list[int]:

@@ -196,9 +196,9 @@ class Preparer:
         """Decode ids to a text."""
         return str(self.tokenizer.decode(list(ids))).strip()
 
-    def collate(self, examples: Sequence[Example], grouping: Grouping = "buckets") -> Batch:
+    def collate(self, examples: Sequence[Example], grouping: Grouping = "buckets", device: str = "cpu") -> Batch:
         """A batch; see :func:`structpe.data.batch.collate`."""
-        return collate([example.graph for example in examples], grouping, self.padding)
+        return collate([example.graph for example in examples], grouping, self.padding, device)
 
     def save(self, folder: Path) -> None:
         """Write ``tokenizer.json`` and ``prepare.json``."""

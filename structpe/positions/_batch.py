@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -107,17 +107,21 @@ class Positions(Mapping[Encoding, Any]):
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
+        return self.moved(lambda x: x.to(device, dtype if x.is_floating_point() else None))
 
-        def moved(x: Any) -> Any:
+    def moved(self, move: Callable[[Tensor], Tensor]) -> Positions:
+        """A copy whose tensors are what ``move`` makes of these."""
+
+        def each(x: Any) -> Any:
             if isinstance(x, Tensor):
-                return x.to(device, dtype if x.is_floating_point() else None)
+                return move(x)
             if not is_dataclass(x):  # a size or a flag
                 return x
             whole: type[Any] = type(x)
-            return whole(**{field.name: moved(getattr(x, field.name)) for field in fields(x) if field.init})
+            return whole(**{field.name: each(getattr(x, field.name)) for field in fields(x) if field.init})
 
-        present = None if self.present is None else self.present.to(device)
-        encodings = {encoding: moved(p) for encoding, p in self._encodings.items()}
+        present = None if self.present is None else move(self.present)
+        encodings = {encoding: each(p) for encoding, p in self._encodings.items()}
         return Positions(encodings, self._rows, present, self.single)
 
 

@@ -101,12 +101,13 @@ class WriterOfUnits(Writer):
     Args:
         model: the encoder-decoder.
         preparer: makes its examples and batches.
+        device: type of the device that computes.
     """
 
-    def __init__(self, model: EncoderDecoder, preparer: Preparer) -> None:
+    def __init__(self, model: EncoderDecoder, preparer: Preparer, device: str = "cpu") -> None:
         self.model: EncoderDecoder = model
         self.preparer = preparer
-        self.collate = partial(preparer.collate, grouping=model.encoder.grouping)
+        self.collate = partial(preparer.collate, grouping=model.encoder.grouping, device=device)
 
     def examples(self, items: Iterable[Item], every_text: bool = False, jobs: int = 1) -> Sequence[Example]:
         return self.preparer.examples(items, self.model.encoder.position.encodings, every_text, jobs=jobs)

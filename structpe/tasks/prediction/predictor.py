@@ -135,7 +135,7 @@ class Predictor:
     @torch.no_grad()
     def _predict(self, examples: Sequence[Example], numbers: Sequence[int]) -> tuple[NDArray[np.int64], Tensor]:
         """The graph of each row, and the row."""
-        batch = Structures(self.model.grouping)([examples[i] for i in numbers]).to(self.device)
+        batch = Structures(self.model.grouping, self.device.type)([examples[i] for i in numbers]).to(self.device)
         scores = self.model(batch).float().cpu()
         of = batch.order[batch.graph] if self._of_nodes else batch.order
         return np.asarray(numbers)[of.cpu().numpy()], scores

@@ -49,19 +49,20 @@ class Structures(Collate):
 
     Args:
         grouping: what the model needs.
+        device: type of the device that computes.
     """
 
     room = 20_000
 
-    def __init__(self, grouping: Grouping) -> None:
-        self.grouping = grouping
+    def __init__(self, grouping: Grouping, device: str = "cpu") -> None:
+        self.grouping, self.device = grouping, device
         self._last: tuple[Example, Batch] | None = None
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         if len(examples) > 1:
-            return collate(examples, self.grouping)
+            return collate(examples, self.grouping, device=self.device)
         if self._last is None or self._last[0] is not examples[0]:
-            self._last = examples[0], collate(examples, self.grouping)
+            self._last = examples[0], collate(examples, self.grouping, device=self.device)
         return self._last[1]
 
     def size(self, example: Example) -> int:

@@ -314,7 +314,9 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
         plan = Plan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
         count = training.steps * training.accumulate
-        batches = Batches(work.examples, plan, work.collate, count, workers=training.workers)
+        # One graph of all steps moves once; see Batch.to.
+        pinned = folders.device_of(training).type == "cuda" and len(work.sizes) > 1
+        batches = Batches(work.examples, plan, work.collate, count, workers=training.workers, pinned=pinned)
         fit(work.task, batches, training, self.folder, fresh=fresh)
         return plan.per_epoch
 

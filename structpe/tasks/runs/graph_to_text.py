@@ -31,7 +31,7 @@ from structpe.tasks.positions import fitted
 from structpe.tasks.runs._text import Splits, TextRun
 from structpe.tasks.runs.base import load_run
 from structpe.tasks.training import weights
-from structpe.tasks.training.folder import check_devices
+from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.weights import WEIGHTS
 
 __all__ = ["GraphToTextRun", "Splits"]
@@ -94,7 +94,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
         if (earlier := self._earlier()) is not None:
             earlier.best(model)
             model.train()
-        return WriterOfUnits(model, learned[0])
+        return WriterOfUnits(model, learned[0], device_of(self.config.training).type)
 
     def digests(self, learned: Learned, writer: Writer) -> Mapping[str, str]:
         preparer, positions = learned

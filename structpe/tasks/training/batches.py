@@ -112,6 +112,7 @@ class Batches(Generic[E, B]):
         count: how many batches the training has.
         share: which part of each batch is this device's.
         workers: processes that collate; 0 collates when asked.
+        pinned: whether batches are put where a GPU reads them while it computes.
     """
 
     def __init__(
@@ -122,14 +123,15 @@ class Batches(Generic[E, B]):
         count: int,
         share: int = 0,
         workers: int = 0,
+        pinned: bool = False,
     ) -> None:
         self.examples, self.plan, self.collate = examples, plan, collate
-        self.count, self.share, self.workers = count, share, workers
+        self.count, self.share, self.workers, self.pinned = count, share, workers, pinned
         self.done = 0
 
     def of(self, share: int) -> Batches[E, B]:
         """The loader of another device."""
-        return Batches(self.examples, self.plan, self.collate, self.count, share, self.workers)
+        return Batches(self.examples, self.plan, self.collate, self.count, share, self.workers, self.pinned)
 
     def __len__(self) -> int:
         return self.count
@@ -143,6 +145,7 @@ class Batches(Generic[E, B]):
             batch_sampler=_Numbers(self.plan, self.done, self.count, self.share),  # type: ignore[arg-type]
             collate_fn=self.collate,
             num_workers=self.workers,
+            pin_memory=self.pinned,
             generator=Generator(),  # its own: making an iterator must not draw from the generator of dropout
         )
         for batch in loader:
