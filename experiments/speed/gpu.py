@@ -21,7 +21,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -143,10 +143,10 @@ def computed(by: str, name: str, of: str, n: int, device: torch.device, dtype: t
     return [x.double() for x in (out.detach(), *(g for g in grads if g is not None))]
 
 
-def equal(device: torch.device, n: int) -> bool:
+def equal(device: torch.device, n: int, cases: Sequence[str] = CASES) -> bool:
     """Compare each kernel that runs here with ``dense``; whether all are the same."""
     whole = True
-    for kernel, name in itertools.product(sorted(set(KERNELS) - {"dense"}), CASES):
+    for kernel, name in itertools.product(sorted(set(KERNELS) - {"dense"}), cases):
         chosen = KERNELS[kernel]
         if chosen.absent(device.type) or not chosen.can(frozenset({name}) | chosen.needs):
             continue
@@ -264,7 +264,8 @@ def main() -> int:
     parser.add_argument("--device", type=torch.device, default=torch.device("cuda"))
     parser.add_argument("--quick", action="store_true", help="small sizes and two rounds, to try the script")
     parser.add_argument("--rounds", type=int, default=20, help="in which the ways take turns (default: 20)")
-    parser.add_argument("--only", nargs="+", choices=("equal", "time", "zinc"), help="these parts (default: all)")
+    parser.add_argument("--only", nargs="+", choices=("probe", "equal", "time", "zinc"), help="default: all")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=CASES, help="which are compared (default: all)")
     parser.add_argument("--minutes", type=float, default=13.0, help="after these no other part is started")
     given = parser.parse_args()
     if given.device.type == "cuda" and not torch.cuda.is_available():
@@ -275,12 +276,12 @@ def main() -> int:
     start, whole = time.monotonic(), True
     where = torch.cuda.get_device_name(given.device) if given.device.type == "cuda" else "CPU"
     said(part="machine", device=where, torch=torch.__version__, python=sys.version.split()[0])
-    for dtype in (torch.float32, torch.bfloat16) if given.device.type == "cuda" else ():
+    for dtype in (torch.float32, torch.bfloat16) if given.device.type == "cuda" and asked(given, "probe") else ():
         found = flex.probe(given.device, dtype, WIDTH)
         said(part="probe", dtype=str(dtype), reason=found.reason, deterministic=found.deterministic)
         whole = whole and found.reason is None
     for n in ((20,) if given.quick else (20, 150)) if asked(given, "equal") else ():
-        whole = equal(given.device, n) and whole
+        whole = equal(given.device, n, given.cases) and whole
     for name, part in parts(given):
         if time.monotonic() - start > 60 * given.minutes:
             said(part="skipped", name=name, reason=f"{given.minutes:g} minutes are over")
