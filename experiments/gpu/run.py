@@ -84,8 +84,8 @@ def texts(given: argparse.Namespace) -> Iterator[Job]:
     if given.quick:
         changed |= {"training.steps": 2, "training.validate_every": 2, "dev_texts": 4, "search.longest": 4}
     for seed in [1] if given.quick else [1, 2, 3]:
-        words = [str(ROOT / "experiments" / "graph_to_text" / "run.py"), "webnlg", "--base", "published"]
-        words += ["--data", str(given.corpora), "--models", "linearised", "graformer", "--seeds", str(seed)]
+        words = [str(ROOT / "experiments" / "graph_to_text" / "run.py"), "webnlg", "--base", "gpu"]
+        words += ["--data", str(given.corpora), "--models", "graformer", "--seeds", str(seed)]
         words += ["--out", str(given.out / "texts")]
         words += ["--results", str(given.out / "texts"), "--set", *(f"{key}={value}" for key, value in changed.items())]
         yield Job(f"webnlg-{seed}", words, given.corpora / "webnlg" / "challenge2017")

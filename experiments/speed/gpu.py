@@ -152,17 +152,21 @@ def equal(device: torch.device, n: int, cases: Sequence[str] = CASES) -> bool:
             continue
         if name != "feature_map" and "feature_map" in chosen.needs and name not in ("mask", "causal"):
             continue
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats(device)
         try:
             mine = computed(kernel, name, kernel, n, device, torch.float32)
         except Exception as error:
             said(part="equal", kernel=kernel, case=name, units=n, same=False, error=f"{type(error).__name__}: {error}")
             whole = False
             continue
+        most = {"peak_mib": torch.cuda.max_memory_reserved(device) >> 20} if device.type == "cuda" else {}
         theirs = computed("dense", name, kernel, n, device, torch.float64)
         parts = zip(mine, theirs, strict=True)
         by = [(a - b).abs().max().item() / max(1.0, b.abs().max().item()) for a, b in parts]
         same = all(each <= CLOSE for each in by)
-        said(part="equal", kernel=kernel, case=name, units=n, output=by[0], gradients=max(by[1:]), same=same)
+        said(part="equal", kernel=kernel, case=name, units=n, output=by[0], gradients=max(by[1:]), same=same, **most)
         whole = whole and same
     return whole
 

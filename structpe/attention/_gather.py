@@ -198,6 +198,46 @@ def _pick(met: Tensor, x: Lookup, by_key: bool = False) -> Tensor:
 
 def _pick_shared(rows: Tensor, index: Tensor) -> Tensor:
     """(b or 1, h, n, m) from rows (b or 1, h, r) that all queries share: no tensor is as large as n r."""
+    if rows.device.type != "cpu" and rows.shape[-1] <= _FEW and not torch.compiler.is_compiling():
+        return _picked(rows, index)
+    return _gathered(rows, index)
+
+
+_FEW = 256
+"""Rows of a table, up to which a GPU sums gradients by products: added one by one, many pairs wait for few rows."""
+_PART = 1 << 27
+"""Numbers of a matrix of zeros and ones in such a product."""
+
+
+def _picked(rows: Tensor, index: Tensor) -> Tensor:
+    picked: Tensor = _Picked.apply(rows, index)  # type: ignore[no-untyped-call]
+    return picked
+
+
+class _Picked(torch.autograd.Function):
+    """As :func:`_gathered`. The gradient is summed in a fixed order, by products with matrices of zeros and ones."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.shape = rows.shape
+        return _gathered(rows, index)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        flat, given, count = index.flatten(1), grad.flatten(2), ctx.shape[-1]
+        which = torch.arange(count, device=grad.device)
+        whole = torch.promote_types(grad.dtype, torch.float32)
+        sums = grad.new_zeros(*grad.shape[:2], count, dtype=whole)
+        step = max(1, _PART // (len(flat) * count))
+        for start in range(0, flat.shape[1], step):
+            chosen = (flat[:, start : start + step, None] == which).to(grad.dtype)
+            sums += given[:, :, start : start + step] @ chosen
+        return sums.sum_to_size(ctx.shape).to(grad.dtype), None
+
+
+def _gathered(rows: Tensor, index: Tensor) -> Tensor:
     b, h = max(len(rows), len(index)), rows.shape[1]
     flat = index.flatten(1)[:, None].expand(b, h, -1)
     return rows.expand(b, h, -1).gather(-1, flat).view(b, h, *index.shape[1:])

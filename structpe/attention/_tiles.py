@@ -246,6 +246,8 @@ def sum_by_row(x: Tensor, places: Tensor, rows: int, by_query: bool) -> Tensor:
 
 def sum_by_product(x: Tensor, places: Tensor, rows: int, by_query: bool) -> Tensor:
     """As :func:`sum_by_row`, by products with a matrix of zeros and ones (c, u, r)."""
-    chosen = torch.nn.functional.one_hot(places, rows).to(x.dtype)  # (g or 1, c, u, r)
-    sums = (x.unsqueeze(-2) @ chosen[:, None]).squeeze(-2)
-    return sums if by_query else sums.sum(2)
+    chosen = (places[..., None] == torch.arange(rows, device=x.device)).to(x.dtype)  # (g or 1, c, u, r)
+    alike = len(chosen) == 1  # products that broadcast would copy it for each structure
+    sums = "gwcr" if by_query else "gwr"
+    made: Tensor = torch.einsum(f"gwcu,{'' if alike else 'g'}cur->{sums}", x, chosen[0] if alike else chosen)
+    return made

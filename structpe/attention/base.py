@@ -92,7 +92,14 @@ class Call:
         biased = "bias" in self.used and not self.ready
         return biased + len(self.used & {"key", "query", "gate", "product", "value"})
 
-    def time(self, fixed: float, cell: float, width: float, gathered: tuple[float, float]) -> float:
+    def time(
+        self,
+        fixed: float,
+        cell: float,
+        width: float,
+        gathered: tuple[float, float],
+        gpu: tuple[float, float, float] | None = None,
+    ) -> float:
         """An estimate of nanoseconds, forward and backward, of a kernel that computes all cells.
 
         Args:
@@ -100,7 +107,12 @@ class Call:
             cell: of a score.
             width: of a score, for each element of a head.
             gathered: of a call and of a score, for each field that is gathered.
+            gpu: of a call, of a score, and of a score for each field that is gathered, on a GPU; None for the same as
+                on a CPU.
         """
+        if gpu is not None and self.device != "cpu":
+            call, cell, score = gpu
+            return call + (cell + score * self.gathers) * self.cells
         call, score = gathered
         each = cell + width * self.shape[4] + score * self.gathers
         return fixed + call * self.gathers + each * self.cells

@@ -23,7 +23,7 @@ _BLOCK = 512
 
 
 def _cost(call: Call) -> float:
-    return call.time(100_000, 5.0, 0.2, gathered=(200_000, 10.0))
+    return call.time(100_000, 5.0, 0.2, gathered=(200_000, 10.0), gpu=(1e6, 0.01, 0.02))
 
 
 @kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=_cost)
