@@ -15,6 +15,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +26,8 @@ __all__ = ["PARTS", "Part", "differing"]
 HERE = Path(__file__).parent
 END = "<!-- end of what is made -->"
 STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "cora-attention", "molhiv")
-STUDIES += ("peptides", "knowledge", "esol")
+STUDIES += ("peptides-gpu", "knowledge", "esol")
+ON_GPU = ("agreement", "times", "step", "buckets", "encodings")
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ def brec() -> str:
     return str(script("benchmarks/brec.py").table(HERE / "benchmarks" / "results" / "brec"))
 
 
+def on_gpu(table: str) -> str:
+    """What was measured on a GPU."""
+    return str(script("speed/on_gpu.py").made(table))
+
+
 def learned() -> str:
     """Rows of studies against each other, and a pretrained model with positions against itself without."""
     return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').rows_of_gain()}"
@@ -127,6 +134,7 @@ PARTS = (
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
+    *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in ON_GPU),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),

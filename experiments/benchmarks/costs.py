@@ -32,7 +32,7 @@ from structpe.tasks.prediction.study import Key, StudyConfig, load_study
 
 HERE = Path(__file__).parent
 CATALOGUE = "catalogue"
-ORDER = ("csl", "cora", "minesweeper", "zinc", CATALOGUE, "molhiv", "tolokers", "peptides")
+ORDER = ("csl", "cora", "minesweeper", "zinc", CATALOGUE, "molhiv", "tolokers")
 """The small first."""
 MADE = (*ORDER, "knowledge", "order", "activation")
 """Tables that are written; of the last three, costs are those of their trainings."""

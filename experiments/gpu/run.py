@@ -7,7 +7,9 @@
    nothing else is run: what it computed would be worth nothing.
 2. ``encodings``: those of a device are compared with those of the CPU, and timed (``experiments/speed/on_device.py``).
 3. ``step``: a training step of GPS beside PyTorch Geometric's (``experiments/speed/gps.py``).
-4. Studies of this folder: peptides, ZINC, molhiv. Then texts of WebNLG (``experiments/graph_to_text/run.py``).
+4. Studies: peptides, ZINC, molhiv (``experiments/benchmarks/NAME-gpu.yaml``), several trainings at a time. Then texts
+   of WebNLG (``experiments/graph_to_text/run.py``). Trainings share a GPU better where ``nvidia-cuda-mps-control -d``
+   was started before.
 
 Each job is a process of its own, whose output is ``OUT/NAME.txt``. When the minutes are over, the one that runs is told
 to end, which leaves a checkpoint; the same call goes on with it. What is done is not done again. A job whose data are
@@ -34,10 +36,11 @@ from structpe.files import atomic_text
 
 __all__ = ["Job", "done", "jobs", "work"]
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).parents[2]
 STUDIES = {"peptides": "peptides_func", "zinc": "zinc12k", "molhiv": "molecules/moleculenet"}
-"""The studies of this folder, and where their data are in CORPORA."""
+"""The studies ``benchmarks/NAME-gpu.yaml``, and where their data are in CORPORA."""
+JOBS = max(1, min(6, (os.cpu_count() or 1) // 2))
+"""Trainings at a time: steps of small models wait for the host, where each has two cores then."""
 QUICK = ["--training.steps", "2", "--training.batch_size", "4", "--training.validate_every", "2", "--seeds", "[0]"]
 GRACE = 60.0
 """Seconds that a job gets to write its checkpoint."""
@@ -72,7 +75,8 @@ def jobs(given: argparse.Namespace) -> Iterator[Job]:
     yield Job("step", words, given.corpora / "peptides_func")
     accelerator = ["--training.accelerator", "cpu" if given.device.type == "cpu" else "gpu"]
     for name, folder in STUDIES.items():
-        words = ["-m", "structpe", "study", str(HERE / f"{name}.yaml"), "--root", str(given.corpora)]
+        words = ["-m", "structpe", "study", str(ROOT / "experiments" / "benchmarks" / f"{name}-gpu.yaml")]
+        words += ["--root", str(given.corpora), "--jobs", str(JOBS)]
         words += ["--out", str(given.out / name), *accelerator, *(QUICK if given.quick else [])]
         yield Job(name, words, given.corpora / folder)
     yield from texts(given)

@@ -16,8 +16,8 @@ __all__ = ["ON_GPU", "OVERHEAD", "cut", "overhead"]
 OVERHEAD = 8192
 """The fixed cost of a bucket, in cells. The time of a training step with molecules is flat from 4,000 to 16,000 on a
 CPU."""
-ON_GPU = 1 << 20
-"""The same on a GPU, which computes a million cells in the time that it takes to start the kernels of a bucket."""
+ON_GPU = 1 << 22
+"""The same on a GPU. On an H100 fewer buckets are faster up to one for all, which would take the most memory."""
 
 
 def overhead(device: str) -> int:

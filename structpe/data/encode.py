@@ -37,7 +37,7 @@ def encode(
         structures: b structures.
         encodings: what to compute: encodings, names, or mappings with ``name`` and options. Duplicates are computed
             once. What is named and learns, such as labels, learns from these structures.
-        device: where the positions are, and where shortest paths, random walks (in graphs of up to 4,096 nodes) and
+        device: where the positions are, and where return probabilities of walks (in graphs of up to 4,096 nodes) and
             eigenvectors (of parts of up to 500 nodes) are computed in float64, such as ``cuda``. All else is computed
             on the CPU; with None, these are too. Integral values are the same, real ones differ by rounding, and
             eigenvectors of a repeated eigenvalue by their basis.

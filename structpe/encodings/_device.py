@@ -1,7 +1,9 @@
 """Dense computations for many graphs at once on a device of PyTorch, such as a GPU.
 
-Inside :func:`computing_on`, distances, walks and eigenvectors of graphs are computed there. Everything else, and these
-outside of it, are computed by NumPy and numba. Shapes: b graphs of n nodes each.
+Inside :func:`computing_on`, return probabilities of walks and eigenvectors of graphs are computed there. Everything
+else, and these outside of it, are computed by NumPy and numba. Shortest paths and walks between pairs were computed on
+a device too, until an H100 took longer for them than one core of a CPU: it has to send n x n numbers back. Shapes: b
+graphs of n nodes each.
 """
 
 from __future__ import annotations
@@ -19,14 +21,12 @@ from structpe.errors import EncodingError
 if TYPE_CHECKING:
     import torch  # takes two seconds to import, which processes that only encode do not need
 
-__all__ = ["CELLS", "LARGEST", "chosen", "computing_on", "lengths", "lowest", "powers", "returns"]
+__all__ = ["CELLS", "LARGEST", "chosen", "computing_on", "lowest", "returns"]
 
 CELLS = 1 << 25
 """Pairs of nodes of a group of graphs: some hundred MiB."""
 LARGEST = 4096
 """Nodes of a graph that is walked by dense products; larger ones stay on the CPU."""
-
-_INF = 1 << 29
 
 _chosen: ContextVar[torch.device | None] = ContextVar("_chosen", default=None)
 
@@ -63,18 +63,6 @@ def chosen() -> torch.device | None:
     return _chosen.get()
 
 
-def lengths(steps: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """(b, n, n) lengths of shortest paths, -1 without one, from steps (b, n, n); Floyd-Warshall, n operations."""
-    import torch
-
-    there = torch.from_numpy(steps).to(_device())
-    found = torch.where(there, 1, _INF).to(torch.int32)
-    found.diagonal(dim1=1, dim2=2).zero_()
-    for k in range(found.shape[1]):
-        torch.minimum(found, found[:, :, k, None] + found[:, k, None, :], out=found)
-    return _array(torch.where(found >= _INF, -1, found))
-
-
 def returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     """(b, n, steps) diagonals of P, P^2, ... of P (b, n, n), from half of the powers."""
     import torch
@@ -87,17 +75,6 @@ def returns(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
     near = [each.diagonal(dim1=1, dim2=2) for each in power]
     far = [(turned * each).sum(1) for each in power[: steps - half]]
     return _array(torch.stack([*near, *far], dim=-1))
-
-
-def powers(walk: NDArray[np.float64], steps: int) -> NDArray[np.float64]:
-    """(b, n, n, steps) I, P, P^2, ... of P (b, n, n)."""
-    import torch
-
-    step = torch.from_numpy(walk).to(_device())
-    found = [torch.eye(step.shape[1], dtype=step.dtype, device=step.device).expand_as(step)]
-    while len(found) < steps:
-        found.append(step @ found[-1])
-    return _array(torch.stack(found, dim=-1))
 
 
 def lowest(matrices: NDArray[Any], count: int) -> tuple[NDArray[np.float64], NDArray[Any]]:

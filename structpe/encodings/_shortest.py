@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from structpe.encodings import _device, _searches
+from structpe.encodings import _searches
 from structpe.encodings._bits import STEPS, by_bits
 from structpe.encodings._fast import fast
 from structpe.encodings._flat import ranges, scatter
@@ -26,7 +26,6 @@ __all__ = ["shortest", "signed"]
 
 Array = NDArray[Any]
 
-_WIDTH = 32  # graphs whose sizes differ by less are computed together on a device
 _SMALL = 64  # up to this number of nodes, Floyd-Warshall over a group of graphs is faster than a search
 _INF = 127  # 127 + 127 fits into eight bits, so sums need no check; exact for graphs of up to 127 nodes
 _CELLS = 1 << 19  # of a group of small graphs: with their sums they stay in the cache
@@ -48,7 +47,7 @@ def shortest(graphs: Graphs, directed: bool) -> Array:
     if small.all():
         return result
     large, long = graphs.only(~small), dict[int, Array]()
-    search = _on_device if _device.chosen() else _large_compiled if fast() else _large
+    search = _large_compiled if fast() else _large
     for number, lengths in search(large, mirrored[~small], _parts(graphs, small, result)):
         long[number] = lengths
     result = result if not long else _widened(result, np.dtype(np.uint16))
@@ -110,8 +109,8 @@ def _room(graphs: Graphs, dtype: type[np.integer[Any]]) -> Array:
 
 
 def _small(graphs: Graphs) -> NDArray[np.bool_]:
-    """(g,) graphs that are too small for a search; none if all are computed on a device."""
-    return graphs.sizes <= (0 if _device.chosen() else _SMALL)
+    """(g,) graphs that are too small for a search."""
+    return graphs.sizes <= _SMALL
 
 
 # --- small graphs ---
@@ -184,31 +183,6 @@ def _floyd_warshall(graphs: Graphs, mirrored: NDArray[np.bool_], members: Ids) -
         np.add(whole[:, k, None], whole[None, k], out=sums if last else sums.transpose(1, 2, 0))
         np.minimum(lengths, sums, out=lengths)
     return whole
-
-
-# --- on a device ---
-
-
-def _on_device(graphs: Graphs, mirrored: NDArray[np.bool_], parts: Sequence[Array]) -> Iterator[tuple[int, Array]]:
-    """Fill the lengths of each graph as :func:`_large_compiled`, graphs of similar sizes at once."""
-    steps = _adjacency(graphs, mirrored)
-    sizes = graphs.sizes
-    for width in np.unique(-(-sizes // _WIDTH)):
-        same, most = np.flatnonzero(-(-sizes // _WIDTH) == width), max(1, _device.CELLS // int(width * _WIDTH) ** 2)
-        for first in range(0, len(same), most):
-            group = same[first : first + most]
-            n = int(sizes[group].max())
-            there = np.zeros((len(group), n, n), dtype=np.bool_)
-            for square, number in zip(there, group.tolist(), strict=True):
-                a, b = graphs.start[number : number + 2].tolist()
-                rows = np.repeat(np.arange(b - a), np.diff(steps.indptr[a : b + 1]))
-                square[rows, steps.indices[steps.indptr[a] : steps.indptr[b]] - a] = True
-            for found, number in zip(_device.lengths(there), group.tolist(), strict=True):
-                own = found[: sizes[number], : sizes[number]]
-                if own.max() < np.iinfo(np.uint8).max:
-                    np.copyto(parts[number], own.astype(np.uint8))  # -1 becomes the largest number
-                else:
-                    yield number, own.astype(np.uint16)
 
 
 # --- large graphs ---

@@ -89,7 +89,7 @@ class Walks:
         afterwards would take longer than to compute them.
         """
         graphs = self.graphs
-        if _device.chosen() or not fast():
+        if not fast():
             found = OwnValues(graphs, np.zeros(steps, dtype=np.float64))
             for block in self._blocks(None):
                 values, there = block.powers(steps)
@@ -161,9 +161,6 @@ class _Block:
     def powers(self, steps: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(b, n n, steps) I, P, P^2, ..., and (b, n n) which pairs a walk joins."""
         (b, n), power = self.nodes.shape, self.walk
-        if _device.chosen():
-            values = _device.powers(self.squares, steps).reshape(b, n * n, steps)
-            return values, np.any(values, axis=-1, keepdims=True)[..., 0]
         values, reached = np.zeros((b, n * n, steps), dtype=np.float64), np.zeros(b * n * n)
         values[:, :: n + 1, 0] = 1
         for step in range(1, steps):

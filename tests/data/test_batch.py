@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import fields, replace
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from structpe.attention import Layout
 from structpe.data.batch import Batch, Example, Grouping, collate
 from structpe.data.encode import encode
 from structpe.encodings.distance import UndirectedDistance
+from structpe.positions import Positions
 from structpe.structure import Structure
 
 SIZES = st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=4), min_size=1, max_size=3)
@@ -173,3 +175,52 @@ def test_all_of_it_moves_to_another_device() -> None:
     assert batch.reverse.is_meta
     assert batch.layout.places.is_meta
     assert batch.positions[0].present.is_meta
+
+
+# --- devices ---
+
+
+def tensors(value: object) -> Iterator[torch.Tensor]:
+    """All tensors in a batch and its parts."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Positions):
+        yield from (each for part in (*value.values(), value.present) for each in tensors(part))
+    elif isinstance(value, tuple):
+        yield from (each for part in value for each in tensors(part))
+    elif is_dataclass(value):
+        yield from (each for field in fields(value) if field.init for each in tensors(getattr(value, field.name)))
+
+
+def test_a_batch_moves_once_and_with_all_its_tensors() -> None:
+    batch, there = collate([example(2), example(5, 1, directed=True), example(3, 2)]), torch.device("meta")
+    assert batch.to(torch.device("cpu")) is batch
+    moved = batch.to(there)
+    assert moved is batch.to(there)
+    assert moved.position_layout is moved.layout
+    own, theirs = list(tensors(batch)), list(tensors(moved))
+    assert len(own) > 15
+    assert [x.shape for x in own] == [x.shape for x in theirs]
+    assert {x.device.type for x in own} == {"cpu"}
+    assert {x.device.type for x in theirs} == {"meta"}
+
+
+def test_all_tensors_are_pinned_and_none_but_those(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no pinned memory without a GPU: a copy stands for it."""
+    monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)
+    batch = collate([example(2), example(5, 1, directed=True), example(3, 2)])
+    pinned = batch.pin_memory()
+    pairs = list(zip(tensors(batch), tensors(pinned), strict=True))
+    assert all(torch.equal(a, b) and a is not b for a, b in pairs)
+    assert pinned.position_layout is pinned.layout
+    assert pinned.layout.shapes == batch.layout.shapes
+
+
+def test_a_gpu_gets_fewer_buckets_of_the_same_units() -> None:
+    examples = [example(size, number) for number, size in enumerate([5, 300, 7, 250, 400, 6])]
+    here, there = (collate(examples, device=device) for device in ("cpu", "cuda"))
+    assert len(here.layout) == 4
+    assert there.layout.shapes == ((6, 400),)
+    assert here.layout.units == there.layout.units
+    assert torch.equal(here.order, there.order)
+    assert torch.equal(here.adjacency.source, there.adjacency.source)

@@ -86,7 +86,7 @@ def test_jobs_come_in_the_order_of_their_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", GPU.STUDIES)
 def test_studies_are_whole(name: str) -> None:
     """Each run has a configuration, of three seeds at least, and nothing in it wins over --quick."""
-    study = load_study(ROOT / "experiments" / "gpu" / f"{name}.yaml")
+    study = load_study(ROOT / "experiments" / "benchmarks" / f"{name}-gpu.yaml")
     assert len(study.seeds) >= 3
     assert {study.run(key).training.accelerator for key in list(study.keys())} == {"gpu"}
     assert not any("training" in part for part in (*study.data.values(), *study.models.values()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,6 +155,20 @@ def test_what_lies_ready_is_not_counted_as_handed_out() -> None:
     assert ready.state_dict()["done"] == 1
     next(iterator)
     assert ready.state_dict()["done"] == 2
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_batches_are_pinned_where_that_is_asked_for(pinned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bool] = []
+
+    def watched(*words: Any, pin_memory: bool, **named: Any) -> list[list[int]]:
+        given.append(pin_memory)
+        return [[1]]
+
+    monkeypatch.setattr("torch.utils.data.DataLoader", watched)
+    batches = Batches(list(range(25)), Plan(np.arange(25), 4, 1), listed, 12, pinned=pinned)
+    assert list(batches) == list(batches.of(0)) == [[1]]
+    assert given == [pinned, pinned]
 
 
 def test_other_data_are_refused() -> None:

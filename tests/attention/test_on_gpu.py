@@ -1,0 +1,64 @@
+"""What attention does otherwise on a GPU, tried on a CPU: sums of gradients by products, and which kernel is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from structpe.attention import _gather
+from structpe.attention.base import Call, cheapest
+
+SHAPE = (8, 8, 512, 512, 64)
+
+
+@given(st.sampled_from([(1, 1), (1, 3), (3, 1), (3, 3)]), st.integers(1, 6), st.integers(1, 9), st.integers(0, 99))
+def test_gathered_scalars_and_their_gradients_are_those_of_the_scatter(
+    structures: tuple[int, int], n: int, rows: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    of_rows, of_index = structures
+    table = torch.randn(of_rows, 2, rows, dtype=torch.float64, generator=generator, requires_grad=True)
+    index = torch.randint(rows, (of_index, n, n + 1), generator=generator)
+    found, expected = _gather._picked(table, index), _gather._gathered(table, index)
+    assert torch.equal(found, expected)
+    upstream = torch.randn(found.shape, dtype=torch.float64, generator=generator)
+    grads = [torch.autograd.grad(each, table, upstream)[0] for each in (found, expected)]
+    torch.testing.assert_close(*grads)
+
+
+def test_sums_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = torch.randn(1, 2, 7, dtype=torch.float64, requires_grad=True)
+    index = torch.randint(7, (3, 11, 13))
+    whole = torch.autograd.grad(_gather._picked(table, index).square().sum(), table)
+    monkeypatch.setattr(_gather, "_PART", 100)  # four pairs of each structure at a time
+    torch.testing.assert_close(torch.autograd.grad(_gather._picked(table, index).square().sum(), table), whole)
+
+
+def test_half_precision_is_summed_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16 a sum of ones ends at 256."""
+    monkeypatch.setattr(_gather, "_PART", 64)
+    table = torch.zeros(1, 1, 2, dtype=torch.bfloat16, requires_grad=True)
+    (grad,) = torch.autograd.grad(_gather._picked(table, torch.zeros(1, 64, 64, dtype=torch.long)).sum(), table)
+    assert grad.tolist() == [[[4096.0, 0.0]]]
+
+
+@pytest.mark.parametrize("shape", [(128, 8, 30, 30, 32), SHAPE, (1, 8, 8192, 8192, 64)])
+def test_auto_takes_what_an_h100_computes_fastest(shape: tuple[int, int, int, int, int]) -> None:
+    call = Call(frozenset({"bias", "mask"}), "cuda", torch.float32, shape, gradients=True)
+    assert cheapest(call).name == "sdpa"
+    assert cheapest(replace(call, used=frozenset())).name == "sdpa"
+    assert cheapest(replace(call, used=frozenset({"key"}))).name == "sdpa"
+    assert cheapest(replace(call, used=frozenset({"key", "value"}))).name == "tables"
+    assert cheapest(replace(call, used=frozenset({"bias", "gate"}))).name != "dense"
+
+
+def test_costs_of_a_cpu_are_its_own() -> None:
+    call = Call(frozenset({"bias"}), "cpu", torch.float32, SHAPE, gradients=True)
+    assert call.time(1.0, 2.0, 3.0, (4.0, 5.0), gpu=(1e9, 1e9, 1e9)) == 1 + 4 + (2 + 3 * 64 + 5) * call.cells
+    there = replace(call, device="cuda")
+    assert there.time(1.0, 2.0, 3.0, (4.0, 5.0), gpu=(7.0, 8.0, 9.0)) == 7 + (8 + 9) * call.cells
+    assert there.time(1.0, 2.0, 3.0, (4.0, 5.0)) == call.time(1.0, 2.0, 3.0, (4.0, 5.0))
