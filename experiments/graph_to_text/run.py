@@ -41,10 +41,12 @@ from structpe.tasks.runs.graph_to_text import GraphToTextRun
 HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
 CORPORA = ("little_prince", "webnlg")
+GRAFORMER = SearchConfig(beam=2, length_penalty=5.0, longest=115)
+"""As the authors of the Graformer search."""
 SEARCH = {
     "little_prince": SearchConfig(beam=5, longest=80),
     "webnlg": SearchConfig(beam=5, longest=100),
-    "webnlg-authors": SearchConfig(beam=2, length_penalty=5.0, longest=115),
+    **dict.fromkeys(("webnlg-authors", "webnlg-published", "webnlg-small", "webnlg-gpu"), GRAFORMER),
 }
 """How the test is searched, by corpus, or by corpus and recipe where that has its own."""
 COLUMNS = ("model", "seeds", "BLEU (13a, cased)", "BLEU, simplified", "chrF++", "steps", "epochs", "best step")
