@@ -231,13 +231,13 @@ def test_buckets_and_one_for_all_give_the_same_numbers(position: str, monkeypatc
     found, net = [], model(POSITIONS[position]).train()
     inner = net.position.own_attention or position in ("rwse", "rwse and t5", "signnet")
     for ends in (
-        lambda sizes: list(range(1, len(sizes) + 1)),
-        lambda sizes: [2, len(sizes)],
-        lambda sizes: [len(sizes)],
+        lambda sizes, _: list(range(1, len(sizes) + 1)),
+        lambda sizes, _: [2, len(sizes)],
+        lambda sizes, _: [len(sizes)],
     ):
         monkeypatch.setattr(batches, "cut", ends)
         batch = batch_of(net.eval(), GRAPHS)
-        assert inner or len(batch.layout) == len(ends([0] * len(GRAPHS)))
+        assert inner or len(batch.layout) == len(ends([0] * len(GRAPHS), 0))
         net.zero_grad()
         out = net(batch)
         out.square().sum().backward()

@@ -101,10 +101,10 @@ def real(out: Tensor) -> list[Tensor]:
     return [row[: s.unit_count] for row, s in zip(out, TREES, strict=True)]
 
 
-ENDS: dict[str, Callable[[Sequence[int]], list[int]]] = {
-    "each alone": lambda sizes: list(range(1, len(sizes) + 1)),
-    "two buckets": lambda sizes: [1, len(sizes)],
-    "one bucket": lambda sizes: [len(sizes)],
+ENDS: dict[str, Callable[[Sequence[int], int], list[int]]] = {
+    "each alone": lambda sizes, _: list(range(1, len(sizes) + 1)),
+    "two buckets": lambda sizes, _: [1, len(sizes)],
+    "one bucket": lambda sizes, _: [len(sizes)],
 }
 
 
