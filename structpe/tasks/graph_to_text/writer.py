@@ -121,7 +121,7 @@ class WriterOfUnits(Writer):
         return self.model.loss(batch, self.preparer.padding, smoothing)
 
     def texts(self, examples: Sequence[Any], config: SearchConfig, device: torch.device) -> list[str]:
-        batch = self.preparer.collate(examples, self.model.encoder.grouping, device.type).to(device)
+        batch = self.preparer.collate(examples, grouping=self.model.encoder.grouping, device=device.type).to(device)
         with torch.no_grad():
             state = self.model.start(batch)
             found = search(self.model.step, state, self.preparer.first, self.preparer.last, config)
