@@ -133,10 +133,11 @@ def test_half_precision_is_computed_in_float32() -> None:
     torch.testing.assert_close(found, attend(q.float(), k.float(), v.float(), terms, "dense").bfloat16())
 
 
+@pytest.mark.parametrize("structures", [1, 2])
 @pytest.mark.parametrize("by_query", [False, True])
-def test_sums_by_products_are_those_of_the_scatter(by_query: bool) -> None:
+def test_sums_by_products_are_those_of_the_scatter(by_query: bool, structures: int) -> None:
     """A GPU sums by products, since the order of its scatter is not fixed."""
-    x, places = torch.randn(2, 3, 4, 5, dtype=torch.float64), torch.randint(7, (1, 4, 5))
+    x, places = torch.randn(2, 3, 4, 5, dtype=torch.float64), torch.randint(7, (structures, 4, 5))
     found, expected = (make(x, places, 7, by_query) for make in (sum_by_product, sum_by_row))
     torch.testing.assert_close(found, expected)
 

@@ -249,3 +249,22 @@ def test_numbers_of_any_scale_are_learned_from_their_median_on(model: dict[str, 
         arrays = dict(np.load(data / f"{name}.npz"))
         np.savez(data / f"{name}.npz", **{**arrays, "y": arrays["y"] + 1000})
     assert train(single(tmp_path, model=model)).test < 50
+
+
+@pytest.mark.parametrize(
+    ("device", "many", "pinned"), [("cuda", True, True), ("cuda", False, False), ("cpu", True, False)]
+)
+def test_batches_of_many_graphs_are_made_for_the_device(
+    device: str, many: bool, pinned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No GPU is needed to see what is handed to the training."""
+    given: list[Any] = []
+    monkeypatch.setattr("structpe.tasks.training.fit.fit", lambda *words, **named: given.extend(words))
+    for place in ("training.folder", "prediction.sources.graph"):
+        monkeypatch.setattr(f"structpe.tasks.{place}.device_of", lambda config: torch.device(device))
+    run = PredictionRun(single(tmp_path) if many else nodes(tmp_path))
+    data = run.read()
+    run._train(run.work(data, run.learn(data)), fresh=True)
+    assert given[1].pinned is pinned
+    if many:
+        assert given[1].collate.device == device
