@@ -32,6 +32,7 @@ class Question:
 ZINC, CORA, MINES, TOLOKERS = "zinc-stand-in/", "cora/", "minesweeper/", "tolokers/"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
+    Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
     Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
     Question(
         "linear attention beside GCN, layer norm",
