@@ -264,4 +264,4 @@ def _each(value: Any, move: Callable[[Tensor], Tensor]) -> Any:
 
 def _to(x: Tensor, device: torch.device) -> Tensor:
     # To a GPU the host need not wait, as what is computed there comes later; back from it, it must.
-    return x.to(device, non_blocking=device.type != "cpu")
+    return x.to(device, non_blocking=device.type == "cuda")
