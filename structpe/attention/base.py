@@ -22,7 +22,19 @@ from structpe.errors import StructPEError
 from structpe.registry import Registry
 from structpe.terms import Lookup, SparsePairs, Terms, Toeplitz
 
-__all__ = ["KERNELS", "Call", "Choice", "Kernel", "Ragged", "cheapest", "choose", "kernel", "of_offsets", "watching"]
+__all__ = [
+    "KERNELS",
+    "Call",
+    "Choice",
+    "Kernel",
+    "Ragged",
+    "cheapest",
+    "choose",
+    "kernel",
+    "of_offsets",
+    "room",
+    "watching",
+]
 
 Compute: TypeAlias = Callable[[Tensor, Tensor, Tensor, Terms, float], Tensor]
 Ragged: TypeAlias = Callable[[Tensor, Layout, "list[Terms]", float], Tensor]
@@ -155,6 +167,21 @@ def _is_large(terms: Terms, shape: tuple[int, int, int, int, int]) -> bool:
 
 def _vectors(terms: Terms) -> list[Lookup]:
     return [x for name in ("key", "query", "value") for x in getattr(terms, name) if isinstance(x, Lookup)]
+
+
+MOST = 1 << 31
+"""Scores of a call, b h n m, of which a GPU has room to write a number each, and the gradient of each."""
+
+
+def room(call: Call) -> str | None:
+    """The limit of kernels that write a number of each pair: on a GPU memory is what they lack first.
+
+    None where ``tiled`` would not be taken either: for half precision, and in a compiled model.
+    """
+    tiled = call.dtype in (torch.float32, torch.float64) and not call.traced
+    if call.device == "cpu" or not tiled or not call.gathers or call.cells <= MOST:
+        return None
+    return f"writes a number of each of {call.cells:,} scores, and on a GPU {MOST:,} are the most that auto lets it"
 
 
 def _any(call: Call) -> str | None:

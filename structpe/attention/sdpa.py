@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from structpe.attention._folded import folded
 from structpe.attention._gather import disallow
-from structpe.attention.base import Call, kernel, of_offsets
+from structpe.attention.base import Call, kernel, of_offsets, room
 from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = ["sdpa"]
@@ -26,7 +26,7 @@ def _cost(call: Call) -> float:
     return call.time(100_000, 5.0, 0.2, gathered=(200_000, 10.0), gpu=(1e6, 0.01, 0.02))
 
 
-@kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=_cost)
+@kernel("sdpa", supports="maps factors bias mask key query scale causal projection", cost=_cost, limits=room)
 def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """``scaled_dot_product_attention`` with one additive mask, or without one where no term needs it.
 

@@ -21,7 +21,7 @@ from structpe.attention._gather import (
     total,
     without_lists,
 )
-from structpe.attention.base import Call, kernel
+from structpe.attention.base import Call, kernel, room
 from structpe.terms import Terms
 
 __all__ = ["tables"]
@@ -36,6 +36,7 @@ def _cost(call: Call) -> float:
     "tables",
     supports="maps factors bias gate mask key query value act scale causal",
     cost=_cost,
+    limits=room,
 )
 def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """O(h n (r + m)) memory for tables of r rows in use; ``dense`` takes O(n m d), which is less beyond r = m d / h."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from structpe.attention import _gather
-from structpe.attention.base import Call, cheapest
+from structpe.attention.base import KERNELS, Call, cheapest
 
 SHAPE = (8, 8, 512, 512, 64)
 
@@ -62,3 +62,14 @@ def test_costs_of_a_cpu_are_its_own() -> None:
     there = replace(call, device="cuda")
     assert there.time(1.0, 2.0, 3.0, (4.0, 5.0), gpu=(7.0, 8.0, 9.0)) == 7 + (8 + 9) * call.cells
     assert there.time(1.0, 2.0, 3.0, (4.0, 5.0)) == call.time(1.0, 2.0, 3.0, (4.0, 5.0))
+
+
+@pytest.mark.parametrize("used", [{"bias"}, {"key", "value"}])
+def test_auto_saves_memory_where_a_gpu_would_lack_it(used: set[str]) -> None:
+    call = Call(frozenset(used), "cuda", torch.float32, (1, 8, 40_000, 40_000, 64), gradients=True)
+    assert cheapest(call).name == "tiled"
+    assert KERNELS["sdpa" if "value" not in used else "tables"].unsuited(call) == (
+        "writes a number of each of 12,800,000,000 scores, and on a GPU 2,147,483,648 are the most that auto lets it"
+    )
+    assert cheapest(replace(call, dtype=torch.bfloat16)).name in ("sdpa", "tables")  # tiles are of float32
+    assert cheapest(replace(call, used=frozenset())).name == "sdpa"  # FlashAttention keeps no score
