@@ -76,14 +76,14 @@ def test_without_dropout_it_is_the_tokenizer_and_with_all_of_it_bytes(text: str,
 
 
 def test_splits_are_as_frequent_as_those_of_the_library() -> None:
-    """Which draws by itself, and cannot be told its random numbers."""
-    library, many = Tokenizer.from_str(VOCABULARY.to_str()), 4000
+    """Which draws by itself, and cannot be told its random numbers: chance is 0.02 +- 0.004 of 12,000 draws."""
+    library, many = Tokenizer.from_str(VOCABULARY.to_str()), 12_000
     library.model.dropout = 0.3
     theirs = Counter(tuple(library.encode("followed", add_special_tokens=False).tokens) for _ in range(many))
     merges, random = Merges(VOCABULARY, 0.3), Random(1)
     ours = Counter(tuple(parts(merges, "followed", random)) for _ in range(many))
     assert len(ours) > 5
-    assert sum(abs(ours[split] - theirs[split]) for split in ours | theirs) / (2 * many) < 0.05
+    assert sum(abs(ours[split] - theirs[split]) for split in ours | theirs) / (2 * many) < 0.045
 
 
 @pytest.fixture(scope="module")
