@@ -34,6 +34,7 @@ QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
     Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
+    Question("attention beside GatedGCN, molecules", "zinc", ZINC + "hybrid-gated/rwse", ZINC + "gatedgcn/rwse"),
     Question(
         "linear attention beside GCN, layer norm",
         "cora-attention",
