@@ -27,7 +27,6 @@ HERE = Path(__file__).parent
 END = "<!-- end of what is made -->"
 STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "cora-attention", "molhiv")
 STUDIES += ("peptides-gpu", "knowledge", "esol")
-ON_GPU = ("agreement", "times", "step", "buckets", "encodings")
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ PARTS = (
     Part("what we learned", "docs/what-we-learned.md", learned),
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
-    *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in ON_GPU),
+    *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in script("speed/on_gpu.py").TABLES),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),

@@ -215,7 +215,7 @@ def _picked(rows: Tensor, index: Tensor) -> Tensor:
 
 
 class _Picked(torch.autograd.Function):
-    """As :func:`_gathered`. The gradient is summed in a fixed order, by products with matrices of zeros and ones."""
+    """As :func:`_gathered`. Its gradient is a product with a matrix of zeros and ones, in parts: no atomic sums."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor) -> Tensor:

@@ -257,9 +257,11 @@ def _concatenated(arrays: Sequence[NDArray[Any] | None]) -> Tensor | None:
 
 
 def _each(value: Any, move: Callable[[Tensor], Tensor]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(each.moved(move) for each in value)
-    return value if value is None else move(value) if isinstance(value, Tensor) else value.moved(move)
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return move(value)
+    return tuple(each.moved(move) for each in value) if isinstance(value, tuple) else value.moved(move)
 
 
 def _to(x: Tensor, device: torch.device) -> Tensor:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from structpe.attention import KERNELS
+from structpe.datasets import load
 from tests.attention.drawing import HERE
 from tests.experiments.script import script
+from tests.tasks.prediction.tiny import data_in
 
 GPU = script("speed/gpu.py")
 
@@ -70,3 +73,17 @@ def test_after_the_minutes_nothing_is_started(
     assert GPU.main() == 0
     skipped = [each["name"] for each in lines(capsys.readouterr().out) if each["part"] == "skipped"]
     assert skipped == [f"{case}, 64 units" for case in GPU.WAYS]
+
+
+def test_buckets_become_fewer_as_they_cost_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    buckets = script("speed/buckets.py")
+    graphs = load("zinc-stand-in", str(data_in(tmp_path))).graphs[:8]
+    case = buckets.gps.Case("rings", graphs, (buckets.gps.ATOMS,), (buckets.gps.BONDS,), 8)
+    monkeypatch.setattr(buckets.gps, "cases", lambda corpora, sizes: [case])
+    monkeypatch.setattr(buckets, "COSTS", (0, 1 << 20))
+    monkeypatch.setattr(sys, "argv", ["buckets.py", str(tmp_path), "--rounds", "1"])
+    buckets.main()
+    many, one = (line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:])
+    assert int(many[3]) == len({graph.size for graph in graphs}) > int(one[3]) == 1
