@@ -42,7 +42,7 @@ HERE = Path(__file__).parent
 MODELS: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "models.yaml").read_text(encoding="utf-8"))
 CORPORA = ("little_prince", "webnlg")
 GRAFORMER = SearchConfig(beam=2, length_penalty=5.0, longest=115)
-"""As the authors of the Graformer search."""
+"""As the authors of the Graformer search (their src/models/beam_search.py), but without its penalty of coverage."""
 SEARCH = {
     "little_prince": SearchConfig(beam=5, longest=80),
     "webnlg": SearchConfig(beam=5, longest=100),
