@@ -106,7 +106,7 @@ class TextBatch:
     given: Mapping[str, Any]
     labels: Tensor | None
 
-    def to(self, device: torch.device, non_blocking: bool = False) -> TextBatch:
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> TextBatch:
         """The same on another device."""
         moved = {name: each.to(device, non_blocking=non_blocking) for name, each in self.given.items()}
         return TextBatch(moved, None if self.labels is None else self.labels.to(device, non_blocking=non_blocking))

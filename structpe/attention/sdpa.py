@@ -39,8 +39,8 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
         terms = replace(terms, bias=(), causal=False)
     q, k, v, added, masks, scale, alone = folded(q, k, v, terms)
     c, d = q.shape[-1], v.shape[-1]
-    if c != d:
-        # With different widths PyTorch computes all n m weights; its kernels for GPUs also need a multiple of 8.
+    if c != d or (c % 8 and q.device.type != "cpu"):
+        # With different widths PyTorch computes all n m weights, and on a GPU also where they are no multiple of 8.
         wide = -(-max(c, d) // 8) * 8
         q, k = (
             functional.pad(x, (0, wide - c)) for x in (q, k)

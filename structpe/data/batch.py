@@ -162,17 +162,18 @@ class Batch:
     def _copies(self) -> dict[torch.device, Batch]:
         return {}
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device | str) -> Batch:
         """A copy on another device, or the batch itself if it is there already.
 
         It is made once: where all steps of a training have the same graph, the graph and what is computed from its
         edges stay on the GPU.
         """
-        if self.order.device == device:
+        where = torch.device(device)
+        if self.order.device == where:
             return self
-        if device not in self._copies:
-            self._copies[device] = self._moved(partial(_to, device=device))
-        return self._copies[device]
+        if where not in self._copies:
+            self._copies[where] = self._moved(partial(_to, device=where))
+        return self._copies[where]
 
     def pin_memory(self) -> Batch:
         """A copy in memory from which a GPU reads while it computes."""

@@ -105,7 +105,7 @@ class Positions(Mapping[Encoding, Any]):
         """The same with other values of these encodings."""
         return Positions({**self._encodings, **encodings}, self._rows, self.present, self.single)
 
-    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> Positions:
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Positions:
         """The same on another device; ``dtype`` is for the real-valued ones."""
         return self.moved(lambda x: x.to(device, dtype if x.is_floating_point() else None))
 

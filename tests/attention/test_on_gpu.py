@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional
 
 from structpe.attention import _gather
 from structpe.attention.base import KERNELS, Call, cheapest
+from structpe.attention.sdpa import sdpa
+from structpe.terms import Terms
 
 SHAPE = (8, 8, 512, 512, 64)
 
@@ -44,6 +49,22 @@ def test_half_precision_is_summed_in_float32(monkeypatch: pytest.MonkeyPatch) ->
     table = torch.zeros(1, 1, 2, dtype=torch.bfloat16, requires_grad=True)
     (grad,) = torch.autograd.grad(_gather._picked(table, torch.zeros(1, 32, 32, dtype=torch.long)).sum(), table)
     assert grad.tolist() == [[[1024.0, 0.0]]]
+
+
+@pytest.mark.parametrize(("width", "taken"), [(19, 24), (23, 24), (24, 24), (1, 8)])
+def test_heads_of_a_gpu_are_multiples_of_8(width: int, taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's kernels that keep no scores refuse others, and it computes all n m weights then."""
+    seen: list[tuple[int, ...]] = []
+    fused = functional.scaled_dot_product_attention
+
+    def watched(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        seen.extend(tuple(x.shape) for x in (q, k, v))
+        return fused(q, k, v, **options)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", watched)
+    q, k, v = (torch.empty(2, 3, n, width, device="meta") for n in (5, 6, 6))
+    assert sdpa(q, k, v, Terms()).shape == q.shape
+    assert seen == [(2, 3, n, taken) for n in (5, 6, 6)]
 
 
 @pytest.mark.parametrize("shape", [(128, 8, 30, 30, 32), SHAPE, (1, 8, 8192, 8192, 64)])

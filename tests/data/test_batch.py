@@ -196,7 +196,8 @@ def test_a_batch_moves_once_and_with_all_its_tensors() -> None:
     batch, there = collate([example(2), example(5, 1, directed=True), example(3, 2)]), torch.device("meta")
     assert batch.to(torch.device("cpu")) is batch
     moved = batch.to(there)
-    assert moved is batch.to(there)
+    assert moved is batch.to(there) is batch.to("meta")
+    assert batch.to("cpu") is batch
     assert moved.position_layout is moved.layout
     own, theirs = list(tensors(batch)), list(tensors(moved))
     assert len(own) > 15
