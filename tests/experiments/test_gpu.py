@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from structpe.attention import KERNELS
+from structpe.attention import KERNELS, attend
 from structpe.datasets import load
 from tests.attention.drawing import HERE
 from tests.experiments.script import script
@@ -87,3 +87,15 @@ def test_buckets_become_fewer_as_they_cost_more(
     buckets.main()
     many, one = (line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:])
     assert int(many[3]) == len({graph.size for graph in graphs}) > int(one[3]) == 1
+
+
+def test_widths_are_compared_and_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    widths = script("speed/widths.py")
+    monkeypatch.setattr(widths, "UNITS", 6)
+    monkeypatch.setattr(sys, "argv", ["widths.py", "--device", "cpu", "--rounds", "1", "--structures", "2"])
+    widths.main()
+    _, _, *rows = (line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines())
+    assert [row[:2] for row in rows] == [[str(w), d] for d in ("float32", "bfloat16") for w in (16, 19, 23, 24)]
+    monkeypatch.setattr(widths, "attend", lambda q, k, v, terms, kernel, dropout: attend(1.1 * q, k, v, terms, kernel))
+    with pytest.raises(AssertionError):
+        widths.row(8, torch.float32, torch.device("cpu"), 2, 1)
