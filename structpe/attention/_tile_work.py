@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention._tiles import Places, Quantity, Tile, by_index, pick, sum_by_row, tiles
+from structpe.dropout import noise
 from structpe.quantities import Toeplitz
 
 __all__ = ["Plan", "Work"]
@@ -144,8 +145,7 @@ class Work:
         self.softmax(s)
         if self.plan.dropout:
             generator = torch.Generator(s.device).manual_seed(self.plan.seed + tile.number)
-            kept = 1 - self.plan.dropout
-            scored.noise = self.buffer("noise", tile).bernoulli_(kept, generator=generator).div_(kept)
+            scored.noise = noise(s, self.plan.dropout, generator)
         return scored
 
     def bend(self, tile: Tile, scored: _Scored, s: Tensor) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from structpe.attention._written import all_weights, mixed_keys, vectors
 from structpe.attention.base import kernel
+from structpe.dropout import dropout as dropped
 from structpe.terms import Terms
 
 __all__ = ["dense"]
@@ -20,7 +20,7 @@ __all__ = ["dense"]
 )
 def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """Supports every field. The output is 0 for a query that attends to nothing."""
-    each = functional.dropout(all_weights(q, k, terms).to(v.dtype), dropout, training=dropout > 0)
+    each = dropped(all_weights(q, k, terms).to(v.dtype), dropout)
     if terms.projection is not None:
         v = mixed_keys(terms.projection, v, terms.mask, values=True)
     out = torch.einsum("bhnm,bhmd->bhnd", each, v)

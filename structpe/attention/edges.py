@@ -6,10 +6,10 @@ import math
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from structpe.attention._pairs import Listing
 from structpe.attention.base import kernel
+from structpe.dropout import dropout as dropped
 from structpe.terms import Terms
 
 __all__ = ["edges"]
@@ -32,7 +32,7 @@ def edges(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     at = Listing.of(terms, q, k)
     shares, query = _shares(q, k, terms, at), at.query
     total = shares.new_zeros(at.b * at.n, at.h).index_add(0, query, shares)[query]
-    weights = functional.dropout(shares / torch.where(total != 0, total, 1), dropout, training=dropout > 0)
+    weights = dropped(shares / torch.where(total != 0, total, 1), dropout)
     out = at.collect(weights, v)
     for x in terms.value:
         out = out + at.collect_pairs(weights, x)

@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from structpe.attention._mixtures import mixed
 from structpe.attention.base import Call, kernel
+from structpe.dropout import dropout as dropped
 from structpe.errors import UnsupportedTerm
 from structpe.terms import Terms
 
@@ -45,7 +46,7 @@ def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     features, of_keys = terms.feature_map(q).to(wide), terms.feature_map(k).to(wide)
     for mask in terms.mask:
         of_keys = of_keys * _keys(mask)
-    kept = functional.dropout(v.new_ones(*v.shape[:-1], 1, dtype=wide), dropout, training=dropout > 0)
+    kept = dropped(v.new_ones(*v.shape[:-1], 1, dtype=wide), dropout)
     values = torch.cat([v * kept, torch.ones_like(kept)], dim=-1)  # the last column sums to the denominator
     sums = _causal(features, of_keys, values) if terms.causal else features @ (of_keys.transpose(-1, -2) @ values)
     out, total = sums[..., :-1], sums[..., -1:]

@@ -21,12 +21,13 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
 from structpe.attention._folded import folded
 from structpe.attention._gather import disallow, gather_scalars, masks, may_forbid, opened, total, without_lists
 from structpe.attention._layout import Layout
 from structpe.attention.base import Call, kernel
+from structpe.dropout import dropout as dropped
+from structpe.dropout import noise as drawn
 from structpe.terms import Lookup, Terms
 
 __all__ = ["UNITS", "HeadPlaces", "small"]
@@ -45,9 +46,10 @@ def _limits(call: Call) -> str | None:
     if call.device != "cpu":
         return f"is for the CPU, and this is {call.device}"
     most = WITH_BIAS if call.gathers else UNITS
-    if max(n, m) > most or (n == 1 and not call.ragged):
+    if not call.dropout and (max(n, m) > most or (n == 1 and not call.ragged)):  # with it sdpa keeps all weights too
         return f"is for 2 to {most} units, and these are {n} queries and {m} keys"
     alone = "causal" in call.used and not call.used & {"bias", "mask", "key", "query"}
+    alone = alone and not call.dropout
     return "leaves causal attention without any bias or mask to sdpa, which computes half of it" if alone else None
 
 
@@ -124,7 +126,7 @@ def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
     q, k, v = (x.flatten(0, 1) for x in (given.q, given.k, given.v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=given.scale, beta=float(added.ndim > 0)).softmax(-1)
-    out = torch.bmm(functional.dropout(weights, dropout, training=dropout > 0), v).view(b, h, n, d)
+    out = torch.bmm(dropped(weights, dropout), v).view(b, h, n, d)
     return out if nowhere is None else out.masked_fill(nowhere, 0.0)
 
 
@@ -205,7 +207,7 @@ class _Together(torch.autograd.Function):
             scores = q.new_empty(len(q), q.shape[1], q.shape[1])
             torch.baddbmm(scores, q, k.transpose(1, 2), beta=0, alpha=scale, out=scores)
             weights = _weights(scores, places.heads, plus, forbids)
-            noise = torch.empty_like(weights).bernoulli_(1 - dropout).div_(1 - dropout) if dropout else None
+            noise = drawn(weights, dropout) if dropout else None
             torch.bmm(weights if noise is None else weights * noise, v, out=out)
             kept += [weights, noise]
         ctx.how = how

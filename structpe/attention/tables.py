@@ -9,7 +9,6 @@ from functools import reduce
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from structpe.attention._gather import (
     added,
@@ -22,6 +21,7 @@ from structpe.attention._gather import (
     without_lists,
 )
 from structpe.attention.base import Call, kernel, room
+from structpe.dropout import dropout as dropped
 from structpe.terms import Terms
 
 __all__ = ["tables"]
@@ -45,7 +45,7 @@ def tables(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     terms = without_lists(terms, q.shape[0], q.shape[2], k.shape[2])
     forbidding = masks(terms, q, k)
     weights = _weights(*(_bent(q, k, terms) if terms.act or terms.gate else _plain(q, k, terms)), forbidding)
-    weights = functional.dropout(weights.to(v.dtype), dropout, training=dropout > 0)
+    weights = dropped(weights.to(v.dtype), dropout)
     out = weights @ v
     for x in terms.value:
         out = out + collect_values(weights, x)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.errors import ConfigError
 from structpe.feature_maps import PositiveFeatures, elu_plus_one
 from structpe.nn.attention import Attention, OwnAttention
@@ -188,7 +189,7 @@ class Layer(nn.Module):
         self.cross_norm = norm_of(config) if reads else None
         self.feedforward = _feedforward(config)
         self.feedforward_norm = None if self.feedforward is None else norm_of(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
         """(N, d) and (E, d) to the same.
@@ -257,7 +258,7 @@ class Messages(nn.Module):
         assert config.message_passing is not None
         self.convolution = chosen(config.message_passing).make(config.width)
         self.norm = norm_of(config) if self.convolution.updates_edges else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def forward(self, x: Tensor, edges: Tensor | None, context: Context) -> tuple[Tensor, Tensor | None]:
         """The messages to the units (N, d), and the new vectors of edges."""
@@ -300,4 +301,4 @@ def _feedforward(config: StackConfig) -> nn.Module | None:
         return None
     width, hidden = config.width, config.feedforward
     activation = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-    return nn.Sequential(nn.Linear(width, hidden), activation, nn.Dropout(config.dropout), nn.Linear(hidden, width))
+    return nn.Sequential(nn.Linear(width, hidden), activation, Dropout(config.dropout), nn.Linear(hidden, width))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from structpe.attention import Layout
 from structpe.data.batch import Batch, Grouping
 from structpe.data.features import Features
+from structpe.dropout import Dropout
 from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
@@ -49,7 +50,7 @@ class Stack(nn.Module):
         self.config, self.position = config, position
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
         self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None
-        self.dropout = nn.Dropout(config.input_dropout)
+        self.dropout = Dropout(config.input_dropout)
         self.layers = nn.ModuleList(Layer(config, position, reads, number) for number in range(config.layers))
         self.virtual = VirtualNodes(config) if config.virtual_node else None
         self.norm = nn.LayerNorm(config.width) if config.attention and config.norm_first else nn.Identity()
@@ -125,7 +126,7 @@ class VirtualNodes(nn.Module):
         width = config.width
         self.first = nn.Parameter(torch.zeros(width))
         self.updates = nn.ModuleList(
-            nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU(), nn.Dropout(config.dropout))
+            nn.Sequential(nn.Linear(width, width), nn.LayerNorm(width), nn.ReLU(), Dropout(config.dropout))
             for _ in range(config.layers - 1)
         )
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
@@ -73,7 +74,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         _check(self.name, buckets, farthest, interactions)
         rows = Rows(of_all_pairs(self.name, encoding), 2 * buckets)
         super().__init__(dims, [encoding], R=rows.size, n=2 * normalised)
-        self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, nn.Dropout(dropout)
+        self.rows, self.buckets, self.farthest, self.dropout = rows, buckets, farthest, Dropout(dropout)
         self.which = interactions
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.norm = nn.LayerNorm(dims.width, eps=1e-7) if normalised else nn.Identity()

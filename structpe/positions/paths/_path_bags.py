@@ -7,6 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions.paths._path_attention import PathAttention, Slots, each_pair, glorot, slots_of, waves
@@ -30,7 +31,7 @@ class Bag(nn.Module):
     def __init__(self, labels: Slots, weight: float, dropout: float, sinusoid: bool) -> None:
         super().__init__()
         self.labels, self.weight, self.sinusoid = labels, weight, sinusoid
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, paths: Lookup) -> Lookup:
         """(R, w) vectors from the paths (R, c) of the pairs (query, key)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.positions import Dims
 from structpe.positions.paths._path_attention import Slots, waves
 
@@ -24,7 +25,7 @@ class OrderedSlots(nn.Module):
         self.labels = labels
         self.waves: Tensor
         self.register_buffer("waves", waves(labels.slots, labels.table.embedding_dim), persistent=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, paths: Tensor) -> Tensor:
         """(R, c, w) from paths (R, c or less)."""
@@ -44,7 +45,7 @@ class Convolutions(nn.Module):
     def __init__(self, dims: Dims, slots: int, dropout: float) -> None:
         super().__init__()
         self.filters = nn.ModuleList(nn.Conv1d(dims.head, dims.head, slots) for _ in range(dims.layers))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, layer: int) -> Tensor:
         """(R, w) from (R, c, w)."""

@@ -15,6 +15,8 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from structpe.dropout import dropout
+
 __all__ = ["PathGRU", "Trie"]
 
 
@@ -156,7 +158,7 @@ class PathGRU(nn.GRU):
         return getattr(self, f"weight_{name}"), getattr(self, f"bias_{name}")
 
     def _dropped(self, x: Tensor) -> Tensor:
-        return functional.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout) if self.training else x
 
 
 class _Step(Function):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from structpe.dropout import dropout
 from structpe.encodings.label_path import LabelPath
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions.paths._path_attention import PathAttention, Slots, glorot, slots_of
@@ -86,7 +86,7 @@ class _Attention(nn.Module):
         q, k, v = (project(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for project in self._projections())
         # Few labels: two small products are faster than a fused kernel.
         weights = (q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])).softmax(-1)
-        o = functional.dropout(weights, self.dropout, self.training) @ v
+        o = dropout(weights, self.dropout if self.training else 0.0) @ v
         mixed: Tensor = self.out(o.transpose(1, 2).flatten(2))
         return mixed
 

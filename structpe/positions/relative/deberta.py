@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
@@ -67,7 +68,7 @@ class DeBERTa(PositionModel, name="deberta"):
             )
         rows = Rows(of_arity(self.name, encoding, 2), 2 * reach)
         super().__init__(dims, [encoding], R=rows.size, p=len(interactions))
-        self.rows, self.reach, self.which, self.dropout = rows, reach, interactions, nn.Dropout(dropout)
+        self.rows, self.reach, self.which, self.dropout = rows, reach, interactions, Dropout(dropout)
         self.table = nn.Parameter(torch.randn(rows.size, dims.width) * 0.02)
         self.keys, self.queries = (
             of_layers(dims, dims.width, std=0.02) if each in interactions else nn.ModuleList()

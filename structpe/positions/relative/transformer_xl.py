@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -54,7 +55,7 @@ class TransformerXL(PositionModel, name="transformer-xl"):
         self, dims: Dims, encoding: Encoding = Offset(), reach: int | None = None, dropout: float = 0.0
     ) -> None:
         super().__init__(dims, [of_all_pairs(self.name, encoding)])
-        self.reach, self.dropout = reach, nn.Dropout(dropout)
+        self.reach, self.dropout = reach, Dropout(dropout)
         self.content = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.position = nn.Parameter(torch.randn(dims.heads, dims.head) * 0.02)
         self.project = of_layers(dims, dims.width, bias=False, std=0.02)

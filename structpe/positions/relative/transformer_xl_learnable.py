@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import Dropout
 from structpe.encodings.base import Encoding
 from structpe.encodings.order import Offset
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
@@ -47,7 +48,7 @@ class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
     def __init__(self, dims: Dims, encoding: Encoding = Offset(), length: int = 512, dropout: float = 0.0) -> None:
         rows = Rows(of_all_pairs(self.name, encoding), length)
         super().__init__(dims, [encoding], R=rows.size)
-        self.rows, self.length, self.dropout = rows, length, nn.Dropout(dropout)
+        self.rows, self.length, self.dropout = rows, length, Dropout(dropout)
         shape = (dims.layers, rows.size, dims.heads)
         self.keys = nn.Parameter(torch.randn(*shape, dims.head) * 0.02)
         self.bias = nn.Parameter(torch.randn(shape) * 0.02)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from structpe.dropout import Dropout
 from structpe.encodings.magnetic_laplacian import MagneticLaplacian as Encoding
 from structpe.positions import Dims, PositionModel, Positions, Spec
 from structpe.positions._perceptron import count_perceptron
@@ -52,7 +53,7 @@ class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
         self.of_each = nn.Linear(2, 2 * elements)
         self.norm = nn.LayerNorm(inner)
         self.attention = _Attention(inner, heads, each, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(encoding.k * inner, dims.width)
 
     def prepare(self, positions: Positions) -> Tensor:
@@ -72,7 +73,7 @@ class _Attention(nn.Module):
         super().__init__()
         self.heads, self.each = heads, each
         self.query, self.key, self.value = (nn.Linear(width, heads * each, bias=False) for _ in range(3))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(heads * each, width)
 
     def forward(self, z: Tensor, there: Tensor) -> Tensor:
