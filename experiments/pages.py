@@ -123,9 +123,18 @@ def on_gpu(table: str) -> str:
     return str(script("speed/on_gpu.py").made(table))
 
 
+def dropout() -> str:
+    """What drawing takes."""
+    return (HERE / "speed" / "results" / "dropout.md").read_text(encoding="utf-8").strip()
+
+
+GAINS = ("graph_to_text", "pretrained")
+
+
 def learned() -> str:
-    """Rows of studies against each other, and a pretrained model with positions against itself without."""
-    return f"{script('benchmarks/learned.py').table()}\n{script('pretrained/run.py').rows_of_gain()}"
+    """Rows of studies against each other, models of text, and a pretrained model with positions and without."""
+    parts = script("benchmarks/learned.py").table, *(script(f"{each}/run.py").rows_of_gain for each in GAINS)
+    return "\n".join(part() for part in parts)
 
 
 PARTS = (
@@ -134,6 +143,7 @@ PARTS = (
     Part("comparison", "docs/comparison.md", comparison),
     Part("longer inputs", "docs/comparison.md", longer),
     *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in script("speed/on_gpu.py").TABLES),
+    Part("dropout", "docs/speed.md", dropout),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),

@@ -16,7 +16,7 @@ __all__ = ["Dropout", "dropout", "noise"]
 STEPS = 1 << 16
 """A probability is rounded to a multiple of 1 / STEPS; means stay exact, as what is kept is scaled by the same."""
 
-FEW = 1 << 11
+FEW = 1 << 13
 """Elements below which starting the operations takes longer than PyTorch's draws."""
 
 

@@ -17,7 +17,7 @@ def test_so_many_are_dropped_and_the_mean_stays(p: float) -> None:
     count = 4_000_000
     drawn = noise(torch.empty(count), p)
     dropped = round(p * STEPS) / STEPS
-    assert set(drawn.unique().tolist()) <= {0.0, pytest.approx(1 / (1 - dropped))}
+    assert drawn.unique().tolist() == pytest.approx([0.0, 1 / (1 - dropped)])
     share = (drawn == 0).double().mean().item()
     assert abs(share - dropped) < 5 * math.sqrt(dropped * (1 - dropped) / count)
 
@@ -31,7 +31,7 @@ def test_elements_are_dropped_independently() -> None:
         assert abs(together) < 5 * 0.3 * 0.7 / 2000
 
 
-@pytest.mark.parametrize("shape", [(FEW,), (FEW + 1,), (3, 7, 331), (1, FEW + 3)])
+@pytest.mark.parametrize("shape", [(FEW,), (FEW + 1,), (3, 7, 1331), (1, FEW + 3)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_values_and_gradients_are_multiplied_by_the_noise(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x = torch.randn(shape, dtype=dtype, requires_grad=True)

@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 import yaml
+from scipy import stats
 
 import structpe
 from structpe.files import atomic_text
@@ -225,6 +226,25 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
         f"{done[0]['parameters']:,}",
         ", ".join(sorted({d["machine"]["commit"] for d in done})),
     ]
+
+
+PAIRS = (("graformer", "linearised"), ("zhu-cnn", "linearised"), ("zhu-cnn", "graformer"))
+"""Models that differ in what they know of the graph, on WebNLG with the recipe ``gpu``."""
+WHAT = {"graformer": "distances in the Levi graph", "zhu-cnn": "label paths", "linearised": "the linearised graph"}
+
+
+def rows_of_gain(folder: Path = HERE / "results") -> str:
+    """Rows for docs/what-we-learned.md: by how much a model is better than another, and the p of a paired t test."""
+    scores: dict[str, dict[int, float]] = {}
+    for run in kept("webnlg-gpu", folder):
+        scores.setdefault(run["model"], {})[run["seed"]] = run["scores"]["simplified_bleu"]
+    rows = []
+    for first, second in PAIRS:
+        apart = [scores[first][seed] - scores[second][seed] for seed in sorted({*scores[first]} & {*scores[second]})]
+        cells = [f"{statistics.mean(apart):+.2f}", f"{statistics.stdev(apart):.2f}", "BLEU", str(len(apart))]
+        cells.append(f"{stats.ttest_1samp(apart, 0).pvalue:.1g}")
+        rows.append(f"| {WHAT[first]} in place of {WHAT[second]}, text | webnlg-gpu | {' | '.join(cells)} |")
+    return "\n".join(rows)
 
 
 def cased(done: list[dict[str, Any]]) -> bool:

@@ -1,7 +1,7 @@
-"""The tables of what was measured on a GPU, from ``results/h100``.
+"""The tables of what was measured on a GPU, from ``results/h100`` and ``results/h200``.
 
 Made there by ``gpu.py`` (``kernels.jsonl``, to each line of which the commit was added), ``gps.py`` (``step.md``),
-``buckets.py`` (``buckets.md``) and ``on_device.py`` (``encodings.md``).
+``buckets.py`` (``buckets.md``), ``on_device.py`` (``encodings.md``) and ``widths.py`` (``widths.md``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 __all__ = ["TABLES", "made"]
 
-HERE = Path(__file__).parent / "results" / "h100"
+RESULTS = Path(__file__).parent / "results"
+FOLDERS = {"widths": "h200"}
+"""Of tables that are not of an H100."""
 NAMES = {
     "none": "none: FlashAttention",
     "embedding": "embedding, permute, fused",
@@ -20,14 +22,14 @@ NAMES = {
 """What ways are called that are not kernels of ours."""
 
 
-TABLES = ("agreement", "times", "step", "buckets", "encodings")
+TABLES = ("agreement", "times", "widths", "step", "buckets", "encodings")
 
 
 def made(table: str) -> str:
     """A table, in Markdown."""
     if table not in ("agreement", "times"):
         return rows(table)
-    lines = [json.loads(line) for line in (HERE / "kernels.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in (RESULTS / "h100" / "kernels.jsonl").read_text(encoding="utf-8").splitlines()]
     return agreement(lines) if table == "agreement" else times(lines)
 
 
@@ -60,5 +62,5 @@ def times(lines: list[dict[str, Any]]) -> str:
 
 def rows(name: str) -> str:
     """The table of a file."""
-    text = (HERE / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    text = (RESULTS / FOLDERS.get(name, "h100") / f"{name}.md").read_text(encoding="utf-8").splitlines()
     return "\n".join(line for line in text if line.startswith("|"))

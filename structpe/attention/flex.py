@@ -179,8 +179,18 @@ def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, te
         scale = 1.0
     q, k, v = (functional.pad(x, (0, _width(x.shape[-1]) - x.shape[-1])) for x in (q, k, v))
     blocks = None if masks is None else block_mask(masks, n, m)
-    out: Tensor = attention(q, k, v, score_mod=score_mod, block_mask=blocks, scale=scale)
+    options = {"num_stages": 1} if _tables(terms) > 1 else None
+    out: Tensor = attention(q, k, v, score_mod=score_mod, block_mask=blocks, scale=scale, kernel_options=options)
     return out[..., :d]
+
+
+def _tables(terms: Terms) -> int:
+    """How many tables a score reads.
+
+    The compiled kernel loads them ahead, each into shared memory of its own, and in half precision three of them do not
+    fit in that of an H200: then it must not load ahead.
+    """
+    return sum(len(getattr(terms, name)) for name in ("bias", "gate", "key", "query"))
 
 
 def _width(d: int) -> int:

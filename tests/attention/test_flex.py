@@ -225,6 +225,25 @@ def captured(function: Any) -> Iterator[Tensor]:
                 yield from captured(x)
 
 
+def test_with_several_tables_the_kernel_loads_none_ahead() -> None:
+    """Each would have shared memory of its own, which an H200 lacks: the kernel would not compile there."""
+    given: list[Any] = []
+
+    def watched(*qkv: Tensor, **named: Any) -> Any:
+        given.append(named["kernel_options"])
+        return of_torch.flex_attention(*qkv, **named)
+
+    sizes = Sizes(b=1, h=2, n=3, m=3, d=2)
+    q, k, v = numbers(sizes)
+    index = torch.tensor([[[0, 1, 1], [1, 0, 2], [2, 2, 0]]])
+    bias = Lookup(torch.randn(3, 2, dtype=torch.float64), torch.arange(3)[None], index)
+    key = Lookup(torch.randn(3, 2, 2, dtype=torch.float64), torch.arange(3)[None], index)
+    for terms in (Terms(), Terms(bias=(bias,)), Terms(bias=(bias,), key=(key,)), Terms(bias=(bias, bias))):
+        found = flex._computed(watched, q, k, v, terms)
+        torch.testing.assert_close(found, attend(q, k, v, terms, "dense"))
+    assert given == [None, None, {"num_stages": 1}, {"num_stages": 1}]
+
+
 def test_listed_pairs_take_the_blocks_that_they_are_in() -> None:
     n, size = 1 << 12, 128
     around = torch.arange(n)

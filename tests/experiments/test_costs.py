@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -98,6 +99,33 @@ def test_what_was_run_again_replaces_its_rows(tables: ModuleType, tmp_path: Path
         text = (results / "table.md").read_text()
         assert "| other | none | 2 | 0.6 ±" in text
         assert "The columns of costs of 1 of " in text
+
+
+def test_seeds_are_added_to_a_row(tables: ModuleType, tmp_path: Path) -> None:
+    keep = script("benchmarks/keep.py").keep
+    results, made, study_of = tmp_path / "kept", tmp_path / "zinc", STUDIES / "zinc.yaml"
+    shutil.copytree(STUDIES / "results" / "zinc", results)
+    old, before = tables.published(results / "table.csv"), read(results / "scores.csv")
+    name = "zinc-stand-in/gatedgcn/rwse"
+    (row,) = [each for each in old if each.model == "gatedgcn"]
+    made.mkdir()
+    tables.as_csv(
+        [replace(row, seeds=1, planned=1, test=0.9, deviation=None, commit="0123456789ab")], made / "table.csv"
+    )
+    write([Score(name, 7, "mae", 0.9, 0.8)], made / "scores.csv")
+    assert keep(made, study_of, results, add=True) == [name]
+    tests = [each.test for each in before if each.row == name] + [0.9]
+    (found,) = [each for each in tables.published(results / "table.csv") if each.model == "gatedgcn"]
+    assert found.test == pytest.approx(statistics.mean(tests))
+    assert found.deviation == pytest.approx(statistics.stdev(tests))
+    assert found.valid == pytest.approx((len(tests) - 1) / len(tests) * row.valid + 0.8 / len(tests))
+    assert (found.seeds, found.step_ms, found.device) == (len(tests), row.step_ms, row.device)
+    assert found.commit == f"{row.commit} and 0123456789ab"
+    assert f"| {row.commit[:7]}, 0123456 |" in (results / "table.md").read_text()
+    others = [each for each in read(results / "scores.csv") if each != Score(name, 7, "mae", 0.9, 0.8)]
+    assert sorted(map(str, others)) == sorted(map(str, before))
+    with pytest.raises(ValueError, match=r"gatedgcn/rwse has seeds \[0, 1, 2, 7, 7\], some twice; leave out --add"):
+        keep(made, study_of, results, add=True)
 
 
 def test_a_study_that_is_kept_for_the_first_time(tables: ModuleType, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Row:
         minutes: of a training, validations included.
         cpu_minutes: of the CPU, over all threads.
         peak_mib: most memory of the process.
-        commit, versions, device, day: of the newest run.
+        commit, versions, device, day: of the newest run; several with " and " between them.
         title: what the benchmark calls itself; one that is not the official one says so here.
         note: a remark that the table prints with the numbers.
         others: further metrics on the test split, in words.
@@ -176,7 +176,7 @@ def _cells(row: Row) -> list[str]:
         )),
     ]  # fmt: skip
     seeds = str(row.seeds) if row.seeds == row.planned else f"{row.seeds} of {row.planned}"
-    commit = row.commit[:7] or ("unknown" if row.seeds else "-")
+    commit = ", ".join(each[:7] for each in row.commit.split(" and ")) or ("unknown" if row.seeds else "-")
     return [row.model, row.position, seeds, f"{test} (one seed)" if row.seeds == 1 else test, *numbers, commit]
 
 

@@ -1,0 +1,103 @@
+"""What dropout takes on a CPU: here, and in PyTorch, which draws a number for each element.
+
+    python experiments/speed/dropout.py
+
+1. Elements: ``x`` to ``dropout(x)`` and its gradient.
+2. Attention with dropout of its weights, forward and backward: PyTorch's ``scaled_dot_product_attention``, and the
+   kernel that ``auto`` takes. Without dropout the outputs of both are compared first.
+
+One thread; CPU time, medians of rounds in which the ways take turns. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention import attend
+from structpe.attention.base import watching
+from structpe.dropout import dropout
+from structpe.terms import Terms
+
+ELEMENTS = (8_192, 65_536, 1_000_000, 10_000_000)
+PROBABILITIES = (0.1, 0.5)
+SHAPES = ((128, 4, 25, 16), (64, 4, 150, 24), (8, 4, 512, 64))
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--quick", action="store_true", help="the smallest sizes, to try the script")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| elements | probability | PyTorch, ns each | here, ns each | ratio |\n|--:|--:|--:|--:|--:|")
+    for count in ELEMENTS[: 1 if given.quick else None]:
+        for p in PROBABILITIES:
+            took = turns({"theirs": elements(functional.dropout, count, p), "ours": elements(dropout, count, p)}, given)
+            each = {name: seconds / count * 1e9 for name, seconds in took.items()}
+            ratio = each["theirs"] / each["ours"]
+            print(f"| {count:,} | {p} | {each['theirs']:.1f} | {each['ours']:.1f} | {ratio:.2f} |", flush=True)
+    print("\n| structures, heads, units, width | probability | PyTorch, ms | here, ms | ratio | kernel |")
+    print("|---|--:|--:|--:|--:|---|")
+    for shape in SHAPES[: 1 if given.quick else None]:
+        for p in PROBABILITIES:
+            print(attention(shape, p, given), flush=True)
+
+
+def elements(way: Callable[[Tensor, float], Tensor], count: int, p: float) -> Callable[[], object]:
+    """Dropout of so many numbers, and its gradient."""
+    x, upstream = torch.randn(count, requires_grad=True), torch.randn(count)
+    return lambda: torch.autograd.grad(way(x, p), x, upstream)
+
+
+def attention(shape: tuple[int, int, int, int], p: float, given: argparse.Namespace) -> str:
+    """A row of the second table.
+
+    Raises:
+        AssertionError: without dropout the outputs differ.
+    """
+    q, k, v = leaves = [torch.randn(shape, requires_grad=True) for _ in range(3)]
+    there = torch.arange(shape[2]) < torch.randint(shape[2] // 2, shape[2], (shape[0], 1))
+    mask = there[:, None, None]
+
+    def theirs(p: float) -> Tensor:
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p)
+
+    def ours(p: float) -> Tensor:
+        return attend(q, k, v, Terms(mask=(mask,)), dropout=p)
+
+    def step(way: Callable[[float], Tensor]) -> list[Tensor]:
+        return list(torch.autograd.grad(way(p).sum(), leaves))
+
+    torch.testing.assert_close(theirs(0.0), ours(0.0), rtol=1e-4, atol=1e-5)
+    with watching() as chosen:
+        ours(p)
+    took = turns({"theirs": partial(step, theirs), "ours": partial(step, ours)}, given)
+    ms = {name: seconds * 1e3 for name, seconds in took.items()}
+    sizes = ", ".join(map(str, shape))
+    ratio = ms["theirs"] / ms["ours"]
+    return f"| {sizes} | {p} | {ms['theirs']:.1f} | {ms['ours']:.1f} | {ratio:.2f} | `{chosen[0].kernel}` |"
+
+
+def turns(ways: dict[str, Callable[[], object]], given: argparse.Namespace) -> dict[str, float]:
+    """CPU seconds of each, after one round that is not counted."""
+    took: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range((1 if given.quick else given.rounds) + 1):
+        for name, way in ways.items():
+            start = time.process_time()
+            way()
+            if number:
+                took[name].append(time.process_time() - start)
+    return {name: statistics.median(each) for name, each in took.items()}
+
+
+if __name__ == "__main__":
+    main()
