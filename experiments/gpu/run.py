@@ -7,9 +7,9 @@
    nothing else is run: what it computed would be worth nothing.
 2. ``encodings``: those of a device are compared with those of the CPU, and timed (``experiments/speed/on_device.py``).
 3. ``step``: a training step of GPS beside PyTorch Geometric's (``experiments/speed/gps.py``).
-4. Studies: peptides, ZINC, molhiv (``experiments/benchmarks/NAME-gpu.yaml``), several trainings at a time. Then texts
-   of WebNLG (``experiments/graph_to_text/run.py``). Trainings share a GPU better where ``nvidia-cuda-mps-control -d``
-   was started before.
+4. Studies (``experiments/benchmarks``): peptides, ZINC, molhiv, minesweeper, several trainings at a time. Then texts of
+   WebNLG by three models (``experiments/graph_to_text/run.py``). Trainings share a GPU better where
+   ``nvidia-cuda-mps-control -d`` was started before.
 
 Each job is a process of its own, whose output is ``OUT/NAME.txt``. When the minutes are over, the one that runs is told
 to end, which leaves a checkpoint; the same call goes on with it. What is done is not done again. A job whose data are
@@ -37,8 +37,14 @@ from structpe.files import atomic_text
 __all__ = ["Job", "done", "jobs", "work"]
 
 ROOT = Path(__file__).parents[2]
-STUDIES = {"peptides": "peptides_func", "zinc": "zinc12k", "molhiv": "molecules/moleculenet"}
-"""The studies ``benchmarks/NAME-gpu.yaml``, and where their data are in CORPORA."""
+STUDIES = {
+    "peptides-gpu": "peptides_func",
+    "zinc-gpu": "zinc12k",
+    "molhiv-gpu": "molecules/moleculenet",
+    "minesweeper-tuned": "hetero",
+}
+"""The studies ``benchmarks/NAME.yaml``, and where their data are in CORPORA."""
+MODELS = ("linearised", "graformer", "zhu-cnn")
 JOBS = max(1, min(6, (os.cpu_count() or 1) // 2))
 """Trainings at a time: steps of small models wait for the host, where each has two cores then."""
 QUICK = ["--training.steps", "2", "--training.batch_size", "4", "--training.validate_every", "2", "--seeds", "[0]"]
@@ -75,10 +81,10 @@ def jobs(given: argparse.Namespace) -> Iterator[Job]:
     yield Job("step", words, given.corpora / "peptides_func")
     accelerator = ["--training.accelerator", "cpu" if given.device.type == "cpu" else "gpu"]
     for name, folder in STUDIES.items():
-        words = ["-m", "structpe", "study", str(ROOT / "experiments" / "benchmarks" / f"{name}-gpu.yaml")]
+        words = ["-m", "structpe", "study", str(ROOT / "experiments" / "benchmarks" / f"{name}.yaml")]
         words += ["--root", str(given.corpora), "--jobs", str(JOBS)]
         words += ["--out", str(given.out / name), *accelerator, *(QUICK if given.quick else [])]
-        yield Job(name, words, given.corpora / folder)
+        yield Job(name.partition("-")[0], words, given.corpora / folder)
     yield from texts(given)
 
 
@@ -89,7 +95,7 @@ def texts(given: argparse.Namespace) -> Iterator[Job]:
         changed |= {"training.steps": 2, "training.validate_every": 2, "dev_texts": 4, "search.longest": 4}
     for seed in [1] if given.quick else [1, 2, 3]:
         words = [str(ROOT / "experiments" / "graph_to_text" / "run.py"), "webnlg", "--base", "gpu"]
-        words += ["--data", str(given.corpora), "--models", "graformer", "--seeds", str(seed)]
+        words += ["--data", str(given.corpora), "--models", *MODELS, "--seeds", str(seed)]
         words += ["--out", str(given.out / "texts")]
         words += ["--results", str(given.out / "texts"), "--set", *(f"{key}={value}" for key, value in changed.items())]
         yield Job(f"webnlg-{seed}", words, given.corpora / "webnlg" / "challenge2017")

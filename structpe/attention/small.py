@@ -1,7 +1,8 @@
 """Attention over few units by batched matrix products, which are faster than the fused kernel on a CPU.
 
 PyTorch's fused kernel computes structures one by one. For 128 graphs of 24 nodes and 4 heads of width 16, this kernel
-takes two thirds of its time, forward and backward; from 50 nodes on the fused kernel is faster.
+takes two thirds of its time, forward and backward; from 50 nodes on the fused kernel is faster. With dropout of weights
+there is no fused kernel on a CPU, and the products are faster for any number of units.
 
 For few units, moving the data takes more time than the products: padding structures, splitting projections into heads,
 and the same for the gradients. So several buckets are computed in one call. One selection of rows gathers queries, keys
@@ -33,7 +34,7 @@ from structpe.terms import Lookup, Terms
 __all__ = ["UNITS", "HeadPlaces", "small"]
 
 UNITS = 40
-"""The largest number of units for which it is faster than ``sdpa``."""
+"""The largest number of units for which it is faster than ``sdpa``, without dropout."""
 
 WITH_BIAS = 64
 """The same if terms are gathered from tables, for which ``sdpa`` needs more time."""
@@ -46,10 +47,10 @@ def _limits(call: Call) -> str | None:
     if call.device != "cpu":
         return f"is for the CPU, and this is {call.device}"
     most = WITH_BIAS if call.gathers else UNITS
-    if not call.dropout and (max(n, m) > most or (n == 1 and not call.ragged)):  # with it sdpa keeps all weights too
+    few = max(n, m) <= most and (n > 1 or call.ragged)
+    if not few and not call.dropout:  # with dropout sdpa keeps all weights, too
         return f"is for 2 to {most} units, and these are {n} queries and {m} keys"
-    alone = "causal" in call.used and not call.used & {"bias", "mask", "key", "query"}
-    alone = alone and not call.dropout
+    alone = "causal" in call.used and not call.used & {"bias", "mask", "key", "query"} and not call.dropout
     return "leaves causal attention without any bias or mask to sdpa, which computes half of it" if alone else None
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from structpe.attention import KERNELS, Layout, attend, attend_ragged, watching
+from structpe.dropout import noise
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Terms
 
@@ -263,3 +264,18 @@ def test_for_few_graphs_or_many_units_the_fused_kernel_stays(b: int, n: int, m: 
     with watching() as noted:
         attend(numbers(b, H, n, D), k, k)
     assert [choice.kernel for choice in noted] == ["sdpa"]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("b", "n", "m"), [(2, 20, 20), (70, 1, 20), (3, 200, 200)])
+def test_with_dropout_no_kernel_of_a_cpu_is_fused(b: int, n: int, m: int, causal: bool) -> None:
+    """What is dropped is drawn as `noise` does, so that the products can be made without the kernel."""
+    q, k = numbers(b, H, n, D), numbers(b, H, m, D)
+    torch.manual_seed(0)
+    with watching() as noted:
+        out = attend(q, k, k, Terms(causal=causal), dropout=0.25)
+    assert [choice.kernel for choice in noted] == ["small"]
+    there = torch.ones(n, m, dtype=torch.bool).tril(m - n if causal else m)
+    weights = (q @ k.transpose(-1, -2) / math.sqrt(D)).masked_fill(~there, -math.inf).softmax(-1)
+    torch.manual_seed(0)
+    torch.testing.assert_close(out, (weights * noise(weights, 0.25)) @ k)
