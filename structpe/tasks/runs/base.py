@@ -32,7 +32,7 @@ from structpe.checksums import SUMS, seal
 from structpe.data.digests import Content
 from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
-from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
+from structpe.errors import ConfigError, MissingExtra, StoreError, reason_of, undamaged
 from structpe.files import atomic_write, left_in
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
@@ -359,7 +359,7 @@ def load_run(folder: str | Path) -> Run[Any, Any, Any, Any]:
     raise StoreError(f"{folder} holds no files of a run of {known}; give the folder of one")
 
 
-def load(folder: str | Path, device: str | None = None) -> Any:
+def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
     """A trained model, ready for use, from the folder of its run. The data that it learned from are not needed.
 
     Args:
@@ -374,9 +374,12 @@ def load(folder: str | Path, device: str | None = None) -> Any:
         StoreError: the folder holds no run, or no trained model yet, or a file is damaged.
         ConfigError: the device is not here, or the model cannot be applied to new structures.
     """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("the device is 'cuda', and PyTorch sees no GPU here; give 'cpu', or none")
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise ConfigError(f"{device!r} is no device ({reason_of(error)}); give one such as 'cpu' or 'cuda'") from None
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"the device is {str(device)!r}, and PyTorch sees no GPU here; give 'cpu', or none")
     return load_run(folder).ready(where)
 
 

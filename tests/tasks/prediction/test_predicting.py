@@ -161,8 +161,13 @@ def test_what_a_model_cannot_read_is_refused(chains: Path) -> None:
         predictor.predict([])
     with pytest.raises(ConfigError, match=r"predict takes structures, and str is not one; structpe\.as_structure"):
         predictor.predict(["CC"])  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match="the device is 'cuda', and PyTorch sees no GPU here"):
-        structpe.load(chains, "cuda")
+    for device in ("cuda", "cuda:1"):
+        with pytest.raises(ConfigError, match=f"the device is '{device}', and PyTorch sees no GPU here; give 'cpu'"):
+            structpe.load(chains, device)
+    with pytest.raises(
+        ConfigError, match=r"'gpu' is no device \(Expected one of cpu, cuda, .*\); give one such as 'cpu'"
+    ):
+        structpe.load(chains, "gpu")
 
 
 def _list(file: Path, *molecules: str) -> Path:
