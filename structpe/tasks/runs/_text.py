@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -40,14 +40,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     """A structure is read, a text is written."""
 
     result = Result
-    free: ClassVar[tuple[str, ...]] = (
-        "out",
-        "name",
-        "data.test",
-        "training.workers",
-        "training.jobs",
-        "training.loggers",
-    )
+    free = ("out", "name", "data.test", *Run.free)
     extra = "train"
     keeps_checkpoints = True
 

@@ -106,7 +106,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         configured: the class of its configuration.
         result: the class of its result.
         learns: names of the files with what it learns before training.
-        free: keys of the configuration that may change when a run resumes, because training does not depend on them.
+        free: keys of the configuration that may change when a run resumes. Training does not depend on them, except that
+            an accelerator rounds and draws in its own way.
         extra: the extra to install for training.
         keeps_checkpoints: whether a finished run keeps its last checkpoints.
     """
@@ -115,7 +116,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     configured: ClassVar[type[Any]]
     result: ClassVar[type[Any]]
     learns: ClassVar[tuple[str, ...]]
-    free: ClassVar[tuple[str, ...]]
+    free: ClassVar[tuple[str, ...]] = ("training.accelerator", "training.workers", "training.jobs", "training.loggers")
     extra: ClassVar[str]
     keeps_checkpoints: ClassVar[bool] = False
 

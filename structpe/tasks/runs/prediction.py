@@ -71,7 +71,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
 
     configured, result = PredictionConfig, Outcome
     learns = ("position.json", "signature.json")
-    free = ("out", "name", "data.folder", "training.workers", "training.jobs", "training.loggers")
+    free = ("out", "name", "data.folder", *Run.free)
     extra = "bench"
 
     def __init__(self, config: PredictionConfig, folder: Path | None = None, encodings: Path | None = None) -> None:

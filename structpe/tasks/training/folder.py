@@ -59,7 +59,7 @@ def same(folder: Path, config: C, load: Callable[[Path], C], free: Collection[st
         folder: of the run.
         config: the configuration that is asked for.
         load: reads the one that was written.
-        free: keys that may change when a run resumes, because training does not depend on them.
+        free: keys that may change when a run resumes.
 
     Raises:
         ConfigError: it is one of another.
