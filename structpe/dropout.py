@@ -1,8 +1,8 @@
 """Dropout whose random numbers are drawn four at a time on a CPU.
 
-PyTorch draws a number for each element there, and decides by a branch that a processor cannot foresee: 7 ns of each
-element with a probability of .1, 16 with .5, which was half of a training step of a hybrid model. Here a draw of 64
-bits decides about four elements, which takes 3 ns (``experiments/speed/dropout.py``).
+PyTorch draws a number for each element there, and decides by a branch that a processor cannot foresee. With a
+probability of .5 that was half of a training step of a hybrid model. Here a draw of 64 bits decides about four
+elements, without a branch (figures: ``docs/speed.md``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def dropout(x: Tensor, p: float) -> Tensor:
     Args:
         x: any shape, of a floating dtype.
         p: 0 or more and below 1; 0 returns ``x``. On a CPU it is rounded to a multiple of 2^-16.
+
+    Raises:
+        RuntimeError: inside ``torch.func.vmap``, for many elements on a CPU; call PyTorch's function there.
     """
     if not p:
         return x
@@ -45,8 +48,9 @@ def noise(like: Tensor, p: float, generator: torch.Generator | None = None) -> T
     if not _by_fours(like, p):
         return torch.empty_like(like).bernoulli_(1 - p, generator=generator).div_(1 - p)
     dropped = round(p * STEPS)
-    drawn = torch.empty(-(-like.numel() // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=generator)
-    kept = torch.empty(like.shape, dtype=like.dtype)
+    drawn = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device="cpu")
+    drawn.random_(-(1 << 63), None, generator=generator)
+    kept = torch.empty(like.shape, dtype=like.dtype, device="cpu")
     torch.ge(drawn.view(torch.int16)[: like.numel()], dropped - STEPS // 2, out=kept.view(-1))
     return kept.mul_(STEPS / (STEPS - dropped))
 
@@ -56,8 +60,8 @@ def _by_fours(like: Tensor, p: float) -> bool:
 
 
 class Dropout(nn.Dropout):
-    """``torch.nn.Dropout``, by :func:`dropout`."""
+    """``torch.nn.Dropout``, by :func:`dropout` where it is not in place."""
 
     def forward(self, input: Tensor) -> Tensor:
         """The input, in training with :func:`dropout`."""
-        return dropout(input, self.p) if self.training else input
+        return dropout(input, self.p) if self.training and not self.inplace else super().forward(input)

@@ -60,7 +60,7 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
         add: whether rows keep the seeds that they have.
 
     Raises:
-        ValueError: a row has a seed that is to be added.
+        ValueError: a row has a seed that is to be added, or the scores of its own seeds are unknown.
     """
     new = {_name(row): row for row in published(made / "table.csv") if row.seeds}
     results.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
     rows = list((old | new).values())
     atomic_write(results / "table.csv", lambda hidden: as_csv(rows, hidden))
     scores.write(each_seed, file)
-    if (costs := kept(results)) and new.keys() & costs.keys():
+    if not add and (costs := kept(results)) and new.keys() & costs.keys():
         left = {name: found for name, found in costs.items() if name not in new}
         atomic_text(results / "costs.json", json.dumps(left, indent=1) + "\n")
         if not left:
@@ -87,15 +87,18 @@ def keep(made: Path, study: Path, results: Path, add: bool = False) -> list[str]
 
 
 def _joined(old: Row, new: Row, each_seed: Sequence[scores.Score]) -> Row:
-    """A row of the seeds of both."""
+    """A row of the seeds of both. Further metrics are left out, as they are means of one part."""
     mine = [each for each in each_seed if each.row == _name(old)]
     if len({each.seed for each in mine}) < len(mine):
         raise ValueError(f"{_name(old)} has seeds {sorted(each.seed for each in mine)}, some twice; leave out --add")
+    if len(mine) != old.seeds + new.seeds:
+        raise ValueError(f"{_name(old)} has {old.seeds} seeds, and scores.csv not the score of each; leave out --add")
     tests, valid = [each.test for each in mine], [each.valid for each in mine if each.valid is not None]
     return replace(
         max(new, old, key=lambda row: row.seeds),
         seeds=len(mine),
-        planned=old.planned + new.planned,
+        planned=max(old.planned, new.planned, len(mine)),
+        others="",
         test=statistics.mean(tests),
         deviation=statistics.stdev(tests),
         valid=statistics.mean(valid) if valid else None,
@@ -107,7 +110,7 @@ def _joined(old: Row, new: Row, each_seed: Sequence[scores.Score]) -> Row:
 
 
 def _both(first: str, second: str) -> str:
-    return first if first == second else f"{first} and {second}"
+    return " and ".join(dict.fromkeys([*first.split(" and "), second]))
 
 
 def _name(row: Row) -> str:

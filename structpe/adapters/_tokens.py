@@ -93,7 +93,7 @@ class TokenPositions:
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> TokenPositions:
         """The same on another device; itself if it is there already."""
-        where = torch.device(device)
+        where = torch.empty(0, device=device).device  # with the number of the GPU
         if self.units.device == where:
             return self
         targets = None if self.targets is None else self.targets.to(where, non_blocking=non_blocking)

@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from structpe.adapters._masks import added, written, written_for
-from structpe.attention.flex import block_mask, modifications
+from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import PositionModel, Positions, Site
 from structpe.terms import Terms
@@ -119,7 +119,7 @@ def eject(module: nn.Module) -> None:
 
 
 def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms) -> dict[str, Any]:
-    """The arguments ``score_mod``, ``block_mask`` and ``scale`` of PyTorch's ``flex_attention`` for terms.
+    """What ``flex_attention`` of PyTorch needs for terms: ``score_mod``, ``block_mask``, ``scale``, ``kernel_options``.
 
     Tables are read pair by pair, no tensor has an entry for each pair; blocks of pairs that may not attend are skipped.
     The kernel ``flex`` of :func:`structpe.attend` is this, with the rest.
@@ -138,7 +138,8 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
         )
     score_mod, masks = modifications(q, k, terms, captured=True)
     blocks = None if masks is None else block_mask(masks, q.shape[2], k.shape[2])
-    return {"score_mod": score_mod, "block_mask": blocks, "scale": terms.scale / math.sqrt(q.shape[-1])}
+    scale, options = terms.scale / math.sqrt(q.shape[-1]), kernel_options(terms, q.dtype, captured=True)
+    return {"score_mod": score_mod, "block_mask": blocks, "scale": scale, "kernel_options": options}
 
 
 class _Whole:

@@ -25,7 +25,7 @@ from structpe.attention.base import KERNELS, Call, kernel
 from structpe.errors import StructPEError, listed
 from structpe.terms import Lookup, Terms, Toeplitz
 
-__all__ = ["Probe", "block_mask", "disable", "eager", "enable", "flex", "modifications", "probe"]
+__all__ = ["Probe", "block_mask", "disable", "eager", "enable", "flex", "kernel_options", "modifications", "probe"]
 
 BLOCK = 128
 """Queries and keys of a block of the mask."""
@@ -179,18 +179,25 @@ def _computed(attention: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, te
         scale = 1.0
     q, k, v = (functional.pad(x, (0, _width(x.shape[-1]) - x.shape[-1])) for x in (q, k, v))
     blocks = None if masks is None else block_mask(masks, n, m)
-    options = {"num_stages": 1} if _tables(terms) > 1 else None
+    options = kernel_options(terms, q.dtype, captured)
     out: Tensor = attention(q, k, v, score_mod=score_mod, block_mask=blocks, scale=scale, kernel_options=options)
     return out[..., :d]
 
 
-def _tables(terms: Terms) -> int:
-    """How many tables a score reads.
+def kernel_options(terms: Terms, dtype: torch.dtype, captured: bool = False) -> dict[str, int] | None:
+    """Options with which the kernel of a GPU compiles; None for PyTorch's own.
 
-    The compiled kernel loads them ahead, each into shared memory of its own, and in half precision three of them do not
-    fit in that of an H200: then it must not load ahead.
+    The kernel loads what a score reads ahead, each table into shared memory of its own. In half precision three of
+    them do not fit in that of an H200, so that from two on nothing is loaded ahead.
+
+    Args:
+        terms: what changes scores.
+        dtype: of the queries.
+        captured: whether factors are part of ``score_mod``.
     """
-    return sum(len(getattr(terms, name)) for name in ("bias", "gate", "key", "query"))
+    tables = sum(len(getattr(terms, name)) for name in ("bias", "gate", "key", "query"))
+    tables += 2 * sum(x.left.shape[-1] for x in terms.factors) if captured else 0
+    return {"num_stages": 1} if dtype.itemsize == 2 and tables > 1 else None
 
 
 def _width(d: int) -> int:

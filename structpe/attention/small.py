@@ -2,7 +2,7 @@
 
 PyTorch's fused kernel computes structures one by one. For 128 graphs of 24 nodes and 4 heads of width 16, this kernel
 takes two thirds of its time, forward and backward; from 50 nodes on the fused kernel is faster. With dropout of weights
-there is no fused kernel on a CPU, and the products are faster for any number of units.
+PyTorch has no fused kernel on a CPU, and the products are faster up to some hundred units.
 
 For few units, moving the data takes more time than the products: padding structures, splitting projections into heads,
 and the same for the gradients. So several buckets are computed in one call. One selection of rows gathers queries, keys
@@ -39,6 +39,10 @@ UNITS = 40
 WITH_BIAS = 64
 """The same if terms are gathered from tables, for which ``sdpa`` needs more time."""
 
+WITH_DROPOUT = 384
+"""The largest number of units for which it is faster than ``tiled`` with dropout of weights. ``sdpa`` is slower than
+either, and keeps all weights, as this kernel does."""
+
 
 def _limits(call: Call) -> str | None:
     _, _, n, m, _ = call.shape
@@ -46,9 +50,8 @@ def _limits(call: Call) -> str | None:
         return "is not traced by torch.compile"
     if call.device != "cpu":
         return f"is for the CPU, and this is {call.device}"
-    most = WITH_BIAS if call.gathers else UNITS
-    few = max(n, m) <= most and (n > 1 or call.ragged)
-    if not few and not call.dropout:  # with dropout sdpa keeps all weights, too
+    most = WITH_DROPOUT if call.dropout else WITH_BIAS if call.gathers else UNITS
+    if max(n, m) > most or (n == 1 and not call.ragged and not call.dropout):
         return f"is for 2 to {most} units, and these are {n} queries and {m} keys"
     alone = "causal" in call.used and not call.used & {"bias", "mask", "key", "query"} and not call.dropout
     return "leaves causal attention without any bias or mask to sdpa, which computes half of it" if alone else None

@@ -168,7 +168,7 @@ class Batch:
         It is made once: where all steps of a training have the same graph, the graph and what is computed from its
         edges stay on the GPU.
         """
-        where = torch.device(device)
+        where = torch.empty(0, device=device).device  # with the number of the GPU
         if self.order.device == where:
             return self
         if where not in self._copies:

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.attention import flex_attention as of_torch
 
+from structpe.adapters import pytorch
 from structpe.attention import KERNELS, Call, Layout, attend, attend_ragged, flex
 from structpe.attention import _flex_parts as parts
 from structpe.attention.base import cheapest
 from structpe.errors import StructPEError
-from structpe.terms import Lookup, Pairs, SparsePairs, Terms, Toeplitz
+from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms, Toeplitz
 from tests.attention.drawing import Sizes, drawn, settled, tables_of
 from tests.attention.oracle import attends
 
@@ -226,22 +227,28 @@ def captured(function: Any) -> Iterator[Tensor]:
 
 
 def test_with_several_tables_the_kernel_loads_none_ahead() -> None:
-    """Each would have shared memory of its own, which an H200 lacks: the kernel would not compile there."""
+    """Each would have shared memory of its own, which an H200 lacks in half precision: it would not compile there."""
     given: list[Any] = []
 
     def watched(*qkv: Tensor, **named: Any) -> Any:
         given.append(named["kernel_options"])
         return of_torch.flex_attention(*qkv, **named)
 
-    sizes = Sizes(b=1, h=2, n=3, m=3, d=2)
-    q, k, v = numbers(sizes)
     index = torch.tensor([[[0, 1, 1], [1, 0, 2], [2, 2, 0]]])
-    bias = Lookup(torch.randn(3, 2, dtype=torch.float64), torch.arange(3)[None], index)
-    key = Lookup(torch.randn(3, 2, 2, dtype=torch.float64), torch.arange(3)[None], index)
-    for terms in (Terms(), Terms(bias=(bias,)), Terms(bias=(bias,), key=(key,)), Terms(bias=(bias, bias))):
-        found = flex._computed(watched, q, k, v, terms)
-        torch.testing.assert_close(found, attend(q, k, v, terms, "dense"))
-    assert given == [None, None, {"num_stages": 1}, {"num_stages": 1}]
+    for dtype in (torch.bfloat16, torch.float64):
+        q, k, v = numbers(Sizes(b=1, h=2, n=3, m=3, d=2), dtype=dtype)
+        bias = Lookup(torch.randn(3, 2, dtype=dtype), torch.arange(3)[None], index)
+        key = Lookup(torch.randn(3, 2, 2, dtype=dtype), torch.arange(3)[None], index)
+        factor = Factor(torch.randn(1, 2, 3, 1, dtype=dtype), torch.randn(1, 2, 3, 1, dtype=dtype))
+        each = [Terms(), Terms(bias=(bias,)), Terms(bias=(bias,), factors=(factor,)), Terms(gate=(bias,))]
+        each += [Terms(bias=(bias,), key=(key,)), Terms(bias=(bias, bias)), Terms(gate=(bias,), factors=(factor,))]
+        for terms in each:
+            found, expected = flex._computed(watched, q, k, v, terms), attend(q, k, v, terms, "dense")
+            close = {"rtol": 0.05, "atol": 0.05} if dtype == torch.bfloat16 else {}
+            torch.testing.assert_close(found, expected, **close)
+        options = pytorch.flex(q, k, each[2])["kernel_options"]  # there factors are read in the score
+        assert options == ({"num_stages": 1} if dtype == torch.bfloat16 else None)
+    assert given == [None] * 4 + [{"num_stages": 1}] * 3 + [None] * 7
 
 
 def test_listed_pairs_take_the_blocks_that_they_are_in() -> None:

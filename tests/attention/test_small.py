@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from structpe.attention import KERNELS, Layout, attend, attend_ragged, watching
+from structpe.attention import KERNELS, Call, Layout, attend, attend_ragged, watching
+from structpe.attention.base import cheapest
 from structpe.dropout import noise
 from structpe.errors import StructPEError
 from structpe.terms import Factor, Lookup, Terms
@@ -279,3 +281,48 @@ def test_with_dropout_no_kernel_of_a_cpu_is_fused(b: int, n: int, m: int, causal
     weights = (q @ k.transpose(-1, -2) / math.sqrt(D)).masked_fill(~there, -math.inf).softmax(-1)
     torch.manual_seed(0)
     torch.testing.assert_close(out, (weights * noise(weights, 0.25)) @ k)
+
+
+@pytest.mark.parametrize("kernel", ["small", "tiled", "sdpa", "tables"])
+def test_with_dropout_gradients_are_those_of_the_weights_that_were_kept(kernel: str) -> None:
+    """So many weights that each draw decides about four."""
+    q, k, v = (numbers(1, 2, 150, D) for _ in range(3))
+    table = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    bias = Lookup(table, torch.arange(3)[None], torch.randint(3, (1, 150, 150)))
+    upstream, steps = torch.randn(1, 2, 150, D, dtype=torch.float64), [torch.randn_like(x) for x in (q, k, v, table)]
+
+    def moved(by: float) -> Tensor:
+        torch.manual_seed(0)
+        a, b, c, values = (x + by * step for x, step in zip((q, k, v, table), steps, strict=True))
+        return (attend(a, b, c, Terms(bias=(replace(bias, table=values),)), kernel, dropout=0.3) * upstream).sum()
+
+    grads = torch.autograd.grad(moved(0.0), (q, k, v, table))
+    along = sum((grad * step).sum() for grad, step in zip(grads, steps, strict=True))
+    torch.testing.assert_close((moved(1e-5) - moved(-1e-5)) / 2e-5, along, rtol=1e-5, atol=1e-6)
+
+
+def test_a_ragged_batch_drops_as_products_do() -> None:
+    heads, n = 4, 60
+    projected = torch.randn(2 * n, 3 * heads * D, dtype=torch.float64, requires_grad=True)
+    q, k, v = projected.view(2, n, 3, heads, D).permute(2, 0, 3, 1, 4)
+    torch.manual_seed(0)
+    out = attend_ragged(*split(projected, heads), Layout.full(2, n), [Terms()], "small", dropout=0.3)
+    weights = (q @ k.transpose(-1, -2) / math.sqrt(D)).softmax(-1)
+    torch.manual_seed(0)
+    expected = ((weights * noise(weights, 0.3)) @ v).transpose(1, 2).flatten(0, 1)
+    torch.testing.assert_close(out, expected)
+    upstream = torch.randn_like(out)
+    found, theirs = (torch.autograd.grad((each * upstream).sum(), projected)[0] for each in (out, expected))
+    torch.testing.assert_close(found, theirs)
+
+
+@pytest.mark.parametrize(
+    ("used", "n", "kernel"), [("bias", 300, "small"), ("bias", 3000, "tiled"), ("", 3000, "tiled")]
+)
+def test_with_dropout_many_units_are_left_to_tiles(used: str, n: int, kernel: str) -> None:
+    """As all weights would be kept otherwise."""
+    fields = frozenset(used.split())
+    call = Call(fields, "cpu", torch.float32, (1, 8, n, n, 64), gradients=True, dropout=0.1)
+    assert cheapest(call).name == kernel
+    traced = replace(call, traced=True)
+    assert cheapest(traced).name == cheapest(replace(traced, dropout=0.0)).name

@@ -109,9 +109,8 @@ def test_seeds_are_added_to_a_row(tables: ModuleType, tmp_path: Path) -> None:
     name = "zinc-stand-in/gatedgcn/rwse"
     (row,) = [each for each in old if each.model == "gatedgcn"]
     made.mkdir()
-    tables.as_csv(
-        [replace(row, seeds=1, planned=1, test=0.9, deviation=None, commit="0123456789ab")], made / "table.csv"
-    )
+    more = replace(row, seeds=1, planned=1, test=0.9, deviation=None, commit="0123456789ab")
+    tables.as_csv([more], made / "table.csv")
     write([Score(name, 7, "mae", 0.9, 0.8)], made / "scores.csv")
     assert keep(made, study_of, results, add=True) == [name]
     tests = [each.test for each in before if each.row == name] + [0.9]
@@ -124,7 +123,17 @@ def test_seeds_are_added_to_a_row(tables: ModuleType, tmp_path: Path) -> None:
     assert f"| {row.commit[:7]}, 0123456 |" in (results / "table.md").read_text()
     others = [each for each in read(results / "scores.csv") if each != Score(name, 7, "mae", 0.9, 0.8)]
     assert sorted(map(str, others)) == sorted(map(str, before))
+    assert (found.planned, found.others) == (len(tests), "")
     with pytest.raises(ValueError, match=r"gatedgcn/rwse has seeds \[0, 1, 2, 7, 7\], some twice; leave out --add"):
+        keep(made, study_of, results, add=True)
+    tables.as_csv([replace(more, commit=row.commit)], made / "table.csv")
+    write([Score(name, 8, "mae", 0.9, 0.8)], made / "scores.csv")
+    keep(made, study_of, results, add=True)
+    (found,) = [each for each in tables.published(results / "table.csv") if each.model == "gatedgcn"]
+    assert found.commit == f"{row.commit} and 0123456789ab"
+    (results / "scores.csv").unlink()
+    write([Score(name, 9, "mae", 0.9, 0.8)], made / "scores.csv")
+    with pytest.raises(ValueError, match=r"gatedgcn/rwse has 5 seeds, and scores.csv not the score of each; leave out"):
         keep(made, study_of, results, add=True)
 
 

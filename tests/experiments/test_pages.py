@@ -78,3 +78,16 @@ def test_results_of_texts_are_kept_in_the_order_of_models_and_seeds(tmp_path: Pa
     found = [(run["model"], run["seed"]) for run in texts.kept("webnlg", tmp_path)]
     assert found == [("linearised", 1), ("linearised", 2), ("zhu-cnn", 1)]
     assert texts.kept("little_prince", tmp_path) == []
+
+
+def test_models_of_texts_are_compared_by_seed(tmp_path: Path) -> None:
+    texts = script("graph_to_text/run.py")
+    scores = {"linearised": (59.0, 60.0, 58.0), "graformer": (60.0, 60.5, 59.5), "zhu-cnn": (61.0, 62.5, 60.0)}
+    for model, each in scores.items():
+        for seed, score in enumerate(each):
+            texts.keep("webnlg-gpu", {"model": model, "seed": seed, "scores": {"simplified_bleu": score}}, tmp_path)
+    texts.keep("webnlg-gpu", {"model": "zhu-cnn", "seed": 7, "scores": {"simplified_bleu": 0.0}}, tmp_path)  # no pair
+    graformer, paths, both = texts.rows_of_gain(tmp_path).splitlines()
+    assert graformer.endswith("| webnlg-gpu | +1.00 | 0.50 | BLEU | 3 | 0.07 |")
+    assert paths.endswith("| webnlg-gpu | +2.17 | 0.29 | BLEU | 3 | 0.006 |")
+    assert both.startswith("| label paths in place of distances in the Levi graph, text | webnlg-gpu | +1.17 |")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import torch
-
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.generator import Generated
 from structpe.tasks.runs._text import text_run
+from structpe.tasks.runs.base import where
 
 __all__ = ["Generated", "generate"]
 
@@ -33,6 +32,6 @@ def generate(
     Raises:
         StoreError: the folder holds no trained model.
         ReadError: the source is missing or bad.
+        ConfigError: PyTorch does not have the device here.
     """
-    where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    yield from text_run(folder).ready(where).generate(source, search, batch_size, progress)
+    yield from text_run(folder).ready(where(device)).generate(source, search, batch_size, progress)

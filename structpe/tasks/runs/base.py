@@ -106,8 +106,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         configured: the class of its configuration.
         result: the class of its result.
         learns: names of the files with what it learns before training.
-        free: keys of the configuration that may change when a run resumes. Training does not depend on them, except that
-            an accelerator rounds and draws in its own way.
+        free: keys of the configuration that may change when a run resumes. Training does not depend on them, except
+            that an accelerator rounds and draws in its own way.
         extra: the extra to install for training.
         keeps_checkpoints: whether a finished run keeps its last checkpoints.
     """
@@ -375,13 +375,24 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
         StoreError: the folder holds no run, or no trained model yet, or a file is damaged.
         ConfigError: the device is not here, or the model cannot be applied to new structures.
     """
+    return load_run(folder).ready(where(device))
+
+
+def where(device: torch.device | str | None) -> torch.device:
+    """The device that is asked for; with None a GPU where there is one.
+
+    Raises:
+        ConfigError: PyTorch does not have it here.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        where = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError as error:
-        raise ConfigError(f"{device!r} is no device ({reason_of(error)}); give one such as 'cpu' or 'cuda'") from None
-    if where.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"the device is {str(device)!r}, and PyTorch sees no GPU here; give 'cpu', or none")
-    return load_run(folder).ready(where)
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
+        raise ConfigError(
+            f"the device {str(device)!r} cannot be used ({reason_of(error)}); give one that PyTorch has here, such as "
+            f"'cpu', or none"
+        ) from None
 
 
 def train(config: Any, fresh: bool = False) -> Any:
