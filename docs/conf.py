@@ -143,6 +143,7 @@ INNER = {
     "printing",
     "quantities",
     "registry",
+    "dropout",
     "row_sums",
     "signals",
     "checksums",
