@@ -32,7 +32,7 @@ from structpe.checksums import SUMS, seal
 from structpe.data.digests import Content
 from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
-from structpe.errors import ConfigError, MissingExtra, StoreError, reason_of, undamaged
+from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
@@ -375,24 +375,7 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
         StoreError: the folder holds no run, or no trained model yet, or a file is damaged.
         ConfigError: the device is not here, or the model cannot be applied to new structures.
     """
-    return load_run(folder).ready(where(device))
-
-
-def where(device: torch.device | str | None) -> torch.device:
-    """The device that is asked for; with None a GPU where there is one.
-
-    Raises:
-        ConfigError: PyTorch does not have it here.
-    """
-    if device is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
-        raise ConfigError(
-            f"the device {str(device)!r} cannot be used ({reason_of(error)}); give one that PyTorch has here, such as "
-            f"'cpu', or none"
-        ) from None
+    return load_run(folder).ready(folders.here(device))
 
 
 def train(config: Any, fresh: bool = False) -> Any:

@@ -12,13 +12,13 @@ import torch
 
 from structpe.checksums import SUMS, check
 from structpe.data.prepare import AFRESH
-from structpe.errors import ConfigError, StoreError
+from structpe.errors import ConfigError, StoreError, reason_of
 from structpe.files import left_in, sweep
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.nodes import number
 
-__all__ = ["InUse", "check_devices", "clear", "device_of", "learned", "lock", "same", "unbroken"]
+__all__ = ["InUse", "check_devices", "clear", "device_of", "here", "learned", "lock", "same", "unbroken"]
 
 C = TypeVar("C")
 
@@ -117,3 +117,20 @@ def device_of(training: TrainingConfig) -> torch.device:
     """Where a training of this configuration computes, as Lightning chooses."""
     chosen = torch.accelerator.current_accelerator(check_available=True)
     return torch.device("cpu") if training.accelerator == "cpu" or chosen is None else chosen
+
+
+def here(device: torch.device | str | None) -> torch.device:
+    """The device that is asked for; with None a GPU where there is one.
+
+    Raises:
+        ConfigError: PyTorch does not have it here.
+    """
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError, TypeError) as error:  # also where PyTorch was built without CUDA
+        raise ConfigError(
+            f"the device {str(device)!r} cannot be used ({reason_of(error)}); give one that PyTorch has here, such as "
+            f"'cpu', or none"
+        ) from None
