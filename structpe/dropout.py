@@ -1,8 +1,7 @@
 """Dropout whose random numbers are drawn four at a time on a CPU.
 
-PyTorch draws a number for each element there, and decides by a branch that a processor cannot foresee. With a
-probability of .5 that was half of a training step of a hybrid model. Here a draw of 64 bits decides about four
-elements, without a branch (figures: ``docs/speed.md``).
+PyTorch draws a number for each element there, and decides by a branch that a processor cannot foresee. Here a draw of
+64 bits decides about four elements, without a branch (figures: ``docs/speed.md``).
 """
 
 from __future__ import annotations

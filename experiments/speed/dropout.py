@@ -3,8 +3,8 @@
     python experiments/speed/dropout.py
 
 1. Elements: ``x`` to ``dropout(x)`` and its gradient.
-2. Attention with dropout of its weights, forward and backward: PyTorch's ``scaled_dot_product_attention``, and the
-   kernel that ``auto`` takes. Without dropout the outputs of both are compared first.
+2. Attention with dropout of its weights, forward and backward: PyTorch's ``scaled_dot_product_attention``, the kernels
+   ``small`` and ``tiled``, and which of them ``auto`` takes. Without dropout all outputs are compared first.
 
 One thread; CPU time, medians of rounds in which the ways take turns. Prints Markdown.
 """
@@ -28,7 +28,8 @@ from structpe.terms import Terms
 
 ELEMENTS = (8_192, 65_536, 1_000_000, 10_000_000)
 PROBABILITIES = (0.1, 0.5)
-SHAPES = ((128, 4, 25, 16), (64, 4, 150, 24), (16, 4, 256, 32), (1, 8, 2048, 64))
+SHAPES = ((128, 4, 25, 16), (64, 4, 150, 24), (16, 4, 256, 32), (8, 4, 512, 64), (1, 8, 2048, 64))
+KERNELS = ("small", "tiled")
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def main() -> None:
             each = {name: seconds / count * 1e9 for name, seconds in took.items()}
             ratio = each["theirs"] / each["ours"]
             print(f"| {count:,} | {p} | {each['theirs']:.1f} | {each['ours']:.1f} | {ratio:.2f} |", flush=True)
-    print("\n| structures, heads, units, width | probability | PyTorch, ms | here, ms | ratio | kernel |")
+    print("\n| structures, heads, units, width | p | PyTorch, ms | `small`, ms | `tiled`, ms | `auto` takes |")
     print("|---|--:|--:|--:|--:|---|")
     for shape in SHAPES[: 1 if given.quick else None]:
         for p in PROBABILITIES:
@@ -71,20 +72,20 @@ def attention(shape: tuple[int, int, int, int], p: float, given: argparse.Namesp
     def theirs(p: float) -> Tensor:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p)
 
-    def ours(p: float) -> Tensor:
-        return attend(q, k, v, Terms(mask=(mask,)), dropout=p)
+    def ours(kernel: str, p: float) -> Tensor:
+        return attend(q, k, v, Terms(mask=(mask,)), kernel, p)
 
     def step(way: Callable[[float], Tensor]) -> list[Tensor]:
         return list(torch.autograd.grad(way(p).sum(), leaves))
 
-    torch.testing.assert_close(theirs(0.0), ours(0.0), rtol=1e-4, atol=1e-5)
+    for kernel in KERNELS:
+        torch.testing.assert_close(theirs(0.0), ours(kernel, 0.0), rtol=1e-4, atol=1e-5)
     with watching() as chosen:
-        ours(p)
-    took = turns({"theirs": partial(step, theirs), "ours": partial(step, ours)}, given)
-    ms = {name: seconds * 1e3 for name, seconds in took.items()}
-    sizes = ", ".join(map(str, shape))
-    ratio = ms["theirs"] / ms["ours"]
-    return f"| {sizes} | {p} | {ms['theirs']:.1f} | {ms['ours']:.1f} | {ratio:.2f} | `{chosen[0].kernel}` |"
+        ours("auto", p)
+    ways = {"theirs": theirs, **{kernel: partial(ours, kernel) for kernel in KERNELS}}
+    took = turns({name: partial(step, way) for name, way in ways.items()}, given)
+    ms = " | ".join(f"{took[name] * 1e3:.1f}" for name in ways)
+    return f"| {', '.join(map(str, shape))} | {p} | {ms} | `{chosen[0].kernel}` |"
 
 
 def turns(ways: dict[str, Callable[[], object]], given: argparse.Namespace) -> dict[str, float]:

@@ -108,6 +108,6 @@ def test_dropout_is_compared_and_printed(monkeypatch: pytest.MonkeyPatch, capsys
     lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| ")]
     assert [row[:2] for row in lines if row[0] == "8,192"] == [["8,192", "0.1"], ["8,192", "0.5"]]
     assert [row[-1] for row in lines if row[0] == "128, 4, 25, 16"] == ["`small`", "`small`"]
-    monkeypatch.setattr(made, "attend", lambda q, k, v, terms, dropout: attend(1.1 * q, k, v, terms))
+    monkeypatch.setattr(made, "attend", lambda q, k, v, terms, kernel, dropout: attend(1.1 * q, k, v, terms))
     with pytest.raises(AssertionError):
         made.attention((2, 2, 5, 4), 0.5, made.argparse.Namespace(quick=True, rounds=1))

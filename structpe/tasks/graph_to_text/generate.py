@@ -9,7 +9,7 @@ from structpe.nn.search import SearchConfig
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.generator import Generated
 from structpe.tasks.runs._text import text_run
-from structpe.tasks.training.folder import here
+from structpe.tasks.training.folder import device_named
 
 __all__ = ["Generated", "generate"]
 
@@ -34,4 +34,4 @@ def generate(
         ReadError: the source is missing or bad.
         ConfigError: PyTorch does not have the device here.
     """
-    yield from text_run(folder).ready(here(device)).generate(source, search, batch_size, progress)
+    yield from text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)

@@ -375,7 +375,7 @@ def load(folder: str | Path, device: torch.device | str | None = None) -> Any:
         StoreError: the folder holds no run, or no trained model yet, or a file is damaged.
         ConfigError: the device is not here, or the model cannot be applied to new structures.
     """
-    return load_run(folder).ready(folders.here(device))
+    return load_run(folder).ready(folders.device_named(device))
 
 
 def train(config: Any, fresh: bool = False) -> Any:

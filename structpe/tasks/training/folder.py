@@ -18,7 +18,7 @@ from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.nodes import number
 
-__all__ = ["InUse", "check_devices", "clear", "device_of", "here", "learned", "lock", "same", "unbroken"]
+__all__ = ["InUse", "check_devices", "clear", "device_named", "device_of", "learned", "lock", "same", "unbroken"]
 
 C = TypeVar("C")
 
@@ -119,7 +119,7 @@ def device_of(training: TrainingConfig) -> torch.device:
     return torch.device("cpu") if training.accelerator == "cpu" or chosen is None else chosen
 
 
-def here(device: torch.device | str | None) -> torch.device:
+def device_named(device: torch.device | str | None) -> torch.device:
     """The device that is asked for; with None a GPU where there is one.
 
     Raises:
