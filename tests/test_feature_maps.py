@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
+from torch.nn import functional
 
 from structpe.attention import attend
 from structpe.errors import PositionError
@@ -20,6 +21,22 @@ def test_elu_plus_one_number_by_number() -> None:
     x = torch.tensor([-3.0, -0.5, 0.0, 0.5, 3.0], dtype=torch.float64)
     expected = [math.exp(-3), math.exp(-0.5), 1, 1.5, 4]
     torch.testing.assert_close(elu_plus_one(x), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_elu_plus_one_has_the_gradient_of_elu() -> None:
+    x = torch.tensor([-30.0, -3.0, -0.5, 0.0, 0.5, 3.0], dtype=torch.float64, requires_grad=True)
+    other = x.detach().clone().requires_grad_()
+    elu_plus_one(x).sum().backward()
+    functional.elu(other).sum().backward()
+    torch.testing.assert_close(x.grad, other.grad)
+    smooth = torch.tensor([[-3.0, -0.5], [0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(elu_plus_one, (smooth,))
+    assert torch.equal(torch.func.vmap(elu_plus_one)(smooth), elu_plus_one(smooth))
+
+
+def test_elu_plus_one_is_positive_far_below_zero() -> None:
+    """elu(-20) + 1 is 0 in float32, so that a query with such features only would see nothing."""
+    assert elu_plus_one(torch.tensor([-20.0])).item() == pytest.approx(math.exp(-20), rel=1e-6)
 
 
 def test_positive_features_number_by_number() -> None:

@@ -46,11 +46,14 @@ def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     features, of_keys = terms.feature_map(q).to(wide), terms.feature_map(k).to(wide)
     for mask in terms.mask:
         of_keys = of_keys * _keys(mask)
-    kept = dropped(v.new_ones(*v.shape[:-1], 1, dtype=wide), dropout)
-    values = torch.cat([v * kept, torch.ones_like(kept)], dim=-1)  # the last column sums to the denominator
+    ones = v.new_ones(*v.shape[:-1], 1, dtype=wide)
+    values = v * dropped(ones, dropout) if dropout else v.to(wide)
+    values = torch.cat([values, ones], dim=-1)  # the last column sums to the denominator
     sums = _causal(features, of_keys, values) if terms.causal else features @ (of_keys.transpose(-1, -2) @ values)
     out, total = sums[..., :-1], sums[..., -1:]
-    return torch.where(total != 0, out / torch.where(total != 0, total, 1), 0).to(v.dtype)
+    # A query that sees no key has a sum of 0. Of one column, so that only a product is as large as the output.
+    share = torch.where(total != 0, 1 / torch.where(total != 0, total, 1), 0)
+    return (out * share).to(v.dtype)
 
 
 def _keys(mask: Tensor) -> Tensor:
