@@ -60,7 +60,9 @@ class FromPyG(Convolution):
         return self.convolution(x, index, edge_attr=edges), edges
 
     def _check(self, width: int, path: str, reads_edges: bool) -> None:
-        """Run it on two nodes, without drawing random numbers."""
+        """Run it on two nodes, without drawing random numbers; not on the device ``meta``, where nothing has values."""
+        if any(each.is_meta for each in self.convolution.parameters()):
+            return
         nodes, index = torch.zeros(2, width), torch.tensor([[0, 1], [1, 0]])
         edges = {"edge_attr": torch.zeros(2, width)} if reads_edges else {}
         self.convolution.eval()
