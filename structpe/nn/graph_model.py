@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from structpe.data.batch import Batch, Grouping
 from structpe.data.features import Features
+from structpe.dropout import Dropout
 from structpe.errors import ConfigError
 from structpe.nn.features import FeatureEmbedding
-from structpe.nn.layer import StackConfig
+from structpe.nn.layer import StackConfig, activation_of
 from structpe.nn.readouts import READOUTS, readout_of
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import LAYERS, bounded
@@ -29,17 +30,24 @@ class GraphModelConfig(StackConfig):
         readout: what predictions are made of, a name of ``READOUTS``, such as sum or root of graphs, complex of pairs
             of nodes; null for the mean of graphs, the vectors of nodes, distmult of pairs.
         head_layers: of the part that makes a prediction of a vector: 1 is a linear map, which fits best where few
-            nodes or graphs are labelled.
+            nodes or graphs are labelled. Between them is ``activation``.
+        head_dropout: dropout probability of the input of each of them; not used by readouts that predict themselves.
+
+    Raises:
+        ConfigError: as :class:`StackConfig`; the readout is unknown; ``head_layers`` or ``head_dropout`` is out of range.
     """
 
     readout: str | None = None
     head_layers: int = 2
+    head_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.head_layers < 1:
             raise ConfigError(f"head_layers is {self.head_layers}; it must be 1 or more")
         bounded(self, head_layers=LAYERS)
+        if not 0 <= self.head_dropout < 1:
+            raise ConfigError(f"head_dropout is {self.head_dropout}; it must be 0 or more and below 1")
         if self.readout is not None:
             READOUTS[self.readout]  # raises for an unknown name
 
@@ -74,6 +82,7 @@ class GraphModel(nn.Module):
         self.nodes = FeatureEmbedding(nodes, config.width)
         self.stack = Stack(config, position, edges, directed=True)
         self.readout = readout_of(config.readout, level)(config.width, outputs)
+        self.dropout = Dropout(config.head_dropout if self.readout.head else 0.0)
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 
     def start_at(self, predicted: Float[Tensor, "o"]) -> None:
@@ -98,7 +107,7 @@ class GraphModel(nn.Module):
 
     def forward(self, batch: Batch) -> Float[Tensor, "c o"]:
         """What is predicted: of each graph in the order of the batch, of each node of the mask, of each query."""
-        predicted: Tensor = self.head(self.readout(self.hidden(batch), batch))
+        predicted: Tensor = self.head(self.dropout(self.readout(self.hidden(batch), batch)))
         return predicted
 
     def hidden(self, batch: Batch) -> Float[Tensor, "N d"]:
@@ -108,5 +117,9 @@ class GraphModel(nn.Module):
 
 
 def _head(config: GraphModelConfig, outputs: int) -> nn.Module:
-    hidden = [nn.Sequential(nn.Linear(config.width, config.width), nn.ReLU()) for _ in range(config.head_layers - 1)]
-    return nn.Sequential(*hidden, nn.Linear(config.width, outputs))
+    return nn.Sequential(*(_hidden(config) for _ in range(config.head_layers - 1)), nn.Linear(config.width, outputs))
+
+
+def _hidden(config: GraphModelConfig) -> nn.Module:
+    linear = nn.Linear(config.width, config.width)
+    return nn.Sequential(linear, activation_of(config.activation), Dropout(config.head_dropout))

@@ -17,7 +17,7 @@ from structpe.nn.convolutions import Asked, chosen
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions import Dims, PositionModel, Site
 
-__all__ = ["Layer", "StackConfig", "norm_of"]
+__all__ = ["Layer", "StackConfig", "activation_of", "norm_of"]
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class StackConfig:
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
-        message_activation: after the convolution: ``relu``, ``none``, or ``auto``, a ReLU, but beside attention only
-            where the convolution has none of its own, as gin and gine have.
+        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``, but
+            beside attention only where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
-        activation: in the feed-forward parts: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with the distribution function
+        activation: in the feed-forward parts and after the convolution: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with the distribution function
             Phi of the standard normal distribution, without approximation (Hendrycks and Gimpel 2016).
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
@@ -65,7 +65,7 @@ class StackConfig:
     heads: int = 4
     attention: bool = True
     message_passing: Asked | None = "gine"
-    message_activation: Literal["auto", "relu", "none"] = "auto"
+    message_activation: Literal["auto", "relu", "gelu", "none"] = "auto"
     feedforward: int = 128
     activation: Literal["relu", "gelu"] = "relu"
     norm: Literal["batch", "layer", "none"] = "batch"
@@ -110,11 +110,13 @@ class StackConfig:
             )
 
     @property
-    def rectified(self) -> bool:
-        """Whether a ReLU comes after the convolution."""
-        if self.message_activation != "auto" or self.message_passing is None:
-            return self.message_activation == "relu"
-        return not self.attention or not chosen(self.message_passing).rectifies
+    def after_messages(self) -> Literal["relu", "gelu", "none"]:
+        """The activation after the convolution."""
+        if self.message_passing is None:
+            return "none"
+        if self.message_activation != "auto":
+            return self.message_activation
+        return "none" if self.attention and chosen(self.message_passing).rectifies else self.activation
 
     @property
     def _linear(self) -> bool:
@@ -123,7 +125,7 @@ class StackConfig:
             return False
         if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
             return False
-        return chosen(self.message_passing).keeps_sums and not self.rectified
+        return chosen(self.message_passing).keeps_sums and self.after_messages == "none"
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
@@ -166,9 +168,9 @@ class Layer(nn.Module):
         y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
         y = a(norm(messages(x) + W x + b)),  then the same
 
-    a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS a
-    is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which have none, get
-    one here. With ``reads``, cross-attention is one more part of the same form after attention.
+    a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS the
+    activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
+    have none, get one here. With ``reads``, cross-attention is one more part of the same form after attention.
 
     Args:
         config: sizes and options.
@@ -184,6 +186,7 @@ class Layer(nn.Module):
         self.attention_norm = norm_of(config) if config.attention else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
+        self.activation = activation_of(config.after_messages)
         self.skip = nn.Linear(config.width, config.width) if config.residual == "linear" else None
         self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
         self.cross_norm = norm_of(config) if reads else None
@@ -226,13 +229,10 @@ class Layer(nn.Module):
         if self.attention is None:
             assert self.messages_norm is not None
             passed = passed if self.skip is None else passed + self.skip(x)
-            passed = self.dropout(self._activated(self.messages_norm(passed)))
+            passed = self.dropout(self.activation(self.messages_norm(passed)))
             return x + passed if self.config.residual is True else passed
-        passed = self.dropout(self._activated(passed))
+        passed = self.dropout(self.activation(passed))
         return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
-
-    def _activated(self, passed: Tensor) -> Tensor:
-        return passed.relu() if self.config.rectified else passed
 
     def _crossed(self, y: Tensor, context: Context, site: Site) -> Tensor:
         assert self.cross is not None
@@ -276,6 +276,12 @@ def norm_of(config: StackConfig) -> nn.Module:
     return nn.LayerNorm(config.width) if config.norm == "layer" else nn.Identity()
 
 
+def activation_of(name: Literal["relu", "gelu", "none"]) -> nn.Module:
+    """An activation by the name that configurations have for it."""
+    made: nn.Module = {"relu": nn.ReLU, "gelu": nn.GELU, "none": nn.Identity}[name]()
+    return made
+
+
 def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.Module:
     """The layer's attention, or that of the position model.
 
@@ -300,5 +306,4 @@ def _feedforward(config: StackConfig) -> nn.Module | None:
     if not config.feedforward:
         return None
     width, hidden = config.width, config.feedforward
-    activation = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-    return nn.Sequential(nn.Linear(width, hidden), activation, Dropout(config.dropout), nn.Linear(hidden, width))
+    return nn.Sequential(nn.Linear(width, hidden), activation_of(config.activation), Dropout(config.dropout), nn.Linear(hidden, width))

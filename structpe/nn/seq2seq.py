@@ -40,7 +40,7 @@ class TransformerConfig:
         encoder_layers: layers of the encoder.
         decoder_layers: layers of the decoder.
         feedforward: hidden width of the feed-forward parts.
-        activation: in the feed-forward parts, ``relu`` or ``gelu``; see :class:`StackConfig`.
+        activation: in the feed-forward parts and after the convolution, ``relu`` or ``gelu``; see :class:`StackConfig`.
         dropout: probability of dropping activations; also attention weights and inputs if the next two are null.
         attention_dropout: of attention weights; null for ``dropout``.
         input_dropout: of the embedded units; null for ``dropout``.
@@ -67,7 +67,7 @@ class TransformerConfig:
     attention_dropout: float | None = None
     input_dropout: float | None = None
     message_passing: Asked | None = None
-    message_activation: Literal["auto", "relu", "none"] = "auto"
+    message_activation: Literal["auto", "relu", "gelu", "none"] = "auto"
     norm: Literal["batch", "layer", "none"] = "layer"
     norm_first: bool = True
     virtual_node: bool = False

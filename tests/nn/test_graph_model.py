@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch_geometric.nn import GINEConv, GPSConv
 
 from structpe.data import batch as batches
@@ -148,6 +149,7 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
         *((name, "auto", torch.Tensor.clone) for name in ("gin", "gine")),
         ("gine", "relu", torch.relu),
         ("gcn", "none", torch.Tensor.clone),
+        ("gine", "gelu", functional.gelu),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
@@ -194,6 +196,43 @@ def test_layers_that_are_one_linear_map_are_refused(convolution: str) -> None:
         assert replace(CONFIG, **options | more).layers == 2
     with pytest.raises(ConfigError, match="are one linear map"):
         replace(CONFIG, **options | {"virtual_node": True, "layers": 1})  # nothing follows its rectifier
+
+
+# --- the tuned networks of Toenshoff et al. 2023 ---
+
+
+def test_a_gcn_with_gelus_and_without_norms_is_that_of_their_code() -> None:
+    """x + gelu(gcn(x)) in each layer, and gelus in the head."""
+    options = {"attention": False, "message_passing": "gcn", "feedforward": 0, "norm": "none", "activation": "gelu"}
+    net = model([], head_layers=3, **options)
+    batch = batch_of(net, GRAPHS)
+    x = net.nodes(batch.x, len(batch.graph))
+    for layer in net.stack.layers:
+        x = x + functional.gelu(layer.messages.convolution(x, None, batch.adjacency)[0])
+    pooled = net.readout(x, batch)
+    first, second, last = net.head[0][0], net.head[1][0], net.head[2]
+    expected = last(functional.gelu(second(functional.gelu(first(pooled)))))
+    torch.testing.assert_close(net(batch), expected)
+
+
+def test_every_map_of_the_head_has_dropout_in_training() -> None:
+    net = model([], head_layers=3, head_dropout=0.5)
+    batch, given = batch_of(net, GRAPHS), []
+    for each in (net.head[0][0], net.head[1][0], net.head[2]):
+        each.register_forward_pre_hook(lambda _, inputs: given.append(inputs[0]))
+    shares = []
+    for mode in (True, False):
+        given.clear()
+        net.train(mode)
+        with torch.no_grad():
+            for _ in range(30):
+                net(batch)
+        zeros = [torch.cat(given[place::3]) == 0 for place in range(3)]
+        shares.append([each.double().mean().item() for each in zeros])
+    for dropped, kept in zip(*shares, strict=True):
+        assert dropped == pytest.approx(0.5 + 0.5 * kept, abs=0.1), "half of what a ReLU leaves is dropped"
+    with pytest.raises(ConfigError, match="head_dropout is 1.0; it must be 0 or more and below 1"):
+        replace(CONFIG, head_dropout=1.0)
 
 
 # --- what changes nothing ---
