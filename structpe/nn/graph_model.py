@@ -34,7 +34,7 @@ class GraphModelConfig(StackConfig):
         head_dropout: dropout probability of the input of each of them; not used by readouts that predict themselves.
 
     Raises:
-        ConfigError: as :class:`StackConfig`; the readout is unknown; ``head_layers`` or ``head_dropout`` is out of range.
+        ConfigError: as :class:`StackConfig`; the readout is unknown; a number of the head is out of range.
     """
 
     readout: str | None = None

@@ -35,11 +35,12 @@ class StackConfig:
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
-        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``, but
-            beside attention only where the convolution has none of its own, as gin and gine have.
+        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``,
+            but beside attention only where the convolution has none of its own, as gin and gine have.
         feedforward: hidden width of the feed-forward parts; 0 for none.
-        activation: in the feed-forward parts and after the convolution: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with the distribution function
-            Phi of the standard normal distribution, without approximation (Hendrycks and Gimpel 2016).
+        activation: in the feed-forward parts and after the convolution: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with
+            the distribution function Phi of the standard normal distribution, without approximation (Hendrycks and
+            Gimpel 2016).
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
@@ -168,8 +169,8 @@ class Layer(nn.Module):
         y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
         y = a(norm(messages(x) + W x + b)),  then the same
 
-    a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS the
-    activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
+    a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS
+    the activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
     have none, get one here. With ``reads``, cross-attention is one more part of the same form after attention.
 
     Args:
@@ -306,4 +307,5 @@ def _feedforward(config: StackConfig) -> nn.Module | None:
     if not config.feedforward:
         return None
     width, hidden = config.width, config.feedforward
-    return nn.Sequential(nn.Linear(width, hidden), activation_of(config.activation), Dropout(config.dropout), nn.Linear(hidden, width))
+    activation = activation_of(config.activation)
+    return nn.Sequential(nn.Linear(width, hidden), activation, Dropout(config.dropout), nn.Linear(hidden, width))

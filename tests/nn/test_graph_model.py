@@ -231,7 +231,7 @@ def test_every_map_of_the_head_has_dropout_in_training() -> None:
         shares.append([each.double().mean().item() for each in zeros])
     for dropped, kept in zip(*shares, strict=True):
         assert dropped == pytest.approx(0.5 + 0.5 * kept, abs=0.1), "half of what a ReLU leaves is dropped"
-    with pytest.raises(ConfigError, match="head_dropout is 1.0; it must be 0 or more and below 1"):
+    with pytest.raises(ConfigError, match=r"head_dropout is 1\.0; it must be 0 or more and below 1"):
         replace(CONFIG, head_dropout=1.0)
 
 

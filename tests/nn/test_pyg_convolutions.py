@@ -86,7 +86,8 @@ def test_in_a_hybrid_layer_it_learns_and_is_saved(name: str) -> None:
     assert not torch.equal(again(batch), out)
     again.load_state_dict(net.state_dict())
     assert torch.equal(again(batch), out)
-    assert GraphModelConfig(message_passing=path).after_messages == "relu", "a ReLU follows a convolution that may have none"
+    after = GraphModelConfig(message_passing=path).after_messages
+    assert after == "relu", "a ReLU follows a convolution that may have none"
 
 
 def test_edges_are_not_read_where_their_width_is_null() -> None:
