@@ -188,7 +188,7 @@ class Layer(nn.Module):
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
         self.activation = activation_of(config.after_messages)
-        self.skip = nn.Linear(config.width, config.width) if config.residual == "linear" else None
+        self.skip = _skip(config) if config.residual == "linear" else None
         self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
         self.cross_norm = norm_of(config) if reads else None
         self.feedforward = _feedforward(config)
@@ -300,6 +300,14 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
             f"use it; set feature_map to none, or choose another position model"
         )
     return OwnAttention()
+
+
+def _skip(config: StackConfig) -> nn.Module:
+    """The linear residual. It begins as large as the map of a GCN: smaller, a node hardly tells itself from others."""
+    skip = nn.Linear(config.width, config.width)
+    nn.init.xavier_uniform_(skip.weight)
+    nn.init.zeros_(skip.bias)
+    return skip
 
 
 def _feedforward(config: StackConfig) -> nn.Module | None:
