@@ -44,8 +44,9 @@ class StackConfig:
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
-        residual: of a layer with message passing only: ``true`` adds its input to its output; ``linear`` adds a linear
-            map of it to the messages, before the norm, as the tuned networks of Luo et al. 2024 do; ``false`` for none.
+        residual: ``true`` adds the input of a layer to its output; ``linear`` adds a linear map of it to the messages,
+            before the norm, as the tuned networks of Luo et al. 2024 do, and attention beside them, which is ours;
+            ``false`` for none, of message passing only.
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
         input_dropout: of the input of the first layer.
@@ -57,8 +58,8 @@ class StackConfig:
 
     Raises:
         ConfigError: a size or probability is out of range, the convolution is unknown, there is neither attention nor
-            message passing, nothing in the layers is more than a linear map, or ``residual`` is ``linear`` where it has
-            no place.
+            message passing, nothing in the layers is more than a linear map, or ``residual`` is ``linear`` without
+            message passing or with ``norm_first``.
     """
 
     width: int = 64
@@ -99,10 +100,10 @@ class StackConfig:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
-        if self.residual == "linear" and (self.attention or self.message_passing is None):
+        if self.residual == "linear" and (self.message_passing is None or (self.attention and self.norm_first)):
             raise ConfigError(
-                "residual is linear, which only layers with message passing and without attention have; set attention "
-                "to false, or residual to true"
+                "residual is linear, which only layers with message passing have, and whose norm comes after it; set "
+                "message_passing and norm_first: false, or residual to true"
             )
         if self._linear:
             raise ConfigError(
@@ -117,7 +118,8 @@ class StackConfig:
             return "none"
         if self.message_activation != "auto":
             return self.message_activation
-        return "none" if self.attention and chosen(self.message_passing).rectifies else self.activation
+        separate = self.attention and self.residual != "linear"
+        return "none" if separate and chosen(self.message_passing).rectifies else self.activation
 
     @property
     def _linear(self) -> bool:
@@ -169,6 +171,10 @@ class Layer(nn.Module):
         y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
         y = a(norm(messages(x) + W x + b)),  then the same
 
+    With attention and ``residual: linear``, which is ours, attention is one more term of that sum::
+
+        y = a(norm(messages(x) + attention(x) + W x + b)),  then the same
+
     a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS
     the activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
     have none, get one here. With ``reads``, cross-attention is one more part of the same form after attention.
@@ -184,7 +190,7 @@ class Layer(nn.Module):
         super().__init__()
         self.config, self.first = config, config.norm_first and config.attention
         self.attention = _attention(config, position, number) if config.attention else None
-        self.attention_norm = norm_of(config) if config.attention else None
+        self.attention_norm = norm_of(config) if config.attention and config.residual != "linear" else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
         self.activation = activation_of(config.after_messages)
@@ -204,20 +210,34 @@ class Layer(nn.Module):
             context: shared by the layers of this pass.
             site: the number of the layer, and whether it is trained.
         """
-        if self.attention is not None and self.attention_norm is not None:
-            read, earlier = self._read(x, context, site)
-            y = x + self.dropout(self.attention(read, context, site, earlier))
-            y = y if self.first else self.attention_norm(y)
-        else:
-            read, y = x, x
-        if self.messages is not None:
-            passed, edges = self.messages(read, edges, context)
-            y = self._with_messages(x, y, passed)
+        y, edges = (self._added if self.skip is None else self._summed)(x, edges, context, site)
         if self.cross is not None and self.cross_norm is not None:
             y = self._part(y, lambda rows: self._crossed(rows, context, site), self.cross_norm)
         if self.feedforward is not None and self.feedforward_norm is not None:
             y = self._part(y, self.feedforward, self.feedforward_norm)
         return y, edges
+
+    def _added(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
+        """Attention and messages, each added to its input."""
+        read, y = x, x
+        if self.attention is not None and self.attention_norm is not None:
+            read, earlier = self._read(x, context, site)
+            y = x + self.dropout(self.attention(read, context, site, earlier))
+            y = y if self.first else self.attention_norm(y)
+        if self.messages is not None:
+            passed, edges = self.messages(read, edges, context)
+            y = self._with_messages(x, y, passed)
+        return y, edges
+
+    def _summed(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
+        """One sum of messages, attention and the linear residual, normalised."""
+        assert self.skip is not None and self.messages is not None and self.messages_norm is not None
+        passed, edges = self.messages(x, edges, context)
+        total = passed + self.skip(x)
+        if self.attention is not None:
+            read, earlier = self._read(x, context, site)
+            total = total + self.dropout(self.attention(read, context, site, earlier))
+        return self.dropout(self.activation(self.messages_norm(total))), edges
 
     def _read(self, x: Tensor, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
         """The input of attention: the units, and those in memory."""
@@ -229,7 +249,6 @@ class Layer(nn.Module):
     def _with_messages(self, x: Tensor, y: Tensor, passed: Tensor) -> Tensor:
         if self.attention is None:
             assert self.messages_norm is not None
-            passed = passed if self.skip is None else passed + self.skip(x)
             passed = self.dropout(self.activation(self.messages_norm(passed)))
             return x + passed if self.config.residual is True else passed
         passed = self.dropout(self.activation(passed))

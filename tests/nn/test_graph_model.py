@@ -387,9 +387,27 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
     mapped = x @ layer.skip.weight.T + layer.skip.bias
     out, _ = layer(x, None, Context.of(net.position, batch), Site(0))
     torch.testing.assert_close(out, layer.messages_norm(passed + mapped).relu())
-    for refused in ({"attention": True}, {"message_passing": None, "attention": True}):
-        with pytest.raises(ConfigError, match="residual is linear, which only layers with message passing and without"):
+    nothing_to_add_to = {"message_passing": None, "attention": True}
+    for refused in (nothing_to_add_to, {"attention": True, "norm_first": True}):
+        with pytest.raises(
+            ConfigError, match="residual is linear, which only layers with message passing have, and wh"
+        ):
             replace(net.config, **refused)
+
+
+@pytest.mark.parametrize("convolution", ["gcn", "gine"])
+def test_with_a_linear_residual_attention_is_one_more_term_of_the_sum(convolution: str) -> None:
+    net = model(POSITIONS["t5"], message_passing=convolution, norm="layer", feedforward=0, residual="linear")
+    (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
+    x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
+    context = Context.of(net.position, batch)
+    passed, _ = layer.messages.convolution(x, edges, batch.adjacency)
+    attended = layer.attention(x, context, Site(0), None)
+    out, _ = layer(x, edges, context, Site(0))
+    mapped = x @ layer.skip.weight.T + layer.skip.bias
+    torch.testing.assert_close(out, layer.messages_norm(passed + mapped + attended).relu())
+    net(batch).sum().backward()
+    assert not [name for name, each in net.stack.layers.named_parameters() if each.grad is None]
 
 
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
