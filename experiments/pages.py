@@ -25,7 +25,18 @@ __all__ = ["PARTS", "Part", "differing"]
 
 HERE = Path(__file__).parent
 END = "<!-- end of what is made -->"
-STUDIES = ("csl", "zinc", "order", "minesweeper", "activation", "tolokers", "cora", "cora-attention", "molhiv")
+STUDIES = (
+    "csl",
+    "zinc",
+    "order",
+    "minesweeper",
+    "minesweeper-tuned",
+    "activation",
+    "tolokers",
+    "cora",
+    "cora-attention",
+    "molhiv",
+)
 STUDIES += ("peptides-gpu", "knowledge", "esol")
 
 

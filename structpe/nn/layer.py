@@ -231,7 +231,9 @@ class Layer(nn.Module):
 
     def _summed(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
         """One sum of messages, attention and the linear residual, normalised."""
-        assert self.skip is not None and self.messages is not None and self.messages_norm is not None
+        assert self.skip is not None
+        assert self.messages is not None
+        assert self.messages_norm is not None
         passed, edges = self.messages(x, edges, context)
         total = passed + self.skip(x)
         if self.attention is not None:
