@@ -30,6 +30,7 @@ def test_elu_plus_one_has_the_gradient_of_elu() -> None:
     functional.elu(other).sum().backward()
     torch.testing.assert_close(x.grad, other.grad)
     smooth = torch.tensor([[-3.0, -0.5], [0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(elu_plus_one, (smooth,), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(elu_plus_one, (smooth,))
     assert torch.equal(torch.func.vmap(elu_plus_one)(smooth), elu_plus_one(smooth))
 
@@ -112,3 +113,18 @@ def test_a_seed_says_which_features() -> None:
 def test_a_number_below_one_is_refused() -> None:
     with pytest.raises(PositionError, match="random features have a width and a number of 1 or more, not 8 and 0"):
         PositiveFeatures(8, 0)
+
+
+@pytest.mark.parametrize("case", ["elu", "random"])
+def test_float32_gradients_are_finite_where_sums_are_tiny(case: str) -> None:
+    """The square of 1 / total would overflow below 5e-20."""
+    maps = elu_plus_one if case == "elu" else PositiveFeatures(D)
+    q, k, v = (torch.randn(1, 1, 6, D, generator=torch.Generator().manual_seed(i)) for i in range(3))
+    given = (q - 30, k - 30, v) if case == "elu" else (7.5 * q, k, v)
+    found, expected = [], []
+    for wide, kept in ((torch.float32, found), (torch.float64, expected)):
+        leaves = [each.to(wide).requires_grad_() for each in given]
+        out = attend(*leaves, Terms(feature_map=maps), kernel="linear")
+        kept.extend([out.detach(), *torch.autograd.grad(out.square().sum(), leaves)])
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-3, atol=1e-5)

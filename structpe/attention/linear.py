@@ -51,9 +51,15 @@ def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) 
     values = torch.cat([values, ones], dim=-1)  # the last column sums to the denominator
     sums = _causal(features, of_keys, values) if terms.causal else features @ (of_keys.transpose(-1, -2) @ values)
     out, total = sums[..., :-1], sums[..., -1:]
-    # A query that sees no key has a sum of 0. Of one column, so that only a product is as large as the output.
-    share = torch.where(total != 0, 1 / torch.where(total != 0, total, 1), 0)
-    return (out * share).to(v.dtype)
+    return (out * _reciprocal(total)).to(v.dtype)
+
+
+def _reciprocal(total: Tensor) -> Tensor:
+    """1 / total, and 0 for a query that sees no key. One number per query is cheaper than a division per number."""
+    seen = total >= torch.finfo(total.dtype).tiny
+    total = torch.where(seen, total, 1)
+    scale = (1 / total).detach()  # the gradient of 1 / total squares it, which overflows for small totals
+    return torch.where(seen, scale / (total * scale), 0)
 
 
 def _keys(mask: Tensor) -> Tensor:

@@ -29,9 +29,9 @@ class GraphModelConfig(StackConfig):
     Args:
         readout: what predictions are made of, a name of ``READOUTS``, such as sum or root of graphs, complex of pairs
             of nodes; null for the mean of graphs, the vectors of nodes, distmult of pairs.
-        head_layers: of the part that makes a prediction of a vector: 1 is a linear map, which fits best where few
-            nodes or graphs are labelled. Between them is ``activation``.
-        head_dropout: dropout probability of the input of each of them; not used by readouts that predict themselves.
+        head_layers: linear maps of the head, which makes predictions of vectors, with ``activation`` between them; 1
+            fits best where few nodes or graphs are labelled.
+        head_dropout: dropout probability before each linear map of the head; unused by readouts without a head.
 
     Raises:
         ConfigError: as :class:`StackConfig`; the readout is unknown; a number of the head is out of range.

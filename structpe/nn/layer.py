@@ -35,18 +35,20 @@ class StackConfig:
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
-        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``,
-            but beside attention only where the convolution has none of its own, as gin and gine have.
+        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``.
+            Beside attention ``auto`` is none where the convolution has its own, as gin and gine have, unless
+            ``residual`` is ``linear``.
         feedforward: hidden width of the feed-forward parts; 0 for none.
-        activation: in the feed-forward parts and after the convolution: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with
+        activation: in the feed-forward parts and after the convolution, but not within convolutions, their updates of
+            edges, and virtual nodes, which have ReLUs: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with
             the distribution function Phi of the standard normal distribution, without approximation (Hendrycks and
             Gimpel 2016).
         norm: ``batch``, ``layer`` or ``none``.
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
-        residual: ``true`` adds the input of a layer to its output; ``linear`` adds a linear map of it to the messages,
-            before the norm, as the tuned networks of Luo et al. 2024 do, and attention beside them, which is ours;
-            ``false`` for none, of message passing only.
+        residual: ``true``: each part is added to its input. ``linear``: a linear map of the layer's input is added to
+            the messages before the norm (Luo et al. 2024); attention, if any, is one more term of that sum (ours).
+            ``false``: none; without attention only.
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
         input_dropout: of the input of the first layer.
@@ -57,9 +59,9 @@ class StackConfig:
             of attention are linear in the number of units, and position models cannot change scores.
 
     Raises:
-        ConfigError: a size or probability is out of range, the convolution is unknown, there is neither attention nor
-            message passing, nothing in the layers is more than a linear map, or ``residual`` is ``linear`` without
-            message passing or with ``norm_first``.
+        ConfigError: a size or probability is out of range, the convolution, an activation or the residual is unknown,
+            there is neither attention nor message passing, nothing in the layers is more than a linear map, or the
+            residual does not go with the other options.
     """
 
     width: int = 64
@@ -100,15 +102,37 @@ class StackConfig:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
-        if self.residual == "linear" and (self.message_passing is None or (self.attention and self.norm_first)):
-            raise ConfigError(
-                "residual is linear, which only layers with message passing have, and whose norm comes after it; set "
-                "message_passing and norm_first: false, or residual to true"
-            )
+        self._check_names()
+        self._check_residual()
         if self._linear:
             raise ConfigError(
                 f"layers of {self.message_passing} with neither attention nor message_activation nor feed-forward "
                 f"parts are one linear map; set message_activation to auto, or feedforward to a width above 0"
+            )
+
+    def _check_names(self) -> None:
+        values = {"activation": ("relu", "gelu"), "message_activation": ("auto", "relu", "gelu", "none")}
+        for name, known in values.items():
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")
+        if self.residual not in (True, False, "linear"):
+            raise ConfigError(f"residual is {self.residual!r}; it must be true, false or linear")
+
+    def _check_residual(self) -> None:
+        if self.residual == "linear" and self.message_passing is None:
+            raise ConfigError(
+                "residual is linear, and message_passing is null; a linear residual is added to messages: set "
+                "message_passing, or residual to true"
+            )
+        if self.residual == "linear" and self.attention and self.norm_first:
+            raise ConfigError(
+                "residual is linear, and norm_first is true; the norm of a linear residual comes after the sum: set "
+                "norm_first to false, or residual to true"
+            )
+        if self.residual is False and self.attention:
+            raise ConfigError(
+                "residual is false, which models with attention do not have; set residual to true or linear, or "
+                "attention to false"
             )
 
     @property
@@ -169,15 +193,16 @@ class Layer(nn.Module):
     Without attention, a classic graph network, and with ``residual: linear`` that of Luo et al. 2024 (their code)::
 
         y = x + a(norm(messages(x))),  then norm(y + feedforward(y))
-        y = a(norm(messages(x) + W x + b)),  then the same
+        y = a(norm(messages(x) + W x + b)),  then the feed-forward part as above
 
     With attention and ``residual: linear``, which is ours, attention is one more term of that sum::
 
-        y = a(norm(messages(x) + attention(x) + W x + b)),  then the same
+        y = a(norm(messages(x) + attention(x) + W x + b)),  then the feed-forward part as above
 
     a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS
     the activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
-    have none, get one here. With ``reads``, cross-attention is one more part of the same form after attention.
+    have none, get one here. The sum with a linear residual always has one. With ``reads``, cross-attention is one more
+    part of the same form after attention.
 
     Args:
         config: sizes and options.
@@ -324,7 +349,10 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
 
 
 def _skip(config: StackConfig) -> nn.Module:
-    """The linear residual. It begins as large as the map of a GCN: smaller, a node hardly tells itself from others."""
+    """The linear residual, which begins as large as the map of a GCN.
+
+    With PyTorch's smaller numbers a node's own vector counts too little (measured: ``experiments/LOG.md``).
+    """
     skip = nn.Linear(config.width, config.width)
     nn.init.xavier_uniform_(skip.weight)
     nn.init.zeros_(skip.bias)

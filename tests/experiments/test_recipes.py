@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from structpe.nn.convolutions import chosen
 from structpe.nn.graph_model import GraphModel
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import EncoderDecoder
@@ -42,6 +43,8 @@ def test_every_row_of_a_study_can_be_built(file: Path) -> None:
     assert file.stem in study.out
     for key in [key for key in keys if key.seed == study.seeds[0]]:
         config = study.run(key)
+        if config.model.message_passing is not None:
+            chosen(config.model.message_passing).make(8)  # with values, as classes of PyG are then tried out
         with torch.device("meta"):
             model = GraphModel(config.model, build(config.position, config.model.dims), None, None, 2)
         assert sum(each.numel() for each in model.parameters()) > 0

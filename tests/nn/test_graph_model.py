@@ -20,7 +20,7 @@ from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.convolutions import CONVOLUTIONS
 from structpe.nn.graph_model import GraphModel, GraphModelConfig
-from structpe.nn.layer import Layer
+from structpe.nn.layer import Layer, StackConfig
 from structpe.positions import Site, build
 from structpe.structure import Structure
 from tests.strategies import relabelled
@@ -150,13 +150,17 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
         ("gine", "relu", torch.relu),
         ("gcn", "none", torch.Tensor.clone),
         ("gine", "gelu", functional.gelu),
+        ("gcn", "auto gelu", functional.gelu),
+        ("gine", "auto gelu", torch.Tensor.clone),
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
 def test_the_hybrid_layer_has_an_activation_unless_its_convolution_has_one(
     convolution: str, activation: str, expected: Any, first: bool
 ) -> None:
-    options = {"message_passing": convolution, "message_activation": activation, "feedforward": 0}
+    after, _, everywhere = activation.partition(" ")
+    options = {"message_passing": convolution, "message_activation": after, "feedforward": 0}
+    options["activation"] = everywhere or "relu"
     net = model([], norm="none", norm_first=first, **options)
     layer, batch = net.stack.layers[0], batch_of(net, GRAPHS)
     x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
@@ -387,27 +391,69 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
     mapped = x @ layer.skip.weight.T + layer.skip.bias
     out, _ = layer(x, None, Context.of(net.position, batch), Site(0))
     torch.testing.assert_close(out, layer.messages_norm(passed + mapped).relu())
-    nothing_to_add_to = {"message_passing": None, "attention": True}
-    for refused in (nothing_to_add_to, {"attention": True, "norm_first": True}):
-        with pytest.raises(
-            ConfigError, match="residual is linear, which only layers with message passing have, and wh"
-        ):
-            replace(net.config, **refused)
 
 
-@pytest.mark.parametrize("convolution", ["gcn", "gine"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"residual": "linear", "message_passing": None},
+            "residual is linear, and message_passing is null; .*: set mes",
+        ),
+        (
+            {"residual": "linear", "norm_first": True},
+            "residual is linear, and norm_first is true; .*: set norm_first to",
+        ),
+        ({"residual": False}, "residual is false, which models with attention do not have; set residual to true or li"),
+        ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
+        ({"activation": "tanh"}, "activation is 'tanh'; it must be one of relu, gelu"),
+        ({"message_activation": "elu"}, "message_activation is 'elu'; it must be one of auto, relu, gelu, none"),
+    ],
+)
+def test_residuals_and_activations_that_there_are_not(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(CONFIG, **options)
+
+
+def test_the_linear_residual_begins_as_large_as_the_map_of_a_gcn() -> None:
+    config = StackConfig(width=128, attention=False, message_passing="gcn", residual="linear", feedforward=0)
+    layer = Layer(config, build([], config.dims))
+    assert not layer.skip.bias.any()
+    assert layer.skip.weight.std().item() == pytest.approx(128**-0.5, rel=0.03)
+
+
+def test_the_sum_with_a_linear_residual_has_dropout_of_attention_and_of_all() -> None:
+    net = model([], message_passing="gcn", norm="none", feedforward=0, residual="linear", dropout=0.5)
+    (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
+    x, context, sums = torch.randn(len(batch.graph), WIDTH), Context.of(net.position, batch), []
+    layer.activation.register_forward_pre_hook(lambda _, inputs: sums.append(inputs[0]))
+    without, _ = layer(x, None, context, Site(0))
+    layer.train()
+    out, _ = layer(x, None, context, Site(0, True))
+    passed, _ = layer.messages.convolution(x, None, batch.adjacency)
+    attended = [each - passed - layer.skip(x) for each in sums]
+    kept = attended[1].abs() > 1e-4
+    assert 0.3 < kept.double().mean() < 0.7, "a half of attention is dropped"
+    torch.testing.assert_close(attended[1][kept], 2 * attended[0][kept], rtol=1e-3, atol=1e-4)
+    zeros = [(each[sums[1] > 0] == 0).double().mean() for each in (out, without)]
+    assert 0.3 < zeros[0] < 0.7, "and of what the activation leaves"
+
+
+@pytest.mark.parametrize("convolution", ["gcn", "gine", "gatedgcn"])
 def test_with_a_linear_residual_attention_is_one_more_term_of_the_sum(convolution: str) -> None:
     net = model(POSITIONS["t5"], message_passing=convolution, norm="layer", feedforward=0, residual="linear")
     (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
     x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
     context = Context.of(net.position, batch)
-    passed, _ = layer.messages.convolution(x, edges, batch.adjacency)
+    passed, updated = layer.messages(x, edges, context)
     attended = layer.attention(x, context, Site(0), None)
-    out, _ = layer(x, edges, context, Site(0))
+    out, after = layer(x, edges, context, Site(0))
+    assert torch.equal(after, updated)
     mapped = x @ layer.skip.weight.T + layer.skip.bias
     torch.testing.assert_close(out, layer.messages_norm(passed + mapped + attended).relu())
     net(batch).sum().backward()
-    assert not [name for name, each in net.stack.layers.named_parameters() if each.grad is None]
+    missing = [name for name, each in net.stack.layers.named_parameters() if each.grad is None]
+    assert not [name for name in missing if not name.startswith("1.messages.")], "nothing reads the last edges"
 
 
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:

@@ -106,6 +106,9 @@ def test_without_layers_a_model_of_pairs_scores_embeddings() -> None:
     batch = replace(Batch.of([graph]), queries=torch.tensor([[1, 2, 0]]))
     vectors = model.nodes.table.weight
     torch.testing.assert_close(model(batch), (vectors[1:2] * model.readout.relations[2]) @ vectors.T)
+    dropping = GraphModel(replace(config, head_dropout=0.9), build([], config.dims), Categories((4,)), None, RELATIONS)
+    dropping.load_state_dict(model.state_dict())
+    assert torch.equal(dropping.train()(batch), model(batch)), "there is no head whose input could be dropped"
     with pytest.raises(ConfigError, match="needs attention, or message_passing, or both"):
         GraphModelConfig(WIDTH, 1, 1, attention=False, message_passing=None)
     with pytest.raises(ConfigError, match="layers is 0, so attention, message_passing and virtual_node have no effect"):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from structpe.data.batch import Batch, Example, collate
 from structpe.data.edge_types import EdgeTypes
@@ -220,3 +221,12 @@ def test_a_decoder_follows_its_model_to_another_device() -> None:
     there = net.decoder._path(2, torch.device("meta"), 1)
     assert all(p.rows.device.type == "meta" for p in there.values())
     assert all(p.rows.device.type == "cpu" for p in net.decoder._path(2, torch.device("cpu"), 1).values())
+
+
+@pytest.mark.parametrize(
+    ("convolution", "after", "expected"),
+    [("gcn", "auto", nn.GELU), ("gcn", "relu", nn.ReLU), ("gine", "auto", nn.Identity), ("gine", "gelu", nn.GELU)],
+)
+def test_the_activation_after_the_convolution_of_an_encoder(convolution: str, after: str, expected: type) -> None:
+    net = model(message_passing=convolution, activation="gelu", message_activation=after)
+    assert [type(layer.activation) for layer in net.encoder.layers] == [expected] * 2

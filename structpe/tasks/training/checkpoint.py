@@ -20,7 +20,7 @@ from structpe.tasks.training.tree import flatten, restore
 __all__ = ["drop_after", "load", "name", "newest", "prune", "save"]
 
 FORMAT = "structpe checkpoint"
-VERSION = 4
+VERSION = 5
 """Raised when a checkpoint of before could not be read any more, or would be read wrongly."""
 STATE, TENSORS = "state.json", "tensors.safetensors"
 OLDER = "remove this folder to go on from the one before, or train afresh"

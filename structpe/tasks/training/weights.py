@@ -24,7 +24,7 @@ WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
 KEY = "sha256"
 """Under which the metadata hold ``VERSION:DIGEST``; one key, as safetensors writes several in no order."""
-VERSION = "3"
+VERSION = "4"
 """Raised when weights of before no longer fit the models, as layers have other names or compute something else."""
 DAMAGED = "the weights are not those that were written: a part of the file has changed"
 

@@ -134,15 +134,15 @@ def test_one_of_another_version_is_not_damaged(tmp_path: Path) -> None:
     checkpoint.save(STATE, folder)
     state = folder / "state.json"
     text = state.read_text()
-    for version, sums in ((3, False), (5, True)):
-        state.write_text(text.replace('"version": 4', f'"version": {version}'))
+    for version, sums in ((4, False), (6, True)):
+        state.write_text(text.replace('"version": 5', f'"version": {version}'))
         (folder / "SHA256SUMS").unlink(missing_ok=True)
         if sums:
             seal(folder, ("state.json", "tensors.safetensors"))
         for use in (checkpoint.load, lambda folder: checkpoint.newest(folder.parent)):
             with pytest.raises(
                 StoreError,
-                match=f"the checkpoint has format version {version}, this structpe reads version 4; go on with the",
+                match=f"the checkpoint has format version {version}, this structpe reads version 5; go on with the",
             ):
                 use(folder)
 
@@ -151,7 +151,7 @@ def test_a_version_that_a_flipped_bit_has_made_is_damage(tmp_path: Path) -> None
     folder = tmp_path / "step-00000003"
     checkpoint.save(STATE, folder)
     state = folder / "state.json"
-    state.write_text(state.read_text().replace('"version": 4', '"version": 3'))
+    state.write_text(state.read_text().replace('"version": 5', '"version": 4'))
     with pytest.raises(StoreError, match=r"the checkpoint is damaged: its state\.json"):
         checkpoint.load(folder)
 

@@ -57,7 +57,7 @@ def test_tensors_that_change_places_are_seen(file: Path) -> None:
 @pytest.mark.parametrize("metadata", [None, {"sha256": "0" * 64}], ids=["no checksum", "a checksum alone"])
 def test_weights_of_older_layers_are_refused(file: Path, metadata: dict[str, str] | None) -> None:
     save_file(load_file(file), file, metadata=metadata)
-    with pytest.raises(StoreError, match=r"have version 1, this structpe reads version 3, .*; train afresh$"):
+    with pytest.raises(StoreError, match=r"have version 1, this structpe reads version 4, .*; train afresh$"):
         load_weights(file, "train afresh")
 
 
