@@ -38,7 +38,7 @@ __all__ = ["Job", "done", "jobs", "work"]
 
 ROOT = Path(__file__).parents[2]
 STUDIES = {
-    "peptides-gpu": "peptides_func",
+    "peptides-tuned": "peptides_func",
     "zinc-gpu": "zinc12k",
     "molhiv-gpu": "molecules/moleculenet",
     "minesweeper-tuned": "hetero",
