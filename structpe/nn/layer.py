@@ -35,9 +35,9 @@ class StackConfig:
         attention: whether each unit attends to all units of its structure.
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
-        message_activation: after the convolution: ``relu``, ``gelu``, ``none``, or ``auto``, which is ``activation``.
-            Beside attention ``auto`` is none where the convolution has its own, as gin and gine have, unless
-            ``residual`` is ``linear``.
+        message_activation: after the convolution: ``relu``, ``gelu``, ``none`` or ``auto``. ``auto`` is ``activation``,
+            with one exception: a hybrid layer adds none after gin and gine, which have a ReLU inside. With
+            ``residual: linear`` there is no exception.
         feedforward: hidden width of the feed-forward parts; 0 for none.
         activation: in the feed-forward parts and after the convolution, but not within convolutions, their updates of
             edges, and virtual nodes, which have ReLUs: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with

@@ -24,8 +24,8 @@ class Convolution(nn.Module, ABC):
     Attributes:
         reads_edges: whether it needs vectors of edges; edges without features share one learned vector.
         updates_edges: whether it also computes new vectors of edges for the next layer.
-        rectifies: whether it has a rectifier of its own, between two linear maps; a hybrid layer adds no activation
-            after it, unless its residual is linear.
+        rectifies: whether it has a rectifier of its own, between two linear maps. A hybrid layer adds no activation
+            after it; one with a linear residual does.
         keeps_sums: whether it is an affine map of the vectors of nodes, so that several are no more than one.
     """
 
