@@ -112,6 +112,7 @@ class StackConfig:
 
     def _check_names(self) -> None:
         values = {"activation": ("relu", "gelu"), "message_activation": ("auto", "relu", "gelu", "none")}
+        values |= {"norm": ("batch", "layer", "none"), "feature_map": ("none", "elu", "random")}
         for name, known in values.items():
             if getattr(self, name) not in known:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(known)}")

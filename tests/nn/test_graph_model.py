@@ -406,6 +406,8 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
         ),
         ({"residual": False}, "residual is false, which models with attention do not have; set residual to true or li"),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
+        ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),
+        ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
         ({"activation": "tanh"}, "activation is 'tanh'; it must be one of relu, gelu"),
         ({"message_activation": "elu"}, "message_activation is 'elu'; it must be one of auto, relu, gelu, none"),
     ],
