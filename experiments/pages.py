@@ -139,6 +139,11 @@ def dropout() -> str:
     return (HERE / "speed" / "results" / "dropout.md").read_text(encoding="utf-8").strip()
 
 
+def linear() -> str:
+    """What linear attention takes."""
+    return (HERE / "speed" / "results" / "linear.md").read_text(encoding="utf-8").strip()
+
+
 GAINS = ("graph_to_text", "pretrained")
 
 
@@ -155,6 +160,7 @@ PARTS = (
     Part("longer inputs", "docs/comparison.md", longer),
     *(Part(f"{table} on a GPU", "docs/speed.md", partial(on_gpu, table)) for table in script("speed/on_gpu.py").TABLES),
     Part("dropout", "docs/speed.md", dropout),
+    Part("linear attention", "docs/speed.md", linear),
     Part("expressivity", "docs/expressivity.md", expressivity),
     Part("brec", "docs/expressivity.md", brec),
     Part("graph to text", "experiments/README.md", texts),

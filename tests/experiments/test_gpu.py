@@ -101,6 +101,20 @@ def test_widths_are_compared_and_printed(monkeypatch: pytest.MonkeyPatch, capsys
         widths.row(8, torch.float32, torch.device("cpu"), 2, 1)
 
 
+def test_linear_attention_is_compared_and_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = script("speed/linear.py")
+    monkeypatch.setattr(sys, "argv", ["linear.py", "--quick"])
+    made.main()
+    last = capsys.readouterr().out.splitlines()[-1].strip("| ").split(" | ")
+    assert last[0] == "1, 4, 2,000, 16"
+    assert all(float(each) > 0 for each in last[1:])
+    monkeypatch.setattr(made, "theirs", lambda x: 2 * x.exp())
+    with pytest.raises(AssertionError):
+        made.row((1, 1, 3, 4), made.argparse.Namespace(quick=True, rounds=1))
+
+
 def test_dropout_is_compared_and_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     made = script("speed/dropout.py")
     monkeypatch.setattr(sys, "argv", ["dropout.py", "--quick"])

@@ -1,0 +1,81 @@
+"""What linear attention takes on a CPU with elu + 1: here, with PyTorch's elu, and its matrix products alone.
+
+    python experiments/speed/linear.py
+
+Forward and backward; queries, keys and values are views of one tensor, as in a layer. The outputs of both ways are
+compared first. The products are the floor: q (k^T v) for features that are there already, and their gradients.
+
+One thread; CPU time, medians of rounds in which the ways take turns. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from dropout import turns
+from torch import Tensor
+from torch.nn import functional
+
+from structpe.attention import attend
+from structpe.feature_maps import elu_plus_one
+from structpe.terms import Terms
+
+SHAPES = ((1, 4, 2_000, 16), (1, 4, 10_000, 16), (1, 8, 2_000, 32), (64, 4, 150, 24))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--quick", action="store_true", help="the smallest size, to try the script")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| structures, heads, units, width | PyTorch's elu, ms | here, ms | ratio | products alone, ms |")
+    print("|---|--:|--:|--:|--:|")
+    for shape in SHAPES[: 1 if given.quick else None]:
+        print(row(shape, given), flush=True)
+
+
+def row(shape: tuple[int, int, int, int], given: argparse.Namespace) -> str:
+    """A row of the table.
+
+    Raises:
+        AssertionError: the outputs differ.
+    """
+    b, h, n, d = shape
+    x = torch.randn(b, n, 3 * h * d, requires_grad=True)
+    upstream = torch.randn(b, h, n, d)
+
+    def heads() -> list[Tensor]:
+        return [part.unflatten(-1, (h, d)).transpose(1, 2) for part in x.chunk(3, -1)]
+
+    def linear(feature_map: Callable[[Tensor], Tensor]) -> Tensor:
+        return attend(*heads(), Terms(feature_map=feature_map), kernel="linear")
+
+    def products() -> Tensor:
+        q, k, v = heads()
+        return q @ (k.transpose(-1, -2) @ v)
+
+    ways = {"theirs": lambda: linear(theirs), "ours": lambda: linear(elu_plus_one), "floor": products}
+    torch.testing.assert_close(ways["ours"](), ways["theirs"]())
+
+    def step(way: Callable[[], Tensor]) -> object:
+        return torch.autograd.grad(way(), x, upstream)
+
+    took = turns({name: partial(step, way) for name, way in ways.items()}, given)
+    ms = {name: 1e3 * seconds for name, seconds in took.items()}
+    ratio = ms["theirs"] / ms["ours"]
+    sizes = ", ".join(f"{size:,}" for size in shape)
+    return f"| {sizes} | {ms['theirs']:.1f} | {ms['ours']:.1f} | {ratio:.2f} | {ms['floor']:.1f} |"
+
+
+def theirs(x: Tensor) -> Tensor:
+    """Elu + 1 as it is usually written."""
+    return functional.elu(x) + 1
+
+
+if __name__ == "__main__":
+    main()
