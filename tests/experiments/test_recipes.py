@@ -72,7 +72,8 @@ def test_every_row_of_texts_has_a_configuration(corpus: str, base: str) -> None:
             assert sum(each.numel() for each in EncoderDecoder(config.model, 300, *sides).parameters()) > 0
 
 
-def test_a_recipe_that_starts_from_another_has_its_model() -> None:
+@pytest.mark.parametrize("kind", ["", "-small"])
+def test_a_recipe_that_starts_from_another_has_its_model(kind: str) -> None:
     texts = script("graph_to_text/run.py")
     for model in texts.MODELS:
         first, later = (
@@ -80,9 +81,9 @@ def test_a_recipe_that_starts_from_another_has_its_model() -> None:
                 EXPERIMENTS / "graph_to_text" / "little_prince" / f"{base}.yaml",
                 texts.overrides("little_prince", base, model, 2, Path("corpora"), Path("out")),
             )
-            for base in ("pretraining", "finetuning")
+            for base in (f"pretraining{kind}", f"finetuning{kind}")
         )
-        assert later.start == first.out == f"out/little_prince-pretraining/{model}-2"
+        assert later.start == first.out == f"out/little_prince-pretraining{kind}/{model}-2"
         assert not [key for key in differences(first, later) if _shapes(key)]
 
 
