@@ -14,6 +14,7 @@ from structpe.data.encode import encode
 from structpe.encodings import RRWP, LabelPath, Offset, RandomWalk
 from structpe.errors import EncodingError, PositionError, UnsupportedTerm
 from structpe.positions import MODELS, Dims, Site, build
+from structpe.positions.blocks._signed_root import signed_root
 from structpe.structure import Structure, path
 from structpe.terms import Terms
 from tests.positions.cases import Around, made, noise
@@ -46,6 +47,26 @@ def test_units_have_what_their_nodes_have() -> None:
     structure = path("abc").with_units("abbc", [0, 1, 1, 2])
     pairs, owner = RRWP().one(structure).pairs(), [0, 1, 1, 2]
     np.testing.assert_array_equal(pairs, RRWP().one(path("abc")).pairs()[owner][:, owner])
+
+
+def test_signed_roots_number_by_number() -> None:
+    z = torch.tensor([-4.0, -0.25, -0.0, 0.0, 9.0, math.inf], dtype=torch.float64)
+    torch.testing.assert_close(signed_root(z), torch.tensor([-2.0, -0.5, 0, 0, 3, math.inf], dtype=torch.float64))
+
+
+def test_signed_roots_have_the_gradient_of_the_authors_formula() -> None:
+    """Theirs is sqrt(relu(z)) - sqrt(relu(-z)); at 0 its gradient is 0, and so is ours."""
+    z = torch.tensor([-4.0, -0.25, -0.0, 0.0, 1e-30, 9.0], dtype=torch.float64, requires_grad=True)
+    other = z.detach().clone().requires_grad_()
+    signed_root(z).sum().backward()
+    (torch.relu(other).sqrt() - torch.relu(-other).sqrt()).sum().backward()
+    assert z.grad is not None
+    torch.testing.assert_close(z.grad, other.grad)
+    assert z.grad[2:4].tolist() == [0, 0]
+    away = torch.tensor([[-3.0, -0.5], [0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(signed_root, (away,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(signed_root, (away,))
+    assert torch.equal(torch.func.vmap(signed_root)(away), signed_root(away))
 
 
 @pytest.mark.parametrize("times", [1, 40])

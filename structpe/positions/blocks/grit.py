@@ -21,6 +21,7 @@ from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import of_arity
 from structpe.positions._pair_values import diagonal
 from structpe.positions.blocks._attention import allowed, softmax
+from structpe.positions.blocks._signed_root import signed_root
 from structpe.positions.graphormer._parts import Edges
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
@@ -164,9 +165,8 @@ class _Attention(nn.Module):
         """(b, n, d) what is added to the units, and (b, n, n, d) the states of pairs after it."""
         e = state.pairs
         met = (self.query(x)[:, :, None] + self.key(x)[:, None]) * self.weigh(e)
-        rooted = torch.relu(met).sqrt() - torch.relu(-met).sqrt()
-        seen = rooted + self.add(e)
-        seen = torch.relu(seen) if self.rectified else seen
+        seen = signed_root(met) + self.add(e)
+        seen = seen.relu_() if self.rectified else seen
         heads = self._heads(seen)
         scores = torch.einsum("bijhc,hc->bhij", heads, self.score).clamp(-5, 5)
         weights = softmax(scores, there)
