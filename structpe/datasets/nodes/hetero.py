@@ -95,7 +95,7 @@ def _benchmark(file: Path, name: str, classes: int | None) -> Benchmark:
     # Two classes are one binary target: the area under the ROC curve needs one score per node.
     objective = Binary("node", 1, "rocauc") if count == 2 else Multiclass("node", count, "accuracy")
     targets = labels.astype(np.float32)[:, None] if count == 2 else labels
-    nodes, note = Numbers(graph.features["x"].shape[1]), f"mean over the {len(splits)} published splits"
+    nodes, note = Numbers(graph.features["x"].shape[1]), f"{len(splits)} published splits; seed s has split s"
     return Benchmark(name, [graph], targets, splits, objective, nodes, note=note)
 
 
