@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from structpe.structure import Ids, Structure
@@ -71,7 +71,6 @@ class CSRAdjacency:
     source_starts: Int[Tensor, "N1"]
     target_by_source: Int[Tensor, "E"]
     whole: Int[Tensor, "N"] | None = None
-    _kept: dict[str, Tensor] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def join(cls, each: Sequence[EdgeIndex], sizes: Sequence[int]) -> CSRAdjacency:
@@ -95,37 +94,16 @@ class CSRAdjacency:
     @property
     def degrees(self) -> Int[Tensor, "N"]:
         """(N,) number of messages to each node."""
-        return self._once("degrees", self.starts.diff)
+        return self.starts.diff()
 
     @property
-    def inverse_degrees(self) -> Float[Tensor, "N"]:
-        """1 / D_i, D_i = 1 + the number of messages to node i; in the full graph, for a sample."""
-        return self._once("inverse_degrees", self._inverse_degrees)
-
-    @property
-    def symmetric_weights(self) -> Float[Tensor, "E"]:
-        """1 / sqrt(D_i D_j) of each message j -> i. In a sample, messages are weighted to estimate the sum over all."""
-        return self._once("symmetric_weights", self._symmetric_weights)
-
-    def _inverse_degrees(self) -> Tensor:
-        return 1.0 / (1 + (self.degrees if self.whole is None else self.whole))
-
-    def _symmetric_weights(self) -> Tensor:
-        root = self.inverse_degrees.sqrt()
-        scaled = root if self.whole is None else root * self.whole / self.degrees.clamp(min=1)
-        return root[self.source] * scaled[self.target]
-
-    def _once(self, name: str, make: Callable[[], Tensor]) -> Tensor:
-        """What ``make`` returns, kept for the next call, except by a compiled graph, which has no next call."""
-        if torch.compiler.is_compiling():
-            return make()
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]
+    def whole_degrees(self) -> Int[Tensor, "N"]:
+        """(N,) the same in the full graph, from which a sample is drawn."""
+        return self.degrees if self.whole is None else self.whole
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> CSRAdjacency:
         """A copy whose tensors are what ``move`` makes of these."""
-        values = (getattr(self, each.name) for each in fields(self) if each.init)
+        values = (getattr(self, each.name) for each in fields(self))
         each: list[Any] = [None if value is None else move(value) for value in values]
         return CSRAdjacency(*each)
 

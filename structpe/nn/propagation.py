@@ -19,17 +19,9 @@ from structpe.data.adjacency import CSRAdjacency
 __all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "scatter"]
 
 
-def propagate(
-    x: Float[Tensor, "N d"], adjacency: CSRAdjacency, weights: Float[Tensor, "E"] | None = None
-) -> Float[Tensor, "N d"]:
-    """x_i' = sum over the messages j -> i of w_ji x_j.
-
-    Args:
-        x: a vector per node.
-        adjacency: the messages.
-        weights: of each message, without gradient; None for 1.
-    """
-    result: Tensor = _Propagate.apply(x, adjacency, weights)  # type: ignore[no-untyped-call]
+def propagate(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
+    """x_i' = sum over the messages j -> i of x_j."""
+    result: Tensor = _Propagate.apply(x, adjacency)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -61,15 +53,13 @@ def propagate_rectified(
 
 class _Propagate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, adjacency: CSRAdjacency, weights: Tensor | None) -> Tensor:
-        ctx.adjacency, ctx.weights = adjacency, weights
-        return _sums(x, adjacency.source, adjacency.starts, weights)
+    def forward(ctx: Any, x: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        ctx.adjacency = adjacency
+        return _sums(x, adjacency.source, adjacency.starts)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        adjacency, weights = ctx.adjacency, ctx.weights
-        back = None if weights is None else weights[adjacency.by_source]
-        return _sums(grad, adjacency.target_by_source, adjacency.source_starts, back), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _sums(grad, ctx.adjacency.target_by_source, ctx.adjacency.source_starts), None
 
 
 class _Gather(torch.autograd.Function):
@@ -80,7 +70,7 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _sums(grad, ctx.adjacency.by_source, ctx.adjacency.source_starts, None), None
+        return _sums(grad, ctx.adjacency.by_source, ctx.adjacency.source_starts), None
 
 
 class _Scatter(torch.autograd.Function):
@@ -106,7 +96,7 @@ class _PropagateRectified(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (messages,), adjacency = ctx.saved_tensors, ctx.adjacency
         of_messages = torch.ops.aten.threshold_backward(grad.index_select(0, adjacency.target), messages, 0)
-        return _sums(of_messages, adjacency.by_source, adjacency.source_starts, None), of_messages, None
+        return _sums(of_messages, adjacency.by_source, adjacency.source_starts), of_messages, None
 
 
 class _GatherTarget(torch.autograd.Function):
@@ -122,14 +112,11 @@ class _GatherTarget(torch.autograd.Function):
 
 def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
     """The sum of the messages to each node."""
-    return _sums(messages, torch.arange(len(messages), device=messages.device), adjacency.starts, None)
+    return _sums(messages, torch.arange(len(messages), device=messages.device), adjacency.starts)
 
 
-def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None) -> Tensor:
-    """sum_k w_k rows[which_k] over each group of k."""
+def _sums(rows: Tensor, which: Tensor, starts: Tensor) -> Tensor:
+    """sum_k rows[which_k] over each group of k."""
     if not len(which):  # embedding_bag does not accept an empty table
         return rows.new_zeros(len(starts) - 1, rows.shape[1])
-    weights = None if weights is None else weights.to(rows.dtype)
-    return embedding_bag(
-        which, rows.contiguous(), starts, mode="sum", per_sample_weights=weights, include_last_offset=True
-    )
+    return embedding_bag(which, rows.contiguous(), starts, mode="sum", include_last_offset=True)

@@ -14,6 +14,7 @@ from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.partition import partition
 from structpe.data.sampling import Sample, Sampler
 from structpe.errors import ConfigError, StructureError
+from structpe.nn.convolutions.gcn import GCN
 from structpe.structure import Ids, Structure
 from structpe.transforms import subgraph
 
@@ -114,21 +115,21 @@ def test_what_is_cut_out_is_what_lies_among_the_nodes(directed: bool) -> None:
 
 
 def test_drawn_messages_stand_for_those_that_were_not() -> None:
-    """In the mean over many draws the weighted sum over neighbours is that of the whole graph."""
+    """In the mean over many draws a graph convolution gives what it gives on the whole graph."""
     structure = graph(30, 200, directed=False)
     whole = sampler(structure)
-    values = np.random.default_rng(1).standard_normal(30)
+    values = torch.from_numpy(np.random.default_rng(1).standard_normal((30, 1)))
     near = CSRAdjacency.join([whole.directions], [30])
-    weighted = np.bincount(near.target, near.symmetric_weights.numpy() * values[near.source], 30)
+    convolution = GCN(1).double().requires_grad_(False)
+    expected, _ = convolution(values, None, near)
     generator, total = np.random.default_rng(2), 0.0
     for _ in range(800):
         sample = whole.neighbourhood(np.array([7]), [4], generator)
         part = CSRAdjacency.join([whole.cut_out(sample, drawn=True)[0]], [len(sample.nodes)])
-        of_part = values[sample.nodes]
-        sums = np.bincount(part.target, part.symmetric_weights.numpy() * of_part[part.source], len(of_part))
-        total += sums[np.flatnonzero(sample.nodes == 7)[0]] / 800
-    assert total == pytest.approx(weighted[7], abs=0.05)
-    assert torch.equal(part.inverse_degrees, near.inverse_degrees[torch.from_numpy(sample.nodes)])
+        of_part, _ = convolution(values[sample.nodes], None, part)
+        total += of_part[np.flatnonzero(sample.nodes == 7)[0]].item() / 800
+    assert total == pytest.approx(expected[7].item(), abs=0.05)
+    assert torch.equal(part.whole_degrees, near.degrees[torch.from_numpy(sample.nodes)])
 
 
 def test_a_subgraph_is_that_of_networkx() -> None:

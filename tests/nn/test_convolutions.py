@@ -82,11 +82,10 @@ def test_it_is_that_of_pytorch_geometric(name: str) -> None:
     index = torch.stack([there.source, there.target])
     out, _ = own(x, edges if own.reads_edges else None, there)
     expected = peer(x, index, edge_attr=edges) if own.reads_edges else peer(x, index)
-    close = 1e-6 if name == "gcn" else 1e-12  # weights by degrees are in single precision
-    torch.testing.assert_close(out, expected, rtol=0, atol=close)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
     mine, theirs = (torch.autograd.grad(o.square().sum(), inputs) for o in (out, expected))
     for a, b in zip(mine, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=100 * close)
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
 
 
 def test_gated_graph_convolution_is_that_of_loops() -> None:

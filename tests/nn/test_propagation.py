@@ -60,22 +60,19 @@ def test_messages_are_the_edges_walked_both_ways_grouped_by_target(one: Structur
 def test_sums_are_those_of_loops(structure: Structure) -> None:
     there = adjacency(structure)
     messages = list(zip(there.source.tolist(), there.target.tolist(), strict=True))
-    x, m, w = rows(structure.size, 3), rows(len(messages), 3), torch.rand(len(messages), dtype=torch.float64)
-    plain, weighted, summed = torch.zeros(3, structure.size, 3, dtype=torch.float64)
+    x, m = rows(structure.size, 3), rows(len(messages), 3)
+    plain, summed = torch.zeros(2, structure.size, 3, dtype=torch.float64)
     for k, (source, target) in enumerate(messages):
         plain[target] += x[source].detach()
-        weighted[target] += w[k] * x[source].detach()
         summed[target] += m[k].detach()
         assert torch.equal(gather(x, there)[k], x[source])
         assert torch.equal(gather_target(x, there)[k], x[target])
     torch.testing.assert_close(propagate(x, there), plain)
-    torch.testing.assert_close(propagate(x, there, w), weighted)
     torch.testing.assert_close(scatter(m, there), summed)
 
 
 WAYS: dict[str, Callable[[Tensor, CSRAdjacency], Tensor]] = {
     "propagate": propagate,
-    "weighted": lambda x, there: propagate(x, there, torch.linspace(0.5, 2, len(there.source), dtype=torch.float64)),
     "gather": gather,
     "gather_target": gather_target,
 }
@@ -114,11 +111,9 @@ def test_edges_are_numbered_and_their_direction_is_told() -> None:
     assert undirected.edge.tolist() == [0, 1, 1]
 
 
-def test_weights_of_neighbours_count_messages_and_the_node_itself() -> None:
+def test_degrees_count_messages() -> None:
     there = adjacency(Structure(("",) * 3, [[0, 1], [1, 2]], directed=False))
-    assert there.degrees.tolist() == [1, 2, 1]
-    assert there.inverse_degrees.tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
-    assert there.symmetric_weights.tolist() == pytest.approx([6**-0.5] * 4)
+    assert there.degrees.tolist() == there.whole_degrees.tolist() == [1, 2, 1]
 
 
 @pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])

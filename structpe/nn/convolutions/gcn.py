@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from structpe.data.adjacency import CSRAdjacency
@@ -14,7 +15,8 @@ __all__ = ["GCN"]
 class GCN(Convolution, name="gcn"):
     """x_i' = W (x_i / D_i + sum_j x_j / sqrt(D_i D_j)) + b,  D_i = 1 + number of messages to i.
 
-    Kipf & Welling 2017, equation 2; each node is its own neighbour. Edge features are not read.
+    Kipf & Welling 2017, equation 2; each node is its own neighbour. Edge features are not read. In a sample, D is that
+    of the full graph, and the messages that were drawn stand for all.
 
     Args:
         width: d.
@@ -29,5 +31,10 @@ class GCN(Convolution, name="gcn"):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
-        own = adjacency.inverse_degrees.to(x.dtype)[:, None]
-        return self.linear(propagate(x, adjacency, adjacency.symmetric_weights) + own * x), edges
+        exact = torch.promote_types(x.dtype, torch.float32)  # half precision has too few digits for large degrees
+        root = (1 + adjacency.whole_degrees).to(exact).rsqrt().to(x.dtype)[:, None]
+        x = root * x
+        sums = propagate(x, adjacency)
+        if adjacency.whole is not None:
+            sums = sums * (adjacency.whole / adjacency.degrees.clamp(min=1)).to(x.dtype)[:, None]
+        return self.linear(root * (sums + x)), edges
