@@ -35,6 +35,7 @@ def test_two_classes_are_one_question(tmp_path):
     assert graph.features["x"].dtype == np.float32
     assert graph.features["x"].tolist() == [[0.5, 1], [0, 2], [0, 3], [0, 4]]
     assert [[part.tolist() for part in split] for split in data.splits] == [[[0, 1], [2], [3]], [[2, 3], [0], [1]]]
+    assert data.note == "2 published splits; seed s has split s"
 
 
 def test_more_classes_are_scored_by_accuracy(tmp_path):

@@ -13,6 +13,7 @@ from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.convolutions import CONVOLUTIONS, Convolution
 from structpe.nn.convolutions.gatedgcn import GatedGCN
+from structpe.nn.convolutions.gcn import GCN
 from structpe.structure import Structure
 
 WIDTH = 6
@@ -86,6 +87,15 @@ def test_it_is_that_of_pytorch_geometric(name: str) -> None:
     mine, theirs = (torch.autograd.grad(o.square().sum(), inputs) for o in (out, expected))
     for a, b in zip(mine, theirs, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+
+
+def test_a_degree_may_be_larger_than_half_precision_can_say() -> None:
+    count = 70_000
+    star = EdgeIndex.of(Structure(("",) * (count + 1), [[i, count] for i in range(count)], directed=False))
+    convolution = GCN(1).half().requires_grad_(False)
+    convolution.linear.weight.fill_(1)
+    out, _ = convolution(torch.full((count + 1, 1), 0.01).half(), None, CSRAdjacency.join([star], [count + 1]))
+    assert out[-1].item() == pytest.approx(0.01 * (70_000 / (2 * 70_001) ** 0.5 + 1 / 70_001), rel=0.01)
 
 
 def test_gated_graph_convolution_is_that_of_loops() -> None:

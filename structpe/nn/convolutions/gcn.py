@@ -31,7 +31,7 @@ class GCN(Convolution, name="gcn"):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x: Tensor, edges: Tensor | None, adjacency: CSRAdjacency) -> tuple[Tensor, Tensor | None]:
-        exact = torch.promote_types(x.dtype, torch.float32)  # half precision has too few digits for large degrees
+        exact = torch.promote_types(x.dtype, torch.float32)  # float16 ends at 65,504, degrees do not
         root = (1 + adjacency.whole_degrees).to(exact).rsqrt().to(x.dtype)[:, None]
         x = root * x
         sums = propagate(x, adjacency)
