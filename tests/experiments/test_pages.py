@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 from dataclasses import replace
@@ -33,6 +34,15 @@ def test_there_are_figures(name: str) -> None:
 def test_every_study_with_results_is_on_the_page() -> None:
     results = ROOT / "experiments" / "benchmarks" / "results"
     assert {file.parent.name for file in results.glob("*/table.md")} == set(PAGES.STUDIES)
+
+
+def test_rows_of_results_have_a_field_for_each_column() -> None:
+    """A comma that was written by hand would move what comes after it."""
+    for file in (ROOT / "experiments" / "benchmarks" / "results").glob("*/*.csv"):
+        with file.open(encoding="utf-8", newline="") as lines:
+            header, *rows = csv.reader(lines)
+        assert rows
+        assert {len(row) for row in rows} == {len(header)}, file
 
 
 def test_one_seed_is_marked_and_no_deviation_stands_beside_it() -> None:
