@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["Merges", "Resplit", "Unit"]
 
 
+_KEPT = 1 << 16
+"""Texts whose words are kept, at most."""
+
+
 class Unit(NamedTuple):
     """A subword unit: its text as the vocabulary writes it, and its id."""
 
@@ -51,8 +55,10 @@ class Merges:
         self.tokenizer, self.dropout = tokenizer, dropout
         merges = json.loads(tokenizer.to_str())["model"]["merges"]
         self._rank = {(first, second): rank for rank, (first, second) in enumerate(merges)}
+        self._never = len(merges)
         self._id = tokenizer.get_vocab(with_added_tokens=False)
         self._whole = frozenset(tokenizer.get_added_tokens_decoder())
+        self._cut: dict[str, list[str | list[Unit]]] = {}
 
     def units(self, text: str, random: Random) -> list[Unit]:
         """A split of a text.
@@ -61,28 +67,44 @@ class Merges:
             text: normalised and cut into words by the tokenizer.
             random: of it numbers are drawn.
         """
-        given = self.tokenizer.encode(text, add_special_tokens=False)
         found: list[Unit] = []
-        for _, word in groupby(
-            zip(given.word_ids, map(Unit, given.tokens, given.ids), strict=True), lambda each: each[0]
-        ):
-            units = [unit for _, unit in word]
-            if units[0].id in self._whole:
-                found += units
+        for word in self._words(text):
+            if isinstance(word, str):
+                found += [Unit(part, self._id[part]) for part in self._parts(word, random)]
             else:
-                found += (Unit(part, self._id[part]) for part in self._parts("".join(u.text for u in units), random))
+                found += word
         return found
+
+    def _words(self, text: str) -> list[str | list[Unit]]:
+        """The words of a text; one that stays whole is its unit. Kept, as each epoch asks for the same texts."""
+        if text not in self._cut:
+            if len(self._cut) >= _KEPT:
+                self._cut.clear()
+            given = self.tokenizer.encode(text, add_special_tokens=False)
+            units = zip(given.word_ids, map(Unit, given.tokens, given.ids), strict=True)
+            words = [[unit for _, unit in word] for _, word in groupby(units, lambda each: each[0])]
+            self._cut[text] = [w if w[0].id in self._whole else "".join(unit.text for unit in w) for w in words]
+        return self._cut[text]
 
     def _parts(self, word: str, random: Random) -> list[str]:
         parts = list(word)
-        while (place := self._merged(parts, random)) is not None:
+        ranks = [self._rank.get(pair, self._never) for pair in pairwise(parts)]
+        while (place := self._merged(ranks, random)) is not None:
             parts[place : place + 2] = [parts[place] + parts[place + 1]]
+            del ranks[place]
+            for i in range(max(place - 1, 0), min(place + 1, len(ranks))):
+                ranks[i] = self._rank.get((parts[i], parts[i + 1]), self._never)
         return parts
 
-    def _merged(self, parts: Sequence[str], random: Random) -> int | None:
-        """Where a pair is merged in a round; None if nowhere."""
-        possible = sorted((self._rank[pair], i) for i, pair in enumerate(pairwise(parts)) if pair in self._rank)
-        return next((i for _, i in possible if random.random() >= self.dropout), None)
+    def _merged(self, ranks: Sequence[int], random: Random) -> int | None:
+        """Where a pair is merged in a round; None if nowhere. ``ranks`` are those of each pair of neighbours."""
+        first = min(ranks, default=self._never)
+        if first == self._never:
+            return None
+        if random.random() >= self.dropout:
+            return ranks.index(first)
+        others = sorted((rank, i) for i, rank in enumerate(ranks) if rank < self._never)[1:]
+        return next((i for _, i in others if random.random() >= self.dropout), None)
 
 
 class Resplit(Drawn[Example]):
