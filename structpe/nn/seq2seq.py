@@ -207,14 +207,14 @@ class EncoderDecoder(nn.Module):
         # How many units are real is a number of the batch, which a compiled graph cannot depend on.
         which = slice(None) if torch.compiler.is_compiling() else real.nonzero().squeeze(1)
         logits = precise(functional.linear(hidden.flatten(0, 1)[which], self.embedding.weight))
-        total = logits.logsumexp(dim=-1)
-        chosen = logits.gather(-1, target.flatten()[which][:, None]).squeeze(-1) - total
+        written = torch.log_softmax(logits, dim=-1)  # the gradient of logsumexp makes more tensors of this size
+        chosen = written.gather(-1, target.flatten()[which][:, None]).squeeze(-1)
         if self.copy is not None and state.copied is not None:
             gate, copied = self.copy.likelihood(hidden, state.copied, state.present, target)
             chosen = mix(gate.flatten()[which], chosen, copied.flatten()[which])
         loss = -(1 - smoothing) * chosen
         if smoothing > 0:
-            loss = loss - smoothing * (logits.mean(dim=-1) - total)
+            loss = loss - smoothing * written.mean(dim=-1)
         return loss.masked_fill(~real[which], 0.0).sum(), real.sum()
 
     def _embed(self, units: Tensor) -> Tensor:
