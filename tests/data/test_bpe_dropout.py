@@ -51,6 +51,14 @@ def letters(merges: list[tuple[str, str]]) -> Tokenizer:
     return tokenizer
 
 
+def test_words_of_few_texts_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("structpe.data.bpe_dropout._KEPT", 2)
+    merges = Merges(VOCABULARY, 0.0)
+    for text in ("the dog", "the sailor", "a dog", "the dog"):
+        assert [unit.text for unit in merges.units(text, Random(0))] == VOCABULARY.encode(text).tokens
+        assert len(merges._cut) <= 2
+
+
 def test_a_split_by_hand() -> None:
     """Pairs are asked in the order in which they were learned, from left to right; below p they are left out."""
     merges = Merges(letters([("a", "b"), ("b", "c"), ("ab", "c")]), 0.5)
