@@ -33,6 +33,7 @@ STUDIES = (
     "minesweeper-tuned",
     "activation",
     "tolokers",
+    "tolokers-tuned",
     "cora",
     "cora-attention",
     "molhiv",
