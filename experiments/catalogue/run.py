@@ -23,6 +23,7 @@ import traceback
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,15 +112,17 @@ def one(job: Job, data: Path) -> dict[str, Any]:
     from train import measured
 
     torch.set_num_threads(1)
+    with_what = circumstances()
     try:
         found = cost(job.config) if job.task == COST else measured(ALL[job.task](data), job.config, job.seed)
     except StructPEError as error:
         found = {"why not": str(error)}
     except Exception:  # shown and not stored, so that the other models still run
         return {**vars(job), "fault": traceback.format_exc()}
-    return {**vars(job), **found, **circumstances()}
+    return {**vars(job), **found, **with_what}
 
 
+@cache  # after a long training the repository may be at another commit
 def circumstances() -> dict[str, str]:
     """Where and with what a figure was made."""
     commit = subprocess.run(

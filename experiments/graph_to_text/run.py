@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def one(corpus: str, base: str, model: str, seed: int, given: argparse.Namespace
     folder = given.out / name / f"{model}-{seed}"
     changed = [*overrides(corpus, base, model, seed, given.data, given.out), *given.set]
     config = load_config(HERE / corpus / f"{base}.yaml", changed)
-    start = time.monotonic()
+    with_what, start = machine(), time.monotonic()
     outcome = train(config)
     minutes = (time.monotonic() - start) / 60
     items = seen(structpe.read(str(config.data.test), config.data.reader), corpus, config.data.train)
@@ -108,7 +109,7 @@ def one(corpus: str, base: str, model: str, seed: int, given: argparse.Namespace
         "scores": asdict(scores),
         "search": asdict(search),
         "set": given.set,
-        "machine": machine(),
+        "machine": with_what,
     }
     keep(name, content, given.results)
 
@@ -173,6 +174,7 @@ def seen(items: Any, corpus: str, train_split: Any) -> list[Any]:
     return [item for item in items if item.metadata["category"] in known]
 
 
+@cache  # after a long training the repository may be at another commit
 def machine() -> dict[str, str]:
     """What the numbers were made with."""
     commit = subprocess.run(

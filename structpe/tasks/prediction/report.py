@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Row:
         minutes: of a training, validations included.
         cpu_minutes: of the CPU, over all threads.
         peak_mib: most memory of the process.
-        commit, versions, device, day: of the newest run; several with " and " between them.
+        commit, versions, device, day: of its runs; where they differ, with " and " between them.
         title: what the benchmark calls itself; one that is not the official one says so here.
         note: a remark that the table prints with the numbers.
         others: further metrics on the test split, in words.
@@ -98,7 +98,6 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
     if not done:
         return Row(*names, planned=planned)
     tests, valid = [run.test for run in done], [run.valid for run in done if run.valid is not None]
-    newest = max((run.versions for run in done), key=lambda versions: versions["day"])
     return Row(
         *names,
         metric=done[0].metric,
@@ -112,16 +111,20 @@ def _row(names: tuple[str, str, str], done: Sequence[Outcome], planned: int) -> 
         step_ms=1e3 * statistics.median(run.training.step_seconds for run in done),
         minutes=statistics.median(run.training.seconds for run in done) / 60,
         peak_mib=statistics.median(run.training.peak_bytes for run in done) / 2**20,
-        commit=newest["commit"],
-        versions=", ".join(f"{name} {newest[name]}" for name in ("structpe", "torch", "python")),
-        device=f"{newest['device']}, {newest['threads']} thread{'s' if newest['threads'] != '1' else ''}",
+        commit=_all(done, lambda made: made["commit"] or "unknown"),
+        versions=_all(done, lambda made: ", ".join(f"{name} {made[name]}" for name in ("structpe", "torch", "python"))),
+        device=_all(done, lambda made: f"{made['device']}, {made['threads']} thread{'s' * (made['threads'] != '1')}"),
         title=done[-1].data,
         note=done[-1].note,
         others=_others(done),
         epochs=statistics.median(run.training.epochs for run in done) or None,
         cpu_minutes=statistics.median(run.training.cpu_seconds for run in done) / 60 or None,
-        day=newest["day"],
+        day=_all(done, lambda made: made["day"]),
     )
+
+
+def _all(done: Sequence[Outcome], said: Callable[[dict[str, str]], str]) -> str:
+    return " and ".join(dict.fromkeys(said(run.versions) for run in done))
 
 
 COSTS = ("encoding s", "step ms", "minutes", "CPU minutes", "peak MiB")

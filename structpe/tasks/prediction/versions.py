@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -35,8 +36,12 @@ def versions(device: torch.device) -> dict[str, str]:
     }
 
 
+@cache
 def _commit() -> str:
-    """Of the checkout that the library runs from; empty where it was installed from a package."""
+    """Of the checkout that the library runs from, when it was first asked for; empty if installed from a package.
+
+    Asked again, git might name a commit that was checked out since and that this process has not loaded.
+    """
     here = Path(structpe.__file__)
     try:
         # The library may also lie, as no part of it, in somebody else's checkout.

@@ -133,7 +133,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
             made.sizes,
             made.collate,
             _content(benchmark, split, learned.position, model),
-            partial(self._score, task, benchmark, made),
+            partial(self._score, task, benchmark, made, versions(device_of(config.training))),
         )
 
     def load(self) -> tuple[GraphModel, Signature]:
@@ -151,7 +151,9 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
         with located(*([self.config.name] if self.config.name else []), key):
             return make()
 
-    def _score(self, task: Prediction, benchmark: Benchmark, data: Data, result: Result) -> Outcome:
+    def _score(
+        self, task: Prediction, benchmark: Benchmark, data: Data, found: dict[str, str], result: Result
+    ) -> Outcome:
         """Score the best model on the test split, which nothing has used before."""
         self.best(task.model)
         device = device_of(self.config.training)
@@ -166,7 +168,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
             parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
             encoding_seconds=data.encoding_seconds,
             training=result,
-            versions=versions(device),
+            versions=found,
             data=benchmark.name,
             note=benchmark.note,
             others={name: scores[name] for name in task.objective.reported if name in scores},

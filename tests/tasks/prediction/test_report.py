@@ -111,6 +111,16 @@ def test_the_table_says_what_the_runs_came_to_and_nothing_else(tmp_path: Path) -
     assert (second["seeds"], second["deviation"], second["valid"], second["commit"]) == ("1", "", "", "def")
 
 
+def test_a_row_names_every_commit_and_day_of_its_runs(tmp_path: Path) -> None:
+    config = study(tmp_path)
+    made = [("abc", "2026-01-01"), ("", "2026-01-02"), ("abc", "2026-01-03")]
+    for seed, (commit, day) in enumerate(made):
+        finished(config, key(f"rings/a/none/{seed}"), 0.1, commit=commit, day=day)
+    text = report(config, config.keys())
+    assert "| 256 | abc, unknown |" in text
+    assert "Measured with commit abc and unknown, 2026-01-01 and 2026-01-02 and 2026-01-03; structpe 0.1.0" in text
+
+
 def test_rows_of_several_seeds_are_ranked_and_those_of_one_stand_below_in_the_order_of_the_study(
     tmp_path: Path,
 ) -> None:
