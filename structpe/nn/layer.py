@@ -36,8 +36,8 @@ class StackConfig:
         message_passing: convolution along the edges, a name of ``CONVOLUTIONS`` such as gcn or gine, or the path of one
             of PyTorch Geometric, with options as ``{name: torch_geometric.nn.SAGEConv, aggr: max}``; null for none.
         message_activation: after the convolution: ``relu``, ``gelu``, ``none`` or ``auto``. ``auto`` is ``activation``,
-            with one exception: a hybrid layer adds none after gin and gine, which have a ReLU inside. With
-            ``residual: linear`` there is no exception.
+            with one exception: a hybrid layer adds none after gin and gine, which have a ReLU inside, unless
+            ``residual`` is ``linear`` or ``false``.
         feedforward: hidden width of the feed-forward parts; 0 for none.
         activation: in the feed-forward parts and after the convolution, but not within convolutions, their updates of
             edges, and virtual nodes, which have ReLUs: ``relu``, max(x, 0); or ``gelu``, x Phi(x) with
@@ -47,8 +47,8 @@ class StackConfig:
         norm_first: whether to normalise the input of each part (pre-norm), as in Transformers for text; otherwise its
             sum with the residual (post-norm), as in GPS. For models with attention only.
         residual: ``true``: each part is added to its input. ``linear``: a linear map of the layer's input is added to
-            the messages before the norm (Luo et al. 2024); attention, if any, is one more term of that sum (ours).
-            ``false``: none; without attention only.
+            the messages before the norm (Luo et al. 2024). ``false``: none. With ``linear`` and ``false`` attention, if
+            any, is one more term of the sum that is normalised (ours); both need message passing.
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
         input_dropout: of the input of the first layer.
@@ -120,20 +120,18 @@ class StackConfig:
             raise ConfigError(f"residual is {self.residual!r}; it must be true, false or linear")
 
     def _check_residual(self) -> None:
-        if self.residual == "linear" and self.message_passing is None:
+        if self.residual is True:
+            return
+        given = f"residual is {str(self.residual).lower()}"
+        if self.message_passing is None:
             raise ConfigError(
-                "residual is linear, and message_passing is null; a linear residual is added to messages: set "
-                "message_passing, or residual to true"
+                f"{given}, and message_passing is null; without a residual of its own attention is added to messages: "
+                f"set message_passing, or residual to true"
             )
-        if self.residual == "linear" and self.attention and self.norm_first:
+        if self.attention and self.norm_first:
             raise ConfigError(
-                "residual is linear, and norm_first is true; the norm of a linear residual comes after the sum: set "
-                "norm_first to false, or residual to true"
-            )
-        if self.residual is False and self.attention:
-            raise ConfigError(
-                "residual is false, which models with attention do not have; set residual to true or linear, or "
-                "attention to false"
+                f"{given}, and norm_first is true; the norm of messages and attention comes after their sum: set "
+                f"norm_first to false, or residual to true"
             )
 
     @property
@@ -143,7 +141,7 @@ class StackConfig:
             return "none"
         if self.message_activation != "auto":
             return self.message_activation
-        separate = self.attention and self.residual != "linear"
+        separate = self.attention and self.residual is True
         return "none" if separate and chosen(self.message_passing).rectifies else self.activation
 
     @property
@@ -200,9 +198,11 @@ class Layer(nn.Module):
 
         y = a(norm(messages(x) + attention(x) + W x + b)),  then the feed-forward part as above
 
+    With ``residual: false`` the sum is the same without W x + b.
+
     a is the activation, then dropout; each of the other parts has dropout before it is added to its residual. In GPS
     the activation is a ReLU after GatedGCN and the identity after GINE, whose own map has one; GCN and GraphSAGE, which
-    have none, get one here. The sum with a linear residual always has one. With ``reads``, cross-attention is one more
+    have none, get one here. The sum always has one. With ``reads``, cross-attention is one more
     part of the same form after attention.
 
     Args:
@@ -216,7 +216,7 @@ class Layer(nn.Module):
         super().__init__()
         self.config, self.first = config, config.norm_first and config.attention
         self.attention = _attention(config, position, number) if config.attention else None
-        self.attention_norm = norm_of(config) if config.attention and config.residual != "linear" else None
+        self.attention_norm = norm_of(config) if config.attention and config.residual is True else None
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
         self.activation = activation_of(config.after_messages)
@@ -236,7 +236,7 @@ class Layer(nn.Module):
             context: shared by the layers of this pass.
             site: the number of the layer, and whether it is trained.
         """
-        y, edges = (self._added if self.skip is None else self._summed)(x, edges, context, site)
+        y, edges = (self._added if self.config.residual is True else self._summed)(x, edges, context, site)
         if self.cross is not None and self.cross_norm is not None:
             y = self._part(y, lambda rows: self._crossed(rows, context, site), self.cross_norm)
         if self.feedforward is not None and self.feedforward_norm is not None:
@@ -257,11 +257,11 @@ class Layer(nn.Module):
 
     def _summed(self, x: Tensor, edges: Tensor | None, context: Context, site: Site) -> tuple[Tensor, Tensor | None]:
         """One sum of messages, attention and the linear residual, normalised."""
-        assert self.skip is not None
         assert self.messages is not None
         assert self.messages_norm is not None
-        passed, edges = self.messages(x, edges, context)
-        total = passed + self.skip(x)
+        total, edges = self.messages(x, edges, context)
+        if self.skip is not None:
+            total = total + self.skip(x)
         if self.attention is not None:
             read, earlier = self._read(x, context, site)
             total = total + self.dropout(self.attention(read, context, site, earlier))
@@ -278,7 +278,7 @@ class Layer(nn.Module):
         if self.attention is None:
             assert self.messages_norm is not None
             passed = self.dropout(self.activation(self.messages_norm(passed)))
-            return x + passed if self.config.residual is True else passed
+            return x + passed
         passed = self.dropout(self.activation(passed))
         return y + (passed if self.messages_norm is None else self.messages_norm(x + passed))
 

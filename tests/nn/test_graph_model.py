@@ -404,7 +404,10 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
             {"residual": "linear", "norm_first": True},
             "residual is linear, and norm_first is true; .*: set norm_first to",
         ),
-        ({"residual": False}, "residual is false, which models with attention do not have; set residual to true or li"),
+        (
+            {"residual": False, "message_passing": None},
+            "residual is false, and message_passing is null; .*: set message_passing, or residual to true",
+        ),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
         ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),
         ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
@@ -440,9 +443,10 @@ def test_the_sum_with_a_linear_residual_has_dropout_of_attention_and_of_all() ->
     assert 0.3 < (out[sums[1] > 0] == 0).double().mean() < 0.7, "and of what the activation leaves"
 
 
+@pytest.mark.parametrize("residual", ["linear", False])
 @pytest.mark.parametrize("convolution", ["gcn", "gine", "gatedgcn"])
-def test_with_a_linear_residual_attention_is_one_more_term_of_the_sum(convolution: str) -> None:
-    net = model(POSITIONS["t5"], message_passing=convolution, norm="layer", feedforward=0, residual="linear")
+def test_without_a_residual_of_its_own_attention_is_one_more_term_of_the_sum(convolution: str, residual: Any) -> None:
+    net = model(POSITIONS["t5"], message_passing=convolution, norm="layer", feedforward=0, residual=residual)
     (layer, _), batch = net.stack.layers, batch_of(net, GRAPHS)
     x, edges = torch.randn(len(batch.graph), WIDTH), torch.randn(len(batch.adjacency.source), WIDTH)
     context = Context.of(net.position, batch)
@@ -450,7 +454,7 @@ def test_with_a_linear_residual_attention_is_one_more_term_of_the_sum(convolutio
     attended = layer.attention(x, context, Site(0), None)
     out, after = layer(x, edges, context, Site(0))
     assert torch.equal(after, updated)
-    mapped = x @ layer.skip.weight.T + layer.skip.bias
+    mapped = x @ layer.skip.weight.T + layer.skip.bias if residual else 0
     torch.testing.assert_close(out, layer.messages_norm(passed + mapped + attended).relu())
     net(batch).sum().backward()
     missing = [name for name, each in net.stack.layers.named_parameters() if each.grad is None]
