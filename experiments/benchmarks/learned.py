@@ -30,7 +30,7 @@ class Question:
 
 
 ZINC, CORA, MINES, TOLOKERS = "zinc-stand-in/", "cora/", "minesweeper/", "tolokers/"
-TUNED = "minesweeper-tuned"
+TUNED, ONE_SUM, DRAWN = "minesweeper-tuned", TOLOKERS + "hybrid-sum/rwse", "cora-drawn/"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
@@ -56,13 +56,19 @@ QUESTIONS = (
         CORA + "hybrid-one-head/none",
     ),
     Question("one head in place of four", "cora-attention", CORA + "hybrid-one-head/none", CORA + "hybrid/none"),
+    Question("attention and GCN in one sum, against GCN", "cora", CORA + "hybrid-sum/none", CORA + "gcn/none"),
+    Question("the same, the drawn split", "cora", DRAWN + "hybrid-sum/none", DRAWN + "gcn/none"),
     Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage-4/none"),
     Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage-4-ff/none"),
     Question("random walks in the hybrid", "minesweeper", MINES + "hybrid/rwse", MINES + "hybrid/none"),
     Question("a hybrid with random walks, against the tuned GCN", TUNED, MINES + "hybrid/rwse", MINES + "gcn/none"),
+    Question("random walks in that hybrid", TUNED, MINES + "hybrid/rwse", MINES + "hybrid/none"),
     Question("a tuned SAGE, against the tuned GCN", TUNED, MINES + "sage/none", MINES + "gcn/none"),
     Question("linear attention beside SAGE", "tolokers", TOLOKERS + "hybrid/none", TOLOKERS + "sage/none"),
     Question("random walks in the hybrid", "tolokers", TOLOKERS + "hybrid/rwse", TOLOKERS + "hybrid/none"),
+    Question("GCN and attention in one sum, not as in GPS", "tolokers", ONE_SUM, TOLOKERS + "hybrid-gcn/rwse"),
+    Question("attention in that sum", "tolokers", ONE_SUM, TOLOKERS + "gcn-linear/rwse"),
+    Question("that sum with random walks, against GCN", "tolokers", ONE_SUM, TOLOKERS + "gcn/none"),
 )
 
 
