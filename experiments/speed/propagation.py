@@ -1,4 +1,4 @@
-"""Sums over neighbours by ``embedding_bag`` beside a gather and ``index_add``: forward and backward, one thread.
+"""Sums over neighbours by ``embedding_bag`` beside a gather and ``index_add``, and a GCN beside PyG's; one thread.
 
 python experiments/speed/propagation.py             # as many nodes and messages as tolokers, d = 64
 """
@@ -12,8 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.nn import GCNConv
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.nn.convolutions.gcn import GCN
 from structpe.nn.propagation import propagate
 from structpe.structure import Structure
 
@@ -24,6 +26,7 @@ def main() -> None:
     """Print the times, and that the sums agree."""
     torch.set_num_threads(1)
     ends = np.random.default_rng(0).integers(0, NODES, (EDGES, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]  # PyG's GCN has one self-loop of a node in place of any that it has
     graph = Structure(("x",) * NODES, ends, directed=False)
     there = CSRAdjacency.join([EdgeIndex.of(graph)], [NODES])
     x = torch.randn(NODES, WIDTH, requires_grad=True)
@@ -34,6 +37,17 @@ def main() -> None:
     torch.testing.assert_close(*(way() for way in ways.values()), rtol=1e-4, atol=1e-4)
     print(f"torch {torch.__version__}, {len(there.source):,} messages, d {WIDTH}")
     for name, way in ways.items():
+        forward, both = times(way)
+        print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")
+    own, peer = GCN(WIDTH), GCNConv(WIDTH, WIDTH, cached=True)  # cached: the weights of messages are computed once
+    peer.lin.weight, peer.bias = own.linear.weight, own.linear.bias
+    index = torch.stack([there.source, there.target])
+    layers: dict[str, Callable[[], Tensor]] = {
+        "GCN": lambda: own(x, None, there)[0],
+        "GCN of PyG": lambda: peer(x, index),
+    }
+    torch.testing.assert_close(*(way() for way in layers.values()), rtol=1e-4, atol=1e-4)
+    for name, way in layers.items():
         forward, both = times(way)
         print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")
 

@@ -89,6 +89,14 @@ def test_it_is_that_of_pytorch_geometric(name: str) -> None:
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
 
 
+def test_a_self_loop_is_one_more_message_of_a_gcn() -> None:
+    convolution = GCN(1).double().requires_grad_(False)
+    convolution.linear.weight.fill_(1)
+    there = adjacency(Structure(("", ""), [[0, 0], [0, 1]], directed=False))
+    out, _ = convolution(torch.tensor([[6.0], [12.0]], dtype=torch.float64), None, there)
+    torch.testing.assert_close(out.flatten().tolist(), [6 / 3 + 6 / 3 + 12 / 6**0.5, 12 / 2 + 6 / 6**0.5])
+
+
 def test_a_degree_may_be_larger_than_half_precision_can_say() -> None:
     count = 70_000
     star = EdgeIndex.of(Structure(("",) * (count + 1), [[i, count] for i in range(count)], directed=False))
