@@ -21,7 +21,7 @@ from structpe.data import batch as batches
 
 sys.path.insert(0, str(Path(__file__).parent))
 import gps
-import gpu
+from timing import medians
 
 COSTS = (1 << 13, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 40)
 
@@ -45,8 +45,10 @@ def main() -> None:
             with patch.object(batches, "overhead", lambda device, cost=cost: cost):
                 made[cost] = batches.collate(examples, own.grouping).to(given.device)
         ways = {str(cost): partial(gps.own_step, own, optimizer, batch) for cost, batch in made.items()}
-        for cost, took in gpu.turns(ways, given.device, given.rounds).items():
-            print(f"| {case.name} | {case.size} | {cost} | {len(made[int(cost)].layout)} | {took:.2f} |", flush=True)
+        for cost, took in medians(ways, given.rounds, given.device, warm=2).items():
+            print(
+                f"| {case.name} | {case.size} | {cost} | {len(made[int(cost)].layout)} | {took * 1e3:.2f} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from timing import medians
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch.nn import functional
@@ -138,14 +138,6 @@ CASES: dict[str, Callable[[Any], Case]] = {
 }
 
 
-def clock(device: torch.device) -> float:
-    """Seconds; a GPU has done all that it was told."""
-    if device.type != "cuda":
-        return time.process_time()
-    torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
 def trained(case: Case, step: Callable[[Batch], Tensor], batches: Sequence[Batch]) -> list[float]:
     """Forward, loss and backward of each batch; the losses."""
     losses = []
@@ -155,17 +147,6 @@ def trained(case: Case, step: Callable[[Batch], Tensor], batches: Sequence[Batch
         loss.backward()
         losses.append(loss.detach())
     return torch.stack(losses).tolist()
-
-
-def turns(ways: dict[str, Callable[[], object]], device: torch.device, rounds: int) -> dict[str, float]:
-    """Milliseconds of each, medians of rounds in which they take turns."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            start = clock(device)
-            way()
-            times[name].append(clock(device) - start)
-    return {name: statistics.median(took) * 1e3 for name, took in times.items()}
 
 
 def compiled(case: Case, batches: Sequence[Batch], expected: Sequence[float], **how: Any) -> tuple[Any, float, int]:
@@ -192,15 +173,20 @@ def row(case: Case, device: torch.device, rounds: int, backend: str) -> list[str
     expected = trained(case, case.step, plain)
     step, took, count = compiled(case, whole, expected, dynamic=True, backend=backend)
     ways = {"eager": partial(trained, case, case.step, plain), "compiled": partial(trained, case, step, whole)}
-    each = turns(ways, device, rounds)
+    each = medians(ways, rounds, device, warm=0)
     one, same = [plain[0]] * COUNT, [whole[0]] * COUNT
     step, fixed, _ = compiled(case, whole[:1], expected[:1], dynamic=False, backend=backend)
-    alone = turns(
+    alone = medians(
         {"eager": partial(trained, case, case.step, one), "compiled": partial(trained, case, step, same)},
-        device,
         rounds,
+        device,
+        warm=0,
     )
-    cells = [case.name, *(f"{each[name] / COUNT:.1f}" for name in ways), f"{each['eager'] / each['compiled']:.2f}"]
+    cells = [
+        case.name,
+        *(f"{each[name] / COUNT * 1e3:.1f}" for name in ways),
+        f"{each['eager'] / each['compiled']:.2f}",
+    ]
     cells += [str(count), f"{took:.0f}", f"{alone['eager'] / alone['compiled']:.2f}", f"{fixed:.0f}"]
     return cells
 

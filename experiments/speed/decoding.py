@@ -13,16 +13,15 @@ processor, so that mainly the ratio is meant to be read. Prints Markdown.
 from __future__ import annotations
 
 import argparse
-import gc
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
 import transformers
+from timing import medians
 from torch import Tensor, nn
 
 from structpe.data.batch import Batch
@@ -177,22 +176,11 @@ def rows(sizes: Sizes, beams: list[int], rounds: int) -> Iterator[list[str]]:
                     raise ValueError(
                         f"{writer.name} wrote {sorted(lengths)} units, not {sizes.units}; nothing is timed"
                     )
-            speeds = [sizes.rows * sizes.units / took for took in _turns([ours, theirs], beam, rounds)]
+            ways = {"ours": partial(ours.run, beam), "theirs": partial(theirs.run, beam)}
+            took = medians(ways, rounds, warm=0)
+            speeds = [sizes.rows * sizes.units / took[name] for name in ways]
             models = [f"{writer.name}, {writer.parameters:.1f}M" for writer in (ours, theirs)]
             yield [name, str(beam), *models, *(f"{speed:,.0f}" for speed in speeds), f"{speeds[0] / speeds[1]:.2f}"]
-
-
-def _turns(writers: list[Writer], beam: int, rounds: int) -> list[float]:
-    """Median seconds of CPU time of each."""
-    times: list[list[float]] = [[] for _ in writers]
-    gc.disable()
-    for _ in range(rounds):
-        for mine, writer in zip(times, writers, strict=True):
-            start = time.process_time()
-            writer.run(beam)
-            mine.append(time.process_time() - start)
-    gc.enable()
-    return [statistics.median(each) for each in times]
 
 
 def main() -> int:

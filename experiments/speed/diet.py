@@ -12,11 +12,10 @@ percentages more than `absolute`, the learned positions of BERT.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
+from timing import medians
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -79,7 +78,7 @@ def main() -> None:
         steps["training"][name], steps["inference"][name] = _steps(Bert(dims, position), units, masked)
     print(f"torch {torch.__version__}, one thread, {given}")
     for mode, each in steps.items():
-        took = _medians(each, given.rounds)
+        took = medians(each, given.rounds)
         floor = took["absolute"]
         more = ", ".join(f"{name} {took[name] / floor - 1:+.0%}" for name in each if name != "absolute")
         print(f"{mode}: absolute {floor * 1e3:.0f} ms; {more}", flush=True)
@@ -101,19 +100,6 @@ def _steps(net: Bert, units: Tensor, masked: Tensor) -> tuple[Callable[[], None]
             net.hidden(units, positions)
 
     return train, infer
-
-
-def _medians(runs: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """Seconds of CPU time, in turns, after one run of each."""
-    for run in runs.values():
-        run()
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            start = time.process_time()
-            run()
-            times[name].append(time.process_time() - start)
-    return {name: statistics.median(each) for name, each in times.items()}
 
 
 if __name__ == "__main__":

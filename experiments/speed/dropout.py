@@ -12,12 +12,11 @@ One thread; CPU time, medians of rounds in which the ways take turns. Prints Mar
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 from functools import partial
 
 import torch
+from timing import medians
 from torch import Tensor
 from torch.nn import functional
 
@@ -38,11 +37,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--quick", action="store_true", help="the smallest sizes, to try the script")
     given = parser.parse_args()
+    rounds = 1 if given.quick else given.rounds
     torch.set_num_threads(1)
     print("| elements | probability | PyTorch, ns each | here, ns each | ratio |\n|--:|--:|--:|--:|--:|")
     for count in ELEMENTS[: 1 if given.quick else None]:
         for p in PROBABILITIES:
-            took = turns({"theirs": elements(functional.dropout, count, p), "ours": elements(dropout, count, p)}, given)
+            ways = {"theirs": elements(functional.dropout, count, p), "ours": elements(dropout, count, p)}
+            took = medians(ways, rounds)
             each = {name: seconds / count * 1e9 for name, seconds in took.items()}
             ratio = each["theirs"] / each["ours"]
             print(f"| {count:,} | {p} | {each['theirs']:.1f} | {each['ours']:.1f} | {ratio:.2f} |", flush=True)
@@ -50,7 +51,7 @@ def main() -> None:
     print("|---|--:|--:|--:|--:|---|")
     for shape in SHAPES[: 1 if given.quick else None]:
         for p in PROBABILITIES:
-            print(attention(shape, p, given), flush=True)
+            print(attention(shape, p, rounds), flush=True)
 
 
 def elements(way: Callable[[Tensor, float], Tensor], count: int, p: float) -> Callable[[], object]:
@@ -59,7 +60,7 @@ def elements(way: Callable[[Tensor, float], Tensor], count: int, p: float) -> Ca
     return lambda: torch.autograd.grad(way(x, p), x, upstream)
 
 
-def attention(shape: tuple[int, int, int, int], p: float, given: argparse.Namespace) -> str:
+def attention(shape: tuple[int, int, int, int], p: float, rounds: int) -> str:
     """A row of the second table.
 
     Raises:
@@ -83,21 +84,9 @@ def attention(shape: tuple[int, int, int, int], p: float, given: argparse.Namesp
     with watching() as chosen:
         ours("auto", p)
     ways = {"theirs": theirs, **{kernel: partial(ours, kernel) for kernel in KERNELS}}
-    took = turns({name: partial(step, way) for name, way in ways.items()}, given)
+    took = medians({name: partial(step, way) for name, way in ways.items()}, rounds)
     ms = " | ".join(f"{took[name] * 1e3:.1f}" for name in ways)
     return f"| {', '.join(map(str, shape))} | {p} | {ms} | `{chosen[0].kernel}` |"
-
-
-def turns(ways: dict[str, Callable[[], object]], given: argparse.Namespace) -> dict[str, float]:
-    """CPU seconds of each, after one round that is not counted."""
-    took: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range((1 if given.quick else given.rounds) + 1):
-        for name, way in ways.items():
-            start = time.process_time()
-            way()
-            if number:
-                took[name].append(time.process_time() - start)
-    return {name: statistics.median(each) for name, each in took.items()}
 
 
 if __name__ == "__main__":

@@ -20,9 +20,7 @@ import csv
 import gc
 import gzip
 import importlib.util
-import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch_geometric
+from timing import medians
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, GPSConv, global_mean_pool
@@ -200,24 +199,16 @@ class Way:
     """Where and how models are timed.
 
     Args:
-        threads: of PyTorch.
         device: where.
         compiled: whether both are compiled.
     """
 
-    threads: int
     device: torch.device
     compiled: bool
 
     def model(self, model: nn.Module) -> Any:
         """The model as it is timed."""
         return torch.compile(model, dynamic=False) if self.compiled else model
-
-    def clock(self) -> float:
-        """Seconds; a GPU has done all that it was told."""
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        return time.process_time() if self.threads == 1 and self.device.type == "cpu" else time.perf_counter()
 
 
 def jobs(case: Case, how: Way) -> dict[str, Callable[[], None]]:
@@ -263,15 +254,8 @@ def jobs(case: Case, how: Way) -> dict[str, Callable[[], None]]:
 
 def measured(case: Case, rounds: int, how: Way) -> dict[str, float]:
     """Milliseconds per batch of each, medians over rounds in which they take turns."""
-    ways = jobs(case, how)
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds + 1):
-        for name, way in ways.items():
-            start = how.clock()
-            way()
-            if number:  # the first round warms up
-                times[name].append(how.clock() - start)
-    return {name: statistics.median(mine) / len(case.parts()) * 1e3 for name, mine in times.items()}
+    took = medians(jobs(case, how), rounds, how.device)
+    return {name: mine / len(case.parts()) * 1e3 for name, mine in took.items()}
 
 
 def line(case: Case, threads: int, took: dict[str, float]) -> str:
@@ -328,7 +312,7 @@ def main() -> None:
     for case in cases(given.corpora, given.batch):
         for threads in given.threads:
             torch.set_num_threads(threads)
-            how = Way(threads, given.device, given.compile)
+            how = Way(given.device, given.compile)
             print(line(case, threads, measured(case, given.rounds, how)), flush=True)
             gc.collect()
 

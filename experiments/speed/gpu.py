@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from timing import medians
 from torch import Tensor
 from torch.nn import functional
 
@@ -171,25 +171,6 @@ def equal(device: torch.device, n: int, cases: Sequence[str] = CASES) -> bool:
     return whole
 
 
-def turns(ways: dict[str, Callable[[], object]], device: torch.device, rounds: int) -> dict[str, float]:
-    """Milliseconds of each, medians of rounds in which they take turns."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for number in range(rounds + 2):
-        for name, way in ways.items():
-            start = clock(device)
-            way()
-            if number > 1:  # the first two compile and warm up
-                times[name].append(clock(device) - start)
-    return {name: statistics.median(took) * 1e3 for name, took in times.items()}
-
-
-def clock(device: torch.device) -> float:
-    """Seconds; a GPU has done all that it was told."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
 def measure(case: str, b: int, n: int, device: torch.device, rounds: int) -> bool:
     """Print the times of a case, and their ratios to attention without position; whether all ways ran."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
@@ -221,10 +202,10 @@ def measure(case: str, b: int, n: int, device: torch.device, rounds: int) -> boo
             whole = False
             del ways[name]
     with torch.no_grad():
-        forward = turns(ways, device, rounds)
-    training = turns({name: partial(trained, way) for name, way in ways.items()}, device, rounds)
+        forward = medians(ways, rounds, device, warm=2)  # the first two compile and warm up
+    training = medians({name: partial(trained, way) for name, way in ways.items()}, rounds, device, warm=2)
     for name in ways:
-        took = {"forward_ms": forward[name], "training_ms": training[name]}
+        took = {"forward_ms": forward[name] * 1e3, "training_ms": training[name] * 1e3}
         ratios = {
             "forward_ratio": forward[name] / forward["none"],
             "training_ratio": training[name] / training["none"],
@@ -240,7 +221,7 @@ def zinc(corpora: Path, device: torch.device, rounds: int, sizes: list[int]) -> 
     import gps
 
     for case in itertools.islice(gps.cases(corpora, sizes), len(sizes)):
-        took = gps.measured(case, rounds, gps.Way(1, device, False))
+        took = gps.measured(case, rounds, gps.Way(device, False))
         ratios = {f"PyG / {name}": round(took["peer"] / ms, 3) for name, ms in took.items() if name.startswith("own")}
         said(part="zinc", batch=case.size, ms={name: round(ms, 3) for name, ms in took.items()}, **ratios)
     return True

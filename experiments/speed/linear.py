@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from dropout import turns
+from timing import medians
 from torch import Tensor
 from torch.nn import functional
 
@@ -36,10 +36,10 @@ def main() -> None:
     print("| structures, heads, units, width | PyTorch's elu, ms | here, ms | ratio | products alone, ms |")
     print("|---|--:|--:|--:|--:|")
     for shape in SHAPES[: 1 if given.quick else None]:
-        print(row(shape, given), flush=True)
+        print(row(shape, 1 if given.quick else given.rounds), flush=True)
 
 
-def row(shape: tuple[int, int, int, int], given: argparse.Namespace) -> str:
+def row(shape: tuple[int, int, int, int], rounds: int) -> str:
     """A row of the table.
 
     Raises:
@@ -65,7 +65,7 @@ def row(shape: tuple[int, int, int, int], given: argparse.Namespace) -> str:
     def step(way: Callable[[], Tensor]) -> object:
         return torch.autograd.grad(way(), x, upstream)
 
-    took = turns({name: partial(step, way) for name, way in ways.items()}, given)
+    took = medians({name: partial(step, way) for name, way in ways.items()}, rounds)
     ms = {name: 1e3 * seconds for name, seconds in took.items()}
     ratio = ms["theirs"] / ms["ours"]
     sizes = ", ".join(f"{size:,}" for size in shape)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
-from gpu import turns
+from timing import medians
 from torch import Tensor
 from torch.nn import functional
 
@@ -71,8 +71,8 @@ def row(width: int, dtype: torch.dtype, device: torch.device, structures: int, r
         "ours": partial(step, ours, DROPOUT),
     }
     held = {name: most(way, device) for name, way in ways.items()}
-    took = turns(ways, device, rounds)
-    cells = [width, str(dtype).removeprefix("torch."), f"{took['theirs']:.2f}", f"{took['ours']:.2f}"]
+    took = medians(ways, rounds, device, warm=2)
+    cells = [width, str(dtype).removeprefix("torch."), f"{took['theirs'] * 1e3:.2f}", f"{took['ours'] * 1e3:.2f}"]
     cells += [f"{took['theirs'] / took['ours']:.2f}", held["theirs"], held["ours"]]
     return f"| {' | '.join(map(str, cells))} |"
 
