@@ -230,22 +230,31 @@ def row(model: str, done: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-PAIRS = (("graformer", "linearised"), ("zhu-cnn", "linearised"), ("zhu-cnn", "graformer"))
-"""Models that differ in what they know of the graph, on WebNLG with the recipe ``gpu``."""
+WEBNLG, PRINCE = ("webnlg-gpu", "simplified_bleu"), ("little_prince-finetuning-small", "bleu")
+PAIRS = (
+    (*WEBNLG, "graformer", "linearised"),
+    (*WEBNLG, "zhu-cnn", "linearised"),
+    (*WEBNLG, "zhu-cnn", "graformer"),
+    (*PRINCE, "zhu-cnn", "linearised"),
+)
+"""Results, their score, and two models that differ in what they know of the graph."""
 WHAT = {"graformer": "distances in the Levi graph", "zhu-cnn": "label paths", "linearised": "the linearised graph"}
 
 
 def rows_of_gain(folder: Path = HERE / "results") -> str:
     """Rows for docs/what-we-learned.md: by how much a model is better than another, and the p of a paired t test."""
-    scores: dict[str, dict[int, float]] = {}
-    for run in kept("webnlg-gpu", folder):
-        scores.setdefault(run["model"], {})[run["seed"]] = run["scores"]["simplified_bleu"]
     rows = []
-    for first, second in PAIRS:
-        apart = [scores[first][seed] - scores[second][seed] for seed in sorted({*scores[first]} & {*scores[second]})]
+    for corpus, score, *models in PAIRS:
+        scores: dict[str, dict[int, float]] = {model: {} for model in models}
+        for run in kept(corpus, folder):
+            if run["model"] in scores:
+                scores[run["model"]][run["seed"]] = run["scores"][score]
+        first, second = (scores[model] for model in models)
+        apart = [first[seed] - second[seed] for seed in sorted({*first} & {*second})]
         cells = [f"{statistics.mean(apart):+.2f}", f"{statistics.stdev(apart):.2f}", "BLEU", str(len(apart))]
         cells.append(f"{stats.ttest_1samp(apart, 0).pvalue:.1g}")
-        rows.append(f"| {WHAT[first]} in place of {WHAT[second]}, text | webnlg-gpu | {' | '.join(cells)} |")
+        what, instead = (WHAT[model] for model in models)
+        rows.append(f"| {what} in place of {instead}, text | {corpus} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 

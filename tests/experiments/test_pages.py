@@ -97,7 +97,12 @@ def test_models_of_texts_are_compared_by_seed(tmp_path: Path) -> None:
         for seed, score in enumerate(each):
             texts.keep("webnlg-gpu", {"model": model, "seed": seed, "scores": {"simplified_bleu": score}}, tmp_path)
     texts.keep("webnlg-gpu", {"model": "zhu-cnn", "seed": 7, "scores": {"simplified_bleu": 0.0}}, tmp_path)  # no pair
-    graformer, paths, both = texts.rows_of_gain(tmp_path).splitlines()
+    for model, each in {"linearised": (4.0, 5.0), "zhu-cnn": (4.5, 5.0)}.items():
+        for seed, score in enumerate(each):
+            run = {"model": model, "seed": seed, "scores": {"bleu": score, "simplified_bleu": 0.0}}
+            texts.keep("little_prince-finetuning-small", run, tmp_path)
+    graformer, paths, both, prince = texts.rows_of_gain(tmp_path).splitlines()
     assert graformer.endswith("| webnlg-gpu | +1.00 | 0.50 | BLEU | 3 | 0.07 |")
     assert paths.endswith("| webnlg-gpu | +2.17 | 0.29 | BLEU | 3 | 0.006 |")
     assert both.startswith("| label paths in place of distances in the Levi graph, text | webnlg-gpu | +1.17 |")
+    assert prince.endswith("| little_prince-finetuning-small | +0.25 | 0.35 | BLEU | 2 | 0.5 |")
