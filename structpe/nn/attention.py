@@ -27,6 +27,7 @@ class Attention(nn.Module):
         kernel: name of the attention kernel, or ``auto``.
         dropout: probability of dropping an attention weight in training.
         feature_map: replaces the exponential of a score, which makes attention linear; None for the exponential.
+        zero_init: whether the weight of the output's projection begins at zero.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Attention(nn.Module):
         kernel: str = "auto",
         dropout: float = 0.0,
         feature_map: Callable[[Tensor], Tensor] | None = None,
+        zero_init: bool = False,
     ) -> None:
         super().__init__()
         self.heads, self.kernel, self.dropout, self.feature_map = dims.heads, kernel, dropout, feature_map
@@ -44,6 +46,8 @@ class Attention(nn.Module):
         for projection in (self.query, self.key_value, self.out):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
+        if zero_init:  # after the draw, so that a seed gives all other weights the same values
+            nn.init.zeros_(self.out.weight)
 
     def forward(
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Float[Tensor, "b c d"] | None = None

@@ -51,6 +51,8 @@ class StackConfig:
             any, is one more term of the sum that is normalised (ours); both need message passing.
         dropout: dropout probability of the output of each part.
         attention_dropout: of attention weights.
+        zero_init_attention: whether the weight of the map of attention's output begins at zero, so that a new model
+            computes what it would without attention, as the residual blocks of Goyal et al. 2017 begin at the identity.
         input_dropout: of the input of the first layer.
         virtual_node: whether a node linked to all nodes passes messages between layers (Gilmer et al. 2017).
         kernel: attention kernel, or auto.
@@ -77,6 +79,7 @@ class StackConfig:
     residual: bool | Literal["linear"] = True
     dropout: float = 0.0
     attention_dropout: float = 0.0
+    zero_init_attention: bool = False
     input_dropout: float = 0.0
     virtual_node: bool = False
     kernel: str = "auto"
@@ -98,6 +101,8 @@ class StackConfig:
                 "layers is 0, so attention, message_passing and virtual_node have no effect; set attention and "
                 "virtual_node to false and message_passing to null"
             )
+        if self.zero_init_attention and not self.attention:
+            raise ConfigError("zero_init_attention is true, and attention is false; set one of them otherwise")
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
@@ -334,17 +339,18 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
     """The layer's attention, or that of the position model.
 
     Raises:
-        ConfigError: the position model has its own attention, which cannot use a feature map.
+        ConfigError: the position model has its own attention, which has neither a feature map nor this initialisation.
     """
     if not position.replaces(number):
         feature_map = {"none": None, "elu": elu_plus_one}.get(config.feature_map)
         if config.feature_map == "random":
             feature_map = PositiveFeatures(config.dims.head)
-        return Attention(config.dims, config.kernel, config.attention_dropout, feature_map)
-    if config.feature_map != "none":
+        return Attention(config.dims, config.kernel, config.attention_dropout, feature_map, config.zero_init_attention)
+    asked = {"feature_map": config.feature_map != "none", "zero_init_attention": config.zero_init_attention}
+    for name in (name for name, given in asked.items() if given):
         raise ConfigError(
-            f"feature_map is {config.feature_map!r}, but the position model has its own attention, which cannot "
-            f"use it; set feature_map to none, or choose another position model"
+            f"{name} is {getattr(config, name)!r}, but the position model has its own attention, which cannot use it; "
+            f"leave {name} out, or choose another position model"
         )
     return OwnAttention()
 

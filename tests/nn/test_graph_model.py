@@ -408,6 +408,10 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
             {"residual": False, "message_passing": None},
             "residual is false, and message_passing is null; .*: set message_passing, or residual to true",
         ),
+        (
+            {"zero_init_attention": True, "attention": False},
+            "zero_init_attention is true, and attention is false; set one of them otherwise",
+        ),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
         ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),
         ({"feature_map": "relu"}, "feature_map is 'relu'; it must be one of none, elu, random"),
@@ -459,6 +463,32 @@ def test_without_a_residual_of_its_own_attention_is_one_more_term_of_the_sum(con
     net(batch).sum().backward()
     missing = [name for name, each in net.stack.layers.named_parameters() if each.grad is None]
     assert not [name for name in missing if not name.startswith("1.messages.")], "nothing reads the last edges"
+
+
+@pytest.mark.parametrize("feature_map", ["none", "elu"])
+def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: str) -> None:
+    def made(**options: Any) -> GraphModel:
+        torch.manual_seed(0)
+        config = replace(CONFIG, message_passing="gcn", norm="layer", feedforward=0, residual=False, **options)
+        return GraphModel(config, build([], config.dims), *FEATURES, 2)
+
+    plain, net = (made(feature_map=feature_map, zero_init_attention=zero) for zero in (False, True))
+    drawn, zeroed = dict(plain.named_parameters()), dict(net.named_parameters())
+    differing = [name for name in drawn if not torch.equal(drawn[name], zeroed[name])]
+    assert differing == [f"stack.layers.{layer}.attention.out.weight" for layer in range(2)], "a seed draws the rest"
+    alone = made(attention=False)
+    alone.load_state_dict(net.state_dict(), strict=False)
+    batch = batch_of(net, GRAPHS)
+    torch.testing.assert_close(net(batch), alone(batch))
+    net(batch).square().sum().backward()
+    assert all(layer.attention.out.weight.grad.any() for layer in net.stack.layers)
+
+
+@pytest.mark.parametrize("options", [{"zero_init_attention": True}, {"feature_map": "elu"}])
+def test_an_attention_of_the_position_models_own_takes_none_of_these(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(ConfigError, match=f"{name} is .*own attention, which cannot use it; leave {name} out, or choo"):
+        model(POSITIONS["grit"], **options)
 
 
 def test_a_position_model_that_would_not_be_heard_is_refused() -> None:
