@@ -31,11 +31,14 @@ class Question:
 
 ZINC, CORA, MINES, TOLOKERS = "zinc-stand-in/", "cora/", "minesweeper/", "tolokers/"
 TUNED, ONE_SUM, DRAWN = "minesweeper-tuned", TOLOKERS + "hybrid-sum/rwse", "cora-drawn/"
+ZERO = "hybrid-zero/none"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
     Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
     Question("attention beside GatedGCN, molecules", "zinc", ZINC + "hybrid-gated/rwse", ZINC + "gatedgcn/rwse"),
+    Question("the same in one sum", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "gatedgcn/rwse"),
+    Question("one sum, not as in GPS", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "hybrid-gated/rwse"),
     Question(
         "linear attention beside GCN, layer norm",
         "cora-attention",
@@ -58,6 +61,10 @@ QUESTIONS = (
     Question("one head in place of four", "cora-attention", CORA + "hybrid-one-head/none", CORA + "hybrid/none"),
     Question("attention and GCN in one sum, against GCN", "cora", CORA + "hybrid-sum/none", CORA + "gcn/none"),
     Question("the same, the drawn split", "cora", DRAWN + "hybrid-sum/none", DRAWN + "gcn/none"),
+    Question("that sum with attention begun at zero, against GCN", "cora", CORA + ZERO, CORA + "gcn/none"),
+    Question("the same, the drawn split", "cora", DRAWN + ZERO, DRAWN + "gcn/none"),
+    Question("begun at zero, not at random", "cora", CORA + ZERO, CORA + "hybrid-sum/none"),
+    Question("the same, the drawn split", "cora", DRAWN + ZERO, DRAWN + "hybrid-sum/none"),
     Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage-4/none"),
     Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage-4-ff/none"),
     Question("random walks in the hybrid", "minesweeper", MINES + "hybrid/rwse", MINES + "hybrid/none"),
