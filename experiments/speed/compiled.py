@@ -17,7 +17,6 @@ everywhere. Prints Markdown.
 from __future__ import annotations
 
 import argparse
-import gc
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -217,7 +216,6 @@ def main() -> None:
     if given.corpora is None and any(name.startswith("ZINC") for name in given.only):
         parser.error("ZINC needs CORPORA, a folder with zinc12k/; without it give --only texts")
     torch.set_num_threads(1)
-    gc.disable()
     for line in table(given.only, given):
         print(line, flush=True)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import copy
 import csv
-import gc
 import gzip
 import importlib.util
 import sys
@@ -308,13 +307,11 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true", help="compile both; the first round takes minutes")
     given = parser.parse_args()
     print(head(given.device, given.compile))
-    gc.disable()
     for case in cases(given.corpora, given.batch):
         for threads in given.threads:
             torch.set_num_threads(threads)
             how = Way(given.device, given.compile)
             print(line(case, threads, measured(case, given.rounds, how)), flush=True)
-            gc.collect()
 
 
 if __name__ == "__main__":

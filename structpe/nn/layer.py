@@ -102,7 +102,9 @@ class StackConfig:
                 "virtual_node to false and message_passing to null"
             )
         if self.zero_init_attention and not self.attention:
-            raise ConfigError("zero_init_attention is true, and attention is false; set one of them otherwise")
+            raise ConfigError(
+                "zero_init_attention is true, and attention is false; set attention to true, or leave the other out"
+            )
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
