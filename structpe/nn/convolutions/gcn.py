@@ -16,8 +16,8 @@ class GCN(Convolution, name="gcn"):
     """x_i' = W (x_i / D_i + sum_j x_j / sqrt(D_i D_j)) + b,  D_i = 1 + number of messages to i.
 
     Kipf & Welling 2017, equation 2; each node is its own neighbour. A self-loop of the graph is one more message, where
-    PyG has one in place of it. Edge features are not read. In a sample, D is that of the full graph, and the messages that
-    were drawn stand for all.
+    PyG has one in place of it. Edge features are not read. In a sample, D is that of the full graph, and the messages
+    that were drawn stand for all.
 
     Args:
         width: d.
