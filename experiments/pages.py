@@ -38,7 +38,7 @@ STUDIES = (
     "cora-attention",
     "molhiv",
 )
-STUDIES += ("peptides-gpu", "knowledge", "wn18rr", "esol")
+STUDIES += ("molhiv-tuned", "peptides-gpu", "peptides-tuned", "knowledge", "wn18rr", "esol")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Question:
 
 ZINC, CORA, MINES, TOLOKERS = "zinc-stand-in/", "cora/", "minesweeper/", "tolokers/"
 TUNED, ONE_SUM, DRAWN = "minesweeper-tuned", TOLOKERS + "hybrid-sum/rwse", "cora-drawn/"
-ZERO = "hybrid-zero/none"
+ZERO, PEPTIDES = "hybrid-zero/none", "peptides/"
 QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
@@ -39,6 +39,9 @@ QUESTIONS = (
     Question("attention beside GatedGCN, molecules", "zinc", ZINC + "hybrid-gated/rwse", ZINC + "gatedgcn/rwse"),
     Question("the same in one sum", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "gatedgcn/rwse"),
     Question("one sum, not as in GPS", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "hybrid-gated/rwse"),
+    Question("attention beside GCN, peptides", "peptides-gpu", PEPTIDES + "hybrid/rwse", PEPTIDES + "gcn/rwse"),
+    Question("batches shuffled, not sorted by size, molecules", "order", ZINC + "shuffled/rwse", ZINC + "by-size/rwse"),
+    Question("the same, peptides", "order", PEPTIDES + "shuffled/rwse", PEPTIDES + "by-size/rwse"),
     Question(
         "linear attention beside GCN, layer norm",
         "cora-attention",

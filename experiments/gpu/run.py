@@ -39,8 +39,8 @@ __all__ = ["Job", "done", "jobs", "work"]
 ROOT = Path(__file__).parents[2]
 STUDIES = {
     "peptides-tuned": "peptides_func",
-    "zinc-gpu": "zinc12k",
-    "molhiv-gpu": "molecules/moleculenet",
+    "zinc-tuned": "zinc12k",
+    "molhiv-tuned": "molecules/moleculenet",
     "minesweeper-tuned": "hetero",
 }
 """The studies ``benchmarks/NAME.yaml``, and where their data are in CORPORA."""

@@ -120,6 +120,5 @@ def test_a_study_is_run_on_a_cpu_with_a_few_steps(tmp_path: Path) -> None:
         zinc, molhiv = found.stdout.splitlines()[-2:]
         assert zinc.startswith(f"zinc       {expected}")
         assert molhiv.startswith("molhiv     left out: there is no ")
-    table = (tmp_path / "out" / "zinc-gpu" / "table.md").read_text()
+    table = (tmp_path / "out" / "zinc-tuned" / "table.md").read_text()
     assert "| gatedgcn | rwse | 1 |" in table
-    assert "| hybrid | rwse | 1 |" in table

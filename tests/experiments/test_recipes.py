@@ -33,7 +33,7 @@ TEXTS = [
 SIDES = ("encoder", "decoder")
 WANTED = {"peptides-long", "minesweeper-tuned", "tolokers-tuned", "roman-empire-tuned", "amazon-ratings-tuned"}
 WANTED |= {"questions-tuned", "zinc-deep", "molhiv", "cora", "cora-attention", "knowledge", "wn18rr", "csl"}
-WANTED |= {"peptides-gpu", "peptides-tuned", "zinc-gpu", "molhiv-gpu"}
+WANTED |= {"peptides-gpu", "peptides-tuned", "zinc-gpu", "zinc-tuned", "molhiv-gpu", "molhiv-tuned"}
 
 
 @pytest.mark.parametrize("file", STUDIES, ids=lambda file: file.stem)
