@@ -71,6 +71,10 @@ QUESTIONS = (
     Question("linear attention beside SAGE", "minesweeper", MINES + "hybrid/none", MINES + "sage-4/none"),
     Question("the same with a feed-forward part", "minesweeper", MINES + "hybrid-ff/none", MINES + "sage-4-ff/none"),
     Question("random walks in the hybrid", "minesweeper", MINES + "hybrid/rwse", MINES + "hybrid/none"),
+    Question(
+        "an activation after SAGE, beside attention", "activation", MINES + "sage-relu/none", MINES + "sage-none/none"
+    ),
+    Question("the same after GCN", "activation", MINES + "gcn-relu/none", MINES + "gcn-none/none"),
     Question("a hybrid with random walks, against the tuned GCN", TUNED, MINES + "hybrid/rwse", MINES + "gcn/none"),
     Question("random walks in that hybrid", TUNED, MINES + "hybrid/rwse", MINES + "hybrid/none"),
     Question("a tuned SAGE, against the tuned GCN", TUNED, MINES + "sage/none", MINES + "gcn/none"),
