@@ -227,7 +227,7 @@ class Layer(nn.Module):
         self.messages = None if config.message_passing is None else Messages(config)
         self.messages_norm = None if self.messages is None or self.first else norm_of(config)
         self.activation = activation_of(config.after_messages)
-        self.skip = _skip(config) if config.residual == "linear" else None
+        self.skip = _skip(config, self.messages) if self.messages and config.residual == "linear" else None
         self.cross = Attention(config.dims, "auto", config.attention_dropout) if reads else None
         self.cross_norm = norm_of(config) if reads else None
         self.feedforward = _feedforward(config)
@@ -357,14 +357,15 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
     return OwnAttention()
 
 
-def _skip(config: StackConfig) -> nn.Module:
-    """The linear residual, which begins as large as the map of a GCN.
+def _skip(config: StackConfig, messages: Messages) -> nn.Module:
+    """The linear residual, which begins as large as the maps of the convolution.
 
-    With PyTorch's smaller numbers a node's own vector counts too little (measured: ``experiments/LOG.md``).
+    Where it begins smaller, beside GCN, or larger, beside SAGE, models become worse (measured: ``experiments/LOG.md``).
     """
     skip = nn.Linear(config.width, config.width)
-    nn.init.xavier_uniform_(skip.weight)
-    nn.init.zeros_(skip.bias)
+    if messages.convolution.glorot:
+        nn.init.xavier_uniform_(skip.weight)
+        nn.init.zeros_(skip.bias)
     return skip
 
 

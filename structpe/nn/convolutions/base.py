@@ -27,6 +27,8 @@ class Convolution(nn.Module, ABC):
         rectifies: whether it has a rectifier of its own, between two linear maps. A hybrid layer adds no activation
             after it; one with a linear residual does.
         keeps_sums: whether it is an affine map of the vectors of nodes, so that several are no more than one.
+        glorot: whether its maps begin with the numbers of Glorot & Bengio 2010, larger than PyTorch's. A linear
+            residual beside it begins alike.
     """
 
     name: ClassVar[str]
@@ -34,6 +36,7 @@ class Convolution(nn.Module, ABC):
     updates_edges: ClassVar[bool] = False
     rectifies: ClassVar[bool] = False
     keeps_sums: ClassVar[bool] = False
+    glorot: ClassVar[bool] = False
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)

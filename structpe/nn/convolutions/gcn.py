@@ -24,6 +24,7 @@ class GCN(Convolution, name="gcn"):
     """
 
     keeps_sums = True
+    glorot = True
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
