@@ -1,4 +1,4 @@
-"""Sums over neighbours by ``embedding_bag`` beside a gather and ``index_add``, and a GCN beside PyG's; one thread.
+"""Sums over neighbours by ``embedding_bag`` beside a gather and ``index_add``; GCN and GAT beside PyG's; one thread.
 
 python experiments/speed/propagation.py             # as many nodes and messages as tolokers, d = 64
 """
@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GATConv, GCNConv
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.nn.convolutions.gat import GAT
 from structpe.nn.convolutions.gcn import GCN
 from structpe.nn.propagation import propagate
 from structpe.structure import Structure
@@ -39,17 +40,22 @@ def main() -> None:
     for name, way in ways.items():
         forward, both = times(way)
         print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")
-    own, peer = GCN(WIDTH), GCNConv(WIDTH, WIDTH, cached=True)  # cached: the weights of messages are computed once
-    peer.lin.weight, peer.bias = own.linear.weight, own.linear.bias
+    gcn, gat = GCN(WIDTH), GAT(WIDTH)
+    peer = GCNConv(WIDTH, WIDTH, cached=True)  # cached: the weights of messages are computed once
+    peer.lin.weight, peer.bias = gcn.linear.weight, gcn.linear.bias
+    attending = GATConv(WIDTH, WIDTH, bias=False)
+    attending.lin.weight = gat.linear.weight
+    attending.att_dst.data, attending.att_src.data = gat.scores.weight.detach().view(2, 1, 1, WIDTH).clone()
     index = torch.stack([there.source, there.target])
-    layers: dict[str, Callable[[], Tensor]] = {
-        "GCN": lambda: own(x, None, there)[0],
-        "GCN of PyG": lambda: peer(x, index),
-    }
-    torch.testing.assert_close(*(way() for way in layers.values()), rtol=1e-4, atol=1e-4)
-    for name, way in layers.items():
-        forward, both = times(way)
-        print(f"{name:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")
+    for name, own, other in (("GCN", gcn, peer), ("GAT", gat, attending)):
+        layers: dict[str, Callable[[], Tensor]] = {
+            name: lambda own=own: own(x, None, there)[0],
+            f"{name} of PyG": lambda other=other: other(x, index),
+        }
+        torch.testing.assert_close(*(way() for way in layers.values()), rtol=1e-4, atol=1e-4)
+        for label, way in layers.items():
+            forward, both = times(way)
+            print(f"{label:14} forward {forward * 1e3:6.1f} ms, forward and backward {both * 1e3:6.1f} ms")
 
 
 def times(way: Callable[[], Tensor]) -> tuple[float, float]:

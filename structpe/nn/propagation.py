@@ -16,12 +16,24 @@ from torch.nn.functional import embedding_bag
 
 from structpe.data.adjacency import CSRAdjacency
 
-__all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "scatter"]
+__all__ = ["gather", "gather_target", "propagate", "propagate_rectified", "propagate_weighted", "scatter"]
+
+
+CHUNK = 1 << 12
+"""Messages whose products are computed at a time on a CPU: of a million, d = 64, four times as fast as all at once."""
 
 
 def propagate(x: Float[Tensor, "N d"], adjacency: CSRAdjacency) -> Float[Tensor, "N d"]:
     """x_i' = sum over the messages j -> i of x_j."""
     result: Tensor = _Propagate.apply(x, adjacency)  # type: ignore[no-untyped-call]
+    return result
+
+
+def propagate_weighted(
+    x: Float[Tensor, "N d"], weights: Float[Tensor, "E"], adjacency: CSRAdjacency
+) -> Float[Tensor, "N d"]:
+    """x_i' = sum over the messages j -> i of w_ji x_j."""
+    result: Tensor = _PropagateWeighted.apply(x, weights, adjacency)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -60,6 +72,20 @@ class _Propagate(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return _sums(grad, ctx.adjacency.target_by_source, ctx.adjacency.source_starts), None
+
+
+class _PropagateWeighted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weights: Tensor, adjacency: CSRAdjacency) -> Tensor:
+        ctx.adjacency = adjacency
+        ctx.save_for_backward(x, weights)
+        return _sums(x, adjacency.source, adjacency.starts, weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (x, weights), there = ctx.saved_tensors, ctx.adjacency
+        of_x = _sums(grad, there.target_by_source, there.source_starts, weights.index_select(0, there.by_source))
+        return of_x, _products(x, there.source, grad, there.target), None
 
 
 class _Gather(torch.autograd.Function):
@@ -115,8 +141,17 @@ def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
     return _sums(messages, torch.arange(len(messages), device=messages.device), adjacency.starts)
 
 
-def _sums(rows: Tensor, which: Tensor, starts: Tensor) -> Tensor:
-    """sum_k rows[which_k] over each group of k."""
+def _products(x: Tensor, first: Tensor, y: Tensor, second: Tensor) -> Tensor:
+    """x[first_k] . y[second_k] for each k; on a CPU of some at a time, so that what is gathered stays in its caches."""
+    size = CHUNK if x.device.type == "cpu" else max(1, len(first))
+    pairs = zip(torch.split(first, size), torch.split(second, size), strict=True)
+    each = [torch.bmm(x.index_select(0, i)[:, None], y.index_select(0, j)[:, :, None]).flatten() for i, j in pairs]
+    return torch.cat(each)
+
+
+def _sums(rows: Tensor, which: Tensor, starts: Tensor, weights: Tensor | None = None) -> Tensor:
+    """sum_k w_k rows[which_k] over each group of k; w_k is 1 without weights."""
     if not len(which):  # embedding_bag does not accept an empty table
         return rows.new_zeros(len(starts) - 1, rows.shape[1])
-    return embedding_bag(which, rows.contiguous(), starts, mode="sum", include_last_offset=True)
+    options: dict[str, Any] = {"mode": "sum", "include_last_offset": True, "per_sample_weights": weights}
+    return embedding_bag(which, rows.contiguous(), starts, **options)

@@ -7,11 +7,12 @@ import sys
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GINEConv, SAGEConv
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.errors import ConfigError, MissingExtra
 from structpe.nn.convolutions import CONVOLUTIONS, Convolution
+from structpe.nn.convolutions.gat import GAT
 from structpe.nn.convolutions.gatedgcn import GatedGCN
 from structpe.nn.convolutions.gcn import GCN
 from structpe.structure import Structure
@@ -65,13 +66,20 @@ def sage(own: Convolution) -> nn.Module:
     return peer
 
 
+def gat(own: Convolution) -> nn.Module:
+    peer = GATConv(WIDTH, WIDTH, bias=False)
+    peer.lin.weight = own.linear.weight
+    peer.att_dst.data, peer.att_src.data = own.scores.weight.detach().view(2, 1, 1, WIDTH).clone()
+    return peer
+
+
 def gatv2(own: Convolution) -> nn.Module:
     peer = GATv2Conv(WIDTH, WIDTH, edge_dim=WIDTH).double()
     peer.load_state_dict(own.convolution.state_dict())
     return peer
 
 
-PEERS = {"gcn": gcn, "gin": gin, "gine": gine, "sage": sage, "gatv2": gatv2}
+PEERS = {"gcn": gcn, "gin": gin, "gine": gine, "sage": sage, "gat": gat, "gatv2": gatv2}
 
 
 @pytest.mark.parametrize("name", PEERS)
@@ -104,6 +112,27 @@ def test_a_degree_may_be_larger_than_half_precision_can_say() -> None:
     convolution.linear.weight.fill_(1)
     out, _ = convolution(torch.full((count + 1, 1), 0.01).half(), None, CSRAdjacency.join([star], [count + 1]))
     assert out[-1].item() == pytest.approx(0.01 * (70_000 / (2 * 70_001) ** 0.5 + 1 / 70_001), rel=0.01)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+def test_scores_of_graph_attention_may_be_larger_than_exponentials_can_say(dtype: torch.dtype) -> None:
+    own = GAT(1).requires_grad_(False)
+    own.linear.weight.fill_(1)
+    own.scores.weight.copy_(torch.tensor([[0.0], [-100.0]]))
+    there = adjacency(Structure(("", "", ""), [[0, 1], [1, 2]], directed=False))
+    out, _ = own.to(dtype)(torch.tensor([[-20.0], [-10.0], [30.0]], dtype=dtype), None, there)
+    assert out.flatten().tolist() == [-20, -20, -10]  # scores 2,000, 1,000 and, leaking, -600
+    even, _ = own(torch.full((3, 1), -20.0, dtype=dtype), None, there)
+    assert even.flatten().tolist() == pytest.approx([-20] * 3, rel=1e-3)
+
+
+def test_a_self_loop_is_one_more_message_of_graph_attention() -> None:
+    own = GAT(1).double().requires_grad_(False)
+    own.linear.weight.fill_(1)
+    own.scores.weight.zero_()
+    there = adjacency(Structure(("", ""), [[0, 0], [0, 1]], directed=False))
+    out, _ = own(torch.tensor([[6.0], [12.0]], dtype=torch.float64), None, there)
+    torch.testing.assert_close(out.flatten().tolist(), [(6 + 6 + 12) / 3, (6 + 12) / 2])
 
 
 def test_gated_graph_convolution_is_that_of_loops() -> None:

@@ -145,7 +145,7 @@ def test_the_hybrid_layer_is_gpsconv_of_pytorch_geometric(training: bool) -> Non
 @pytest.mark.parametrize(
     ("convolution", "activation", "expected"),
     [
-        *((name, "auto", torch.relu) for name in ("gcn", "sage", "gatedgcn", "gatv2")),
+        *((name, "auto", torch.relu) for name in ("gcn", "sage", "gatedgcn", "gat", "gatv2")),
         *((name, "auto", torch.Tensor.clone) for name in ("gin", "gine")),
         ("gine", "relu", torch.relu),
         ("gcn", "none", torch.Tensor.clone),
@@ -360,7 +360,7 @@ def test_of_counted_nodes_numbers_are_predicted() -> None:
 
 
 @pytest.mark.parametrize("attention", [True, False])
-@pytest.mark.parametrize("message_passing", ["gcn", "gine", "gatedgcn", "gatv2"])
+@pytest.mark.parametrize("message_passing", ["gcn", "gine", "gatedgcn", "gat", "gatv2"])
 def test_every_parameter_learns(attention: bool, message_passing: str) -> None:
     net = model([], attention=attention, message_passing=message_passing, virtual_node=True).train()
     directed = [replace(structure, directed=True) for structure in GRAPHS]

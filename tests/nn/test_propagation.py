@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
-from structpe.nn.propagation import gather, gather_target, propagate, propagate_rectified, scatter
+from structpe.nn.propagation import (
+    gather,
+    gather_target,
+    propagate,
+    propagate_rectified,
+    propagate_weighted,
+    scatter,
+)
 from structpe.structure import Structure
 from tests.strategies import structures
 
@@ -61,14 +68,17 @@ def test_sums_are_those_of_loops(structure: Structure) -> None:
     there = adjacency(structure)
     messages = list(zip(there.source.tolist(), there.target.tolist(), strict=True))
     x, m = rows(structure.size, 3), rows(len(messages), 3)
-    plain, summed = torch.zeros(2, structure.size, 3, dtype=torch.float64)
+    plain, summed, weighted = torch.zeros(3, structure.size, 3, dtype=torch.float64)
+    w = rows(len(messages))
     for k, (source, target) in enumerate(messages):
         plain[target] += x[source].detach()
         summed[target] += m[k].detach()
+        weighted[target] += w[k].detach() * x[source].detach()
         assert torch.equal(gather(x, there)[k], x[source])
         assert torch.equal(gather_target(x, there)[k], x[target])
     torch.testing.assert_close(propagate(x, there), plain)
     torch.testing.assert_close(scatter(m, there), summed)
+    torch.testing.assert_close(propagate_weighted(x, w, there), weighted)
 
 
 WAYS: dict[str, Callable[[Tensor, CSRAdjacency], Tensor]] = {
@@ -89,6 +99,14 @@ def test_gradients_are_those_of_finite_differences(way: str, structure: Structur
 def test_gradients_of_messages_are_those_of_finite_differences(structure: Structure) -> None:
     there = adjacency(structure, structure)
     assert torch.autograd.gradcheck(lambda m: scatter(m, there), rows(len(there.source), 2))
+
+
+@pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
+def test_gradients_of_weights_are_those_of_finite_differences(structure: Structure) -> None:
+    there = adjacency(structure, structure)
+    inputs = rows(there.count, 2), rows(len(there.source))
+    assert torch.autograd.gradcheck(lambda x, w: propagate_weighted(x, w, there), inputs)
+    assert torch.autograd.gradgradcheck(lambda x, w: propagate_weighted(x, w, there), inputs)
 
 
 def test_a_gradient_that_is_no_block_of_memory_is_summed_too() -> None:

@@ -80,7 +80,7 @@ def gradients(model: GraphModel, batch: Batch, made: Benchmark) -> dict[str, Ten
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gine", "gatedgcn", "gatv2"])
+@pytest.mark.parametrize("convolution", ["gcn", "sage", "gin", "gine", "gatedgcn", "gat", "gatv2"])
 def test_with_room_for_all_the_gradients_are_those_of_the_whole_graph(convolution: str, tmp_path: Path) -> None:
     made = benchmark()
     given = config({**CLASSIC, "message_passing": convolution}, WALK, kind="neighbours", fanouts=[1000, 1000])
