@@ -28,6 +28,7 @@ END = "<!-- end of what is made -->"
 STUDIES = (
     "csl",
     "zinc",
+    "zinc-tuned",
     "order",
     "minesweeper",
     "minesweeper-tuned",
