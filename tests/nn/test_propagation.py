@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
+from structpe.nn import propagation
 from structpe.nn.propagation import (
     gather,
     gather_target,
@@ -102,7 +103,10 @@ def test_gradients_of_messages_are_those_of_finite_differences(structure: Struct
 
 
 @pytest.mark.parametrize("structure", [LOOPS, Structure(("", ""), [])], ids=["loops", "no edges"])
-def test_gradients_of_weights_are_those_of_finite_differences(structure: Structure) -> None:
+def test_gradients_of_weights_are_those_of_finite_differences(
+    structure: Structure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagation, "CHUNK", 7)  # of 20 messages
     there = adjacency(structure, structure)
     inputs = rows(there.count, 2), rows(len(there.source))
     assert torch.autograd.gradcheck(lambda x, w: propagate_weighted(x, w, there), inputs)
