@@ -424,14 +424,15 @@ def test_residuals_and_activations_that_there_are_not(options: dict[str, Any], m
         replace(CONFIG, **options)
 
 
-@pytest.mark.parametrize(("name", "own", "spread"), [("gcn", "linear", 1.0), ("sage", "own", 3**-0.5)])
+@pytest.mark.parametrize(
+    ("name", "own", "spread"), [("gcn", "linear", 1.0), ("gat", "linear", 1.0), ("sage", "own", 3**-0.5)]
+)
 def test_the_linear_residual_begins_as_large_as_the_maps_of_the_convolution(name: str, own: str, spread: float) -> None:
     config = StackConfig(width=128, attention=False, message_passing=name, residual="linear", feedforward=0)
     layer = Layer(config, build([], config.dims))
-    begun = getattr(layer.messages.convolution, own)
-    for map in (layer.skip, begun):
-        assert map.weight.std().item() == pytest.approx(spread * 128**-0.5, rel=0.03)
-        assert bool(map.bias.any()) == (name != "gcn")
+    for begun in (layer.skip, getattr(layer.messages.convolution, own)):
+        assert begun.weight.std().item() == pytest.approx(spread * 128**-0.5, rel=0.03)
+    assert bool(layer.skip.bias.any()) == (name == "sage")
 
 
 def test_the_sum_with_a_linear_residual_has_dropout_of_attention_and_of_all() -> None:
