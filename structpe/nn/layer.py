@@ -358,12 +358,14 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
 
 
 def _skip(config: StackConfig, messages: Messages) -> nn.Module:
-    """The linear residual, which begins as large as the maps of the convolution.
+    """The linear residual, which begins as large as the largest maps in its sum: attention's are Glorot's.
 
-    Where it begins smaller, beside GCN, or larger, beside SAGE, models become worse (measured: ``experiments/LOG.md``).
+    Where it begins smaller, beside GCN or attention, or larger, beside SAGE alone, models become worse (measured:
+    ``experiments/LOG.md``).
     """
     skip = nn.Linear(config.width, config.width)
-    if messages.convolution.glorot:
+    attends = config.attention and not config.zero_init_attention
+    if attends or messages.convolution.glorot:
         nn.init.xavier_uniform_(skip.weight)
         nn.init.zeros_(skip.bias)
     return skip
