@@ -364,8 +364,7 @@ def _skip(config: StackConfig, messages: Messages) -> nn.Module:
     ``experiments/LOG.md``).
     """
     skip = nn.Linear(config.width, config.width)
-    attends = config.attention and not config.zero_init_attention
-    if attends or messages.convolution.glorot:
+    if config.attention or messages.convolution.glorot:
         nn.init.xavier_uniform_(skip.weight)
         nn.init.zeros_(skip.bias)
     return skip

@@ -439,8 +439,7 @@ def test_the_linear_residual_begins_as_large_as_the_maps_of_the_convolution(name
 def test_beside_attention_the_linear_residual_begins_as_large_as_its_maps(zero: bool) -> None:
     config = StackConfig(width=128, message_passing="sage", residual="linear", feedforward=0, zero_init_attention=zero)
     layer = Layer(config, build([], config.dims))
-    begun = layer.messages.convolution.own if zero else layer.attention.query
-    assert layer.skip.weight.std().item() == pytest.approx(begun.weight.std().item(), rel=0.03)
+    assert layer.skip.weight.std().item() == pytest.approx(layer.attention.query.weight.std().item(), rel=0.03)
 
 
 def test_the_sum_with_a_linear_residual_has_dropout_of_attention_and_of_all() -> None:
