@@ -358,10 +358,10 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
 
 
 def _skip(config: StackConfig, messages: Messages) -> nn.Module:
-    """The linear residual, which begins as large as the largest maps in its sum: attention's are Glorot's.
+    """The linear residual, which begins as large as the largest maps in its sum.
 
-    Where it begins smaller, beside GCN or attention, or larger, beside SAGE alone, models become worse (measured:
-    ``experiments/LOG.md``).
+    Those of attention, GCN and GAT begin with Glorot's numbers, others with PyTorch's. Smaller ones beside GCN or
+    attention, and larger ones beside SAGE, make models worse (measured: ``experiments/LOG.md``).
     """
     skip = nn.Linear(config.width, config.width)
     if config.attention or messages.convolution.glorot:
