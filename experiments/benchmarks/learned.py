@@ -78,6 +78,7 @@ QUESTIONS = (
     Question("a hybrid with random walks, against the tuned GCN", TUNED, MINES + "hybrid/rwse", MINES + "gcn/none"),
     Question("random walks in that hybrid", TUNED, MINES + "hybrid/rwse", MINES + "hybrid/none"),
     Question("a tuned SAGE, against the tuned GCN", TUNED, MINES + "sage/none", MINES + "gcn/none"),
+    Question("a tuned GAT, against the tuned GCN", TUNED, MINES + "gat/none", MINES + "gcn/none"),
     Question("linear attention beside SAGE", "tolokers", TOLOKERS + "hybrid/none", TOLOKERS + "sage/none"),
     Question("random walks in the hybrid", "tolokers", TOLOKERS + "hybrid/rwse", TOLOKERS + "hybrid/none"),
     Question("GCN and attention in one sum, not as in GPS", "tolokers", ONE_SUM, TOLOKERS + "hybrid-gcn/rwse"),
