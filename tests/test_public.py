@@ -63,16 +63,5 @@ print(len(before), *sorted(set(sys.modules) - before))
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     before, more = int(found[0]), found[1:]
     assert len(more) < before / 5
-    heavy = {
-        "scipy",
-        "networkx",
-        "pandas",
-        "lightning",
-        "transformers",
-        "matplotlib",
-        "numba",
-        "yaml",
-        "rich",
-        "filelock",
-    }
+    heavy = {"scipy", "networkx", "pandas", "lightning", "transformers", "matplotlib", "numba", "yaml"}
     assert not heavy & {module.partition(".")[0] for module in more}

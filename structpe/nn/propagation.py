@@ -143,8 +143,9 @@ def _all(messages: Tensor, adjacency: CSRAdjacency) -> Tensor:
 
 def _products(x: Tensor, first: Tensor, y: Tensor, second: Tensor) -> Tensor:
     """x[first_k] . y[second_k] for each k; on a CPU of some at a time, so that what is gathered stays in its caches."""
-    size = CHUNK if x.device.type == "cpu" else max(1, len(first))
-    pairs = zip(torch.split(first, size), torch.split(second, size), strict=True)
+    if x.device.type != "cpu" or torch.compiler.is_compiling():  # where the number of chunks would be compiled in
+        return torch.bmm(x.index_select(0, first)[:, None], y.index_select(0, second)[:, :, None]).flatten()
+    pairs = zip(torch.split(first, CHUNK), torch.split(second, CHUNK), strict=True)
     each = [torch.bmm(x.index_select(0, i)[:, None], y.index_select(0, j)[:, :, None]).flatten() for i, j in pairs]
     return torch.cat(each)
 
