@@ -19,11 +19,19 @@ NAMES = ("sinusoidal", "t5", "shaw", "rotary")
 """Of units, of attention's scores, of keys and values, of queries."""
 PROGRAM = f"""
 import json, warnings
+import torch
+from structpe.feature_maps import elu_plus_one
+from structpe.positions.blocks._signed_root import signed_root
 from tests.positions import tracing
 
 warnings.simplefilter("ignore")
 found = {{f"{{how}} {{name}}": tracing.trouble(name, how, tracing.Sites) for how in tracing.HOW for name in {NAMES}}}
 found["encoder"] = tracing.trouble("t5", "compile", tracing.Whole)
+x = torch.tensor([-20.0, -4, -0.25, 0, 9], requires_grad=True)
+for function in (elu_plus_one, signed_root):  # they have gradients of their own, which are not traced
+    whole = torch.compile(function, fullgraph=True, backend="aot_eager")
+    pairs = [(f(x), *torch.autograd.grad(f(x).sum(), x)) for f in (function, whole)]
+    torch.testing.assert_close(*pairs, rtol=1e-6, atol=0)
 print(json.dumps(found))
 """
 

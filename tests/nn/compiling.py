@@ -56,6 +56,8 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, PositionModel, Callable[[Batch],
     "hybrid": partial(graph_model, ["rwse", DISTANCE], norm="batch"),
     "messages": partial(graph_model, [], message_passing="gcn", attention=False),
     "attention along edges": partial(graph_model, [], message_passing="gat", attention=False),
+    "linear attention": partial(graph_model, [], feature_map="elu"),
+    "states of pairs": partial(graph_model, "grit"),
     "texts": text_model,
 }
 

@@ -23,7 +23,8 @@ def test_training_steps_are_compiled_once_without_a_break() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert "first call the model without compiling, on its device, for the longest text" in found.pop("unknown text")
-    assert found.keys() == {"hybrid", "messages", "attention along edges", "texts"}
+    kinds = {"hybrid", "messages", "attention along edges", "linear attention", "states of pairs", "texts"}
+    assert found.keys() == kinds
     assert max(difference for difference, _ in found.values()) < 1e-9
     assert {name: count for name, (_, count) in found.items()} == dict.fromkeys(found, 1)
 

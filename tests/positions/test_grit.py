@@ -96,7 +96,7 @@ def test_a_layer_pair_by_pair(times: int) -> None:
                     scores[j, head] = min(max(score := float(part @ block.score[head]), -5.0), 5.0)
                     outside.add(0 if abs(score) <= 5 else math.copysign(1, score))
                 normed = torch.nn.functional.layer_norm(e + block.pairs(seen[j]), (8,), *block.norm.parameters())
-                torch.testing.assert_close(after.pairs[0, i, j], normed, rtol=0, atol=1e-9)
+                torch.testing.assert_close(after.pairs[i * n + j], normed, rtol=0, atol=1e-9)
             weights = scores.softmax(0)
             y = torch.zeros(8, dtype=torch.float64)
             for head in range(h):
@@ -122,7 +122,7 @@ def test_labels_of_edges_are_added_to_the_states_of_pairs(directed: bool) -> Non
     for i, j in np.ndindex(5, 5):
         expected = model.relative.weight @ walks[i, j]
         expected = expected + model.edges.table[row[i, j]] if (i, j) in row else expected
-        torch.testing.assert_close(plain.pairs[0, i, j], expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(plain.pairs[i * 5 + j], expected, rtol=0, atol=1e-12)
 
 
 def test_states_may_be_normalised_over_the_pairs_of_a_batch_padding_left_out() -> None:
@@ -133,15 +133,48 @@ def test_states_may_be_normalised_over_the_pairs_of_a_batch_padding_left_out() -
     block = model.attentions[0]
     present = torch.arange(5)[None] < torch.tensor([5, 3])[:, None]
     _, after = model.attend(x, prepared, Site(0, training=True), Terms(mask=(present[:, None, None],)))
-    met = (block.query(x)[:, :, None] + block.key(x)[:, None]) * block.weigh(prepared.pairs)
-    seen = torch.relu(torch.sign(met) * met.abs().sqrt() + block.add(prepared.pairs))
-    states = prepared.pairs + block.pairs(seen)
-    real = torch.cat([states[0].flatten(0, 1), states[1, :3, :3].flatten(0, 1)])
+    states = []
+    for structure, units in zip(structures, x, strict=True):
+        walks = torch.from_numpy(RRWP().one(structure).pairs())
+        e, part = walks @ model.relative.weight.T, units[: structure.size]
+        met = (block.query(part)[:, None] + block.key(part)[None]) * block.weigh(e)
+        seen = torch.relu(torch.sign(met) * met.abs().sqrt() + block.add(e))
+        states.append((e + block.pairs(seen)).flatten(0, 1))
+    real = torch.cat(states)
     normed = (real - real.mean(0)) / (real.var(0, unbiased=False) + 1e-5).sqrt() * block.norm.weight + block.norm.bias
-    torch.testing.assert_close(after.pairs[0].flatten(0, 1), normed[:25], rtol=0, atol=1e-9)
-    torch.testing.assert_close(after.pairs[1, :3, :3].flatten(0, 1), normed[25:], rtol=0, atol=1e-9)
+    torch.testing.assert_close(after.pairs, normed, rtol=0, atol=1e-9)
     torch.testing.assert_close(block.norm.mean, 0.1 * real.mean(0), rtol=0, atol=1e-9)
     torch.testing.assert_close(block.norm.variance, 0.9 + 0.1 * real.var(0), rtol=0, atol=1e-9)
+
+
+def test_padding_has_no_states() -> None:
+    model = made("grit", Dims(8, 2, 2))
+    structures = [molecule(1, 5), path("a"), molecule(2, 3)]
+    present = torch.arange(5)[None] < torch.tensor([5, 1, 3])[:, None]
+    prepared = model.prepare(encode(structures, model.encodings))
+    assert prepared.pairs.shape == (25 + 1 + 9, 8)
+    terms, x = Terms(mask=(present[:, None, None],)), noise(3, 5, 8)
+    out, after = model.attend(x, prepared, Site(0), terms)
+    begin = 0
+    for number, structure in enumerate(structures):
+        n = structure.size
+        alone, states = model.attend(
+            x[number : number + 1, :n], model.prepare(encode([structure], model.encodings)), Site(0), Terms()
+        )
+        torch.testing.assert_close(out[number, :n], alone[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(after.pairs[begin : begin + n * n], states.pairs, rtol=0, atol=1e-12)
+        begin += n * n
+
+
+def test_one_structure_serves_several_rows() -> None:
+    model, structure, x = made("grit", Dims(8, 2, 2)), molecule(3, 6), noise(3, 6, 8)
+    prepared = model.prepare(encode([structure], model.encodings))
+    first, state = model.attend(x, prepared, Site(0), Terms())
+    second, _ = model.attend(first, state, Site(1), Terms())
+    for row in range(3):
+        one, state = model.attend(x[row : row + 1], prepared, Site(0), Terms())
+        torch.testing.assert_close(first[row], one[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(second[row], model.attend(one, state, Site(1), Terms())[0][0], rtol=0, atol=1e-12)
 
 
 def test_it_may_be_built_without_the_rectifier() -> None:

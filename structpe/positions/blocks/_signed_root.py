@@ -13,8 +13,11 @@ __all__ = ["signed_root"]
 def signed_root(z: Tensor) -> Tensor:
     """rho(z) = sgn(z) sqrt(|z|) (Ma et al. 2023, section 3.2), whose gradient at 0 is set to 0.
 
-    sqrt(relu(z)) - sqrt(relu(-z)), which has the same gradient, takes six passes over z in place of three.
+    sqrt(relu(z)) - sqrt(relu(-z)), which has the same gradient, takes six passes over z in place of three; the compiler
+    makes one of them, and does not trace functions with a forward gradient of their own.
     """
+    if torch.compiler.is_compiling():
+        return z.relu().sqrt() - (-z).relu().sqrt()
     rooted: Tensor = _SignedRoot.apply(z)  # type: ignore[no-untyped-call]
     return rooted
 

@@ -21,6 +21,7 @@ from structpe.positions._batch_norm import BatchNorm
 from structpe.positions._checks import of_arity
 from structpe.positions._pair_values import diagonal
 from structpe.positions.blocks._attention import allowed, softmax
+from structpe.positions.blocks._listed_pairs import ListedPairs
 from structpe.positions.blocks._signed_root import signed_root
 from structpe.positions.graphormer._parts import Edges
 from structpe.structure import path
@@ -40,16 +41,20 @@ class _State:
     """What is passed from layer to layer.
 
     Attributes:
-        pairs: (b, n, n, d) e, the states of pairs.
+        pairs: (P, d) e, the states of the pairs that are listed.
+        listed: which these are.
         own: (b, n, K) the values of the walks from each unit to itself.
         degree: (b, n, 1) log(1 + degree).
-        together: (b or 1, n, n) which pairs are of one structure.
     """
 
     pairs: Tensor
+    listed: ListedPairs
     own: Tensor
     degree: Tensor
-    together: Tensor
+
+    def repeated(self, times: int) -> _State:
+        """That of one structure for several rows."""
+        return replace(self, pairs=self.pairs.repeat(times, 1), listed=self.listed.repeated(times))
 
 
 class GRIT(Block, name="grit"):
@@ -66,7 +71,7 @@ class GRIT(Block, name="grit"):
     P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
     W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
     deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
-    pairs need memory b n^2 d.
+    pairs need memory d for each pair of units of one structure; padding has none.
 
     E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
     it there is no E.
@@ -123,20 +128,23 @@ class GRIT(Block, name="grit"):
         own = walks.map(lambda p: p.to(self.relative.weight.dtype))
         degree: Tensor = positions[self.encodings[1]]
         logarithm = torch.log1p(degree.to(self.relative.weight.dtype))[..., None]
-        pairs = own.map(self.relative).dense()
+        listed = ListedPairs.of(walks, positions.present)
+        pairs = listed.read(own.map(self.relative))
         if self.edges is not None:
-            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]])
-        return _State(pairs, diagonal(own), logarithm, _together(positions, pairs))
+            pairs = pairs + self._labels(self.edges, positions[self.encodings[2]], listed)
+        return _State(pairs, listed, diagonal(own), logarithm)
 
-    def _labels(self, edges: Edges, labels: Lookup) -> Tensor:
-        """(b, n, n, d) of the edge that joins each pair; 0 without an edge."""
-        return labels.map(lambda symbols: edges(symbols)[0].sum(1)).dense()
+    def _labels(self, edges: Edges, labels: Lookup, listed: ListedPairs) -> Tensor:
+        """(P, d) of the edge that joins each pair; 0 without an edge."""
+        return listed.read(labels.map(lambda symbols: edges(symbols)[0].sum(1)))
 
     def inputs(self, x: Tensor, prepared: _State) -> Tensor:
         added: Tensor = self.absolute(prepared.own)
         return x + added
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
+        if len(x) > len(prepared.listed.together):
+            prepared = prepared.repeated(len(x))
         out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))
         return out, replace(prepared, pairs=pairs)
 
@@ -162,21 +170,24 @@ class _Attention(nn.Module):
         nn.init.normal_(self.of_pairs, std=math.sqrt(1 / dh))
 
     def forward(self, x: Tensor, state: _State, there: Tensor) -> tuple[Tensor, Tensor]:
-        """(b, n, d) what is added to the units, and (b, n, n, d) the states of pairs after it."""
-        e = state.pairs
-        met = (self.query(x)[:, :, None] + self.key(x)[:, None]) * self.weigh(e)
+        """(b, n, d) what is added to the units, and (P, d) the states of pairs after it."""
+        e, listed = state.pairs, state.listed
+        met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
         seen = signed_root(met) + self.add(e)
         seen = seen.relu_() if self.rectified else seen
-        heads = self._heads(seen)
-        scores = torch.einsum("bijhc,hc->bhij", heads, self.score).clamp(-5, 5)
-        weights = softmax(scores, there)
+        scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
+        weights = softmax(scores, there & listed.together[:, None])
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
-        y = y + torch.einsum("bihc,hck->bihk", torch.einsum("bhij,bijhc->bihc", weights, heads), self.of_pairs)
-        y = y.flatten(2)
+        met = listed.sum_keys((listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)).flatten(-2))
+        y = (y + torch.einsum("bihc,hck->bihk", self._heads(met), self.of_pairs)).flatten(2)
         out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
         if self.pairs is None or self.norm is None:
             return out, e
-        return out, self.norm(e + self.pairs(seen), state.together.expand(e.shape[:-1]))
+        return out, self.norm(e + self.pairs(seen), listed.real)
+
+    def _by_head(self) -> Tensor:
+        """(d, h) A_w of each head in its own rows: one product, where heads apart take a copy of all states."""
+        return self.score.T.diag_embed().transpose(0, 1).flatten(0, 1)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], self.dims.heads, self.dims.head)
@@ -196,14 +207,6 @@ class _LayerNorm(nn.Module):
 
 
 _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
-
-
-def _together(positions: Positions, pairs: Tensor) -> Tensor:
-    """(b or 1, n, n) which pairs are of one structure."""
-    present = positions.present
-    if present is None:
-        return torch.ones(1, *pairs.shape[1:3], dtype=torch.bool, device=pairs.device)
-    return present[:, :, None] & present[:, None]
 
 
 def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:
