@@ -20,13 +20,19 @@ class ListedPairs:
     What a model holds for each pair then has no padding, which is about half of all pairs of a batch of molecules.
 
     Attributes:
-        places: (P,) of each pair in (b, n, n).
         together: (b, n, n) which pairs are of one structure. Those are listed; all b n n while a graph is traced, as
             its sizes cannot depend on numbers.
+        places: (P,) of each pair in (b, n, n).
+        query: (P,) place of its query in (b, n).
+        key: (P,) place of its key in (b, n).
+        real: (P,) whether it is of one structure.
     """
 
-    places: Int[Tensor, " P"]
     together: Bool[Tensor, "b n n"]
+    places: Int[Tensor, " P"]
+    query: Int[Tensor, " P"]
+    key: Int[Tensor, " P"]
+    real: Bool[Tensor, " P"]
 
     @classmethod
     def of(cls, pairs: Lookup, present: Bool[Tensor, "#b n"] | None) -> ListedPairs:
@@ -44,29 +50,15 @@ class ListedPairs:
 
     @classmethod
     def _of(cls, together: Tensor) -> ListedPairs:
-        if torch.compiler.is_compiling():
-            return cls(torch.arange(together.numel(), device=together.device), together)
-        return cls(together.flatten().nonzero().squeeze(1), together)
+        _, n, m = together.shape
+        flat = together.flatten()
+        traced = torch.compiler.is_compiling()
+        places = torch.arange(flat.numel(), device=flat.device) if traced else flat.nonzero().squeeze(1)
+        return cls(together, places, places // m, places // (n * m) * n + places % m, flat[places])
 
     def repeated(self, times: int) -> ListedPairs:
         """The same pairs of one structure for several rows."""
         return self._of(self.together.expand(times, -1, -1))
-
-    @property
-    def query(self) -> Int[Tensor, " P"]:
-        """Place of each pair's query in (b, n)."""
-        return self.places // self.together.shape[2]
-
-    @property
-    def key(self) -> Int[Tensor, " P"]:
-        """Place of each pair's key in (b, n)."""
-        _, n, m = self.together.shape
-        return self.places // (n * m) * n + self.places % m
-
-    @property
-    def real(self) -> Bool[Tensor, " P"]:
-        """Which listed pairs are of one structure."""
-        return self.together.flatten()[self.places]
 
     def read(self, pairs: Lookup) -> Shaped[Tensor, "P ..."]:
         """The quantity of each listed pair."""
