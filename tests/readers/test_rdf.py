@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -181,12 +180,10 @@ def test_bombs_and_outer_entities_are_refused(write, tmp_path):
         (f'<!DOCTYPE x [<!ENTITY out SYSTEM "{(tmp_path / "secret").as_uri()}">]>', "&out;"),
         ('<!DOCTYPE x SYSTEM "http://127.0.0.1:9/x.dtd">', "text"),
     ]:
-        began = time.perf_counter()
         with pytest.raises(
             ReadError, match=r"line 2: the XML declares a document type or entity \('\w+'\), which is ref"
         ):
             read(write("a.rdf", rdf_xml(head, text)))
-        assert time.perf_counter() - began < 5
     assert read(write("a.rdf", rdf_xml("", "text")))[0].structure.nodes == ("a", "text")
 
 
