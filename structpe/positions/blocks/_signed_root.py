@@ -47,4 +47,4 @@ class _SignedRoot(torch.autograd.Function):
 
 def _slope(root: Tensor) -> Tensor:
     """1 / (2 |root|), and 0 where root is 0."""
-    return root.abs().mul_(2).masked_fill_(root == 0, float("inf")).reciprocal_()
+    return root.abs().mul_(2).masked_fill_(root.logical_not(), float("inf")).reciprocal_()
