@@ -147,13 +147,14 @@ def test_states_may_be_normalised_over_the_pairs_of_a_batch_padding_left_out() -
     torch.testing.assert_close(block.norm.variance, 0.9 + 0.1 * real.var(0), rtol=0, atol=1e-9)
 
 
-def test_padding_has_no_states() -> None:
+@pytest.mark.parametrize("masked", [True, False])
+def test_padding_has_no_states(masked: bool) -> None:
     model = made("grit", Dims(8, 2, 2))
     structures = [molecule(1, 5), path("a"), molecule(2, 3)]
     present = torch.arange(5)[None] < torch.tensor([5, 1, 3])[:, None]
     prepared = model.prepare(encode(structures, model.encodings))
     assert prepared.pairs.shape == (25 + 1 + 9, 8)
-    terms, x = Terms(mask=(present[:, None, None],)), noise(3, 5, 8)
+    terms, x = Terms(mask=(present[:, None, None],) if masked else ()), noise(3, 5, 8)
     out, after = model.attend(x, prepared, Site(0), terms)
     begin = 0
     for number, structure in enumerate(structures):
@@ -164,6 +165,14 @@ def test_padding_has_no_states() -> None:
         torch.testing.assert_close(out[number, :n], alone[0], rtol=0, atol=1e-12)
         torch.testing.assert_close(after.pairs[begin : begin + n * n], states.pairs, rtol=0, atol=1e-12)
         begin += n * n
+
+
+def test_structures_of_one_size_need_no_mark_of_padding() -> None:
+    model, structures, x = made("grit", Dims(8, 2, 2)), [molecule(1, 5), molecule(2, 5)], noise(2, 5, 8)
+    positions = encode(structures, model.encodings)
+    marked, plain = (model.attend(x, model.prepare(p), Site(0), Terms()) for p in (positions, positions.of(None)))
+    torch.testing.assert_close(plain[0], marked[0])
+    torch.testing.assert_close(plain[1].pairs, marked[1].pairs)
 
 
 def test_one_structure_serves_several_rows() -> None:
