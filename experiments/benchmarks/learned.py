@@ -36,7 +36,9 @@ QUESTIONS = (
     Question("random walks in a hybrid, molecules", "zinc", ZINC + "hybrid/rwse", ZINC + "hybrid/none"),
     Question("the same, 41,127 molecules, scaffold split", "molhiv", "molhiv/hybrid/rwse", "molhiv/hybrid/none"),
     Question("the same, 1,128 molecules", "esol", "esol/hybrid/rwse", "esol/hybrid/none"),
-    Question("GRIT's attention and RRWP, not plain attention and RWSE", "zinc", ZINC + "hybrid/rrwp", ZINC + "hybrid/rwse"),
+    Question(
+        "GRIT's attention and RRWP, not plain attention and RWSE", "zinc", ZINC + "hybrid/rrwp", ZINC + "hybrid/rwse"
+    ),
     Question("attention beside GatedGCN, molecules", "zinc", ZINC + "hybrid-gated/rwse", ZINC + "gatedgcn/rwse"),
     Question("the same in one sum", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "gatedgcn/rwse"),
     Question("one sum, not as in GPS", "zinc", ZINC + "hybrid-sum/rwse", ZINC + "hybrid-gated/rwse"),
