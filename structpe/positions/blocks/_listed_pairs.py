@@ -42,11 +42,10 @@ class ListedPairs:
             pairs: a quantity of all of them.
             present: which places have a unit; None if all have.
         """
-        n, device = pairs.index.shape[1], pairs.rows.device
-        if present is None:
-            present = torch.ones(1, n, dtype=torch.bool, device=device)
-        b = max(len(present), len(pairs.rows), pairs.index.shape[0])
-        return cls._of((present[:, :, None] & present[:, None]).expand(b, n, n))
+        b, n, _ = pairs.index.shape
+        units = torch.ones(1, n, dtype=torch.bool, device=pairs.rows.device) if present is None else present
+        b = max(b, len(pairs.rows), len(units))
+        return cls._of((units[:, :, None] & units[:, None]).expand(b, n, n))
 
     @classmethod
     def _of(cls, together: Tensor) -> ListedPairs:

@@ -70,8 +70,8 @@ class GRIT(Block, name="grit"):
 
     P_ij are random walk probabilities (K), W_r and W_a (d, K) without bias; the others are of each layer: W_q, W_w,
     W_b, W_o, W_o' (d, d) with bias, W_k, W_v (d, d) without, A_w (d_h) and W_e (d_h, d_h) of each head, c_1, c_2 (d).
-    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) States of
-    pairs need memory d for each pair of units of one structure; padding has none.
+    deg_i is the number of nodes that edges of i lead to. (Ma et al. 2023, section 3.2; the authors' code.) The
+    states take d numbers for each pair of units of one structure. Padding has none.
 
     E (1 + V, d) embeds the label of the edge that joins i and j, if ``labels`` is given and an edge joins them; without
     it there is no E.
@@ -178,8 +178,9 @@ class _Attention(nn.Module):
         scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
         weights = softmax(scores, there & listed.together[:, None])
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
-        met = listed.sum_keys((listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)).flatten(-2))
-        y = (y + torch.einsum("bihc,hck->bihk", self._heads(met), self.of_pairs)).flatten(2)
+        weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
+        summed = self._heads(listed.sum_keys(weighted.flatten(-2)))
+        y = (y + torch.einsum("bihc,hck->bihk", summed, self.of_pairs)).flatten(2)
         out = self.out(y * self.scaler[0] + state.degree * y * self.scaler[1])
         if self.pairs is None or self.norm is None:
             return out, e
