@@ -50,7 +50,7 @@ class StackConfig:
             the messages before the norm (Luo et al. 2024). ``false``: none. With ``linear`` and ``false`` attention, if
             any, is one more term of the sum that is normalised (ours); both need message passing.
         dropout: dropout probability of the output of each part.
-        attention_dropout: of attention weights.
+        attention_dropout: of attention weights. Position models with their own attention (``grit``, ...) have none.
         zero_init_attention: whether the weight of the map of attention's output begins at zero, so that attention
             adds nothing at first, as the residual blocks of Goyal et al. 2017 begin at the identity.
         input_dropout: of the input of the first layer.
