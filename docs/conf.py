@@ -26,11 +26,12 @@ from weakref import WeakSet
 HERE = Path(__file__).parent
 sys.path.append(str(HERE))  # for the folder's own modules; last, so that none hides a package
 
+from inherited import inherited  # noqa: E402
 from inventories import known  # noqa: E402
 from llms import write_llms  # noqa: E402
 from typeset import display, indexed  # noqa: E402
 
-from structpe.encodings import ENCODINGS, Encoding  # noqa: E402
+from structpe.encodings import ENCODINGS  # noqa: E402
 from structpe.positions import MODELS, PositionModel  # noqa: E402
 
 project = "structpe"
@@ -82,6 +83,8 @@ autodoc_inherit_docstrings = False  # PyTorch and Lightning document their metho
 autodoc_preserve_defaults = True
 autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True, "show-inheritance": True}
+
+REGISTERED = {*MODELS.values(), *ENCODINGS.values()}
 
 drawn: WeakSet[Any] = WeakSet()
 
@@ -247,8 +250,15 @@ def process(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: li
             out += table(rows)
             rows = []
         out.append(line if line.startswith("    ") else plain(line))
-    has_formula = what == "class" and issubclass(obj, (PositionModel, Encoding)) and lines and obj is not Encoding
-    lines[:] = [*formula(lines[0]), *out[1:]] if has_formula else out
+    # A registered class has its title in the first line, and its formula in the paragraph after it.
+    has_formula = what == "class" and obj in REGISTERED
+    lines[:] = [*out[:2], *formula(lines[2]), *out[3:]] if has_formula else out
+
+
+def join_bases(_app: Any, what: str, _name: str, obj: Any, _options: Any, lines: list[str]) -> None:
+    """What a family says once, in its base, stands on the page of each model and encoding."""
+    if what == "class" and obj in REGISTERED:
+        lines[:] = [*inherited(obj), ""]
 
 
 def signed(_app: Any, what: str, _name: str, obj: Any, _options: Any, *shown: str | None) -> tuple[str | None, ...]:
@@ -263,7 +273,7 @@ ROLE = re.compile(r":\w+:`~?[^`]*?(\w+)`")
 
 
 def formula(line: str) -> list[str]:
-    """The first line of a position model or an encoding, which is its formula."""
+    """The formula of a position model or an encoding."""
     without_links = ROLE.sub(r"\1", line)
     return [".. raw:: html", "", f'   <p class="formula">{display(without_links)}</p>']
 
@@ -346,6 +356,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", write_catalogue, priority=100)
     if ALL:
         app.connect("builder-inited", write_api, priority=100)
+    app.connect("autodoc-process-docstring", join_bases, priority=100)  # before the sections are read
     app.connect("autodoc-process-docstring", process)
     app.connect("autodoc-process-signature", signed)
     app.connect("source-read", read)

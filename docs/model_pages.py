@@ -117,7 +117,7 @@ def encoding_page(name: str) -> str:
     cited = named(encoding.__doc__ or "")
     parts = [
         "---\norphan: true\n---",
-        f"# {name}: {about(encoding.__module__)}",
+        f"# {name}: {about(encoding)}",
         f"A value per {'pair of units' if encoding.arity == 2 else 'unit'}. [All encodings](../../encodings.md).",
         *(f"Source: {source(key)}" for key in cited),
         "## What it computes",

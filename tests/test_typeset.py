@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import runpy
 
@@ -32,7 +33,7 @@ def test_a_formula_is_set(line: str, html: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_formula_of_each_model_loses_nothing(name: str) -> None:
-    line = (MODELS[name].__doc__ or "").strip().partition("\n")[0]
+    line = (inspect.getdoc(MODELS[name]) or "").split("\n")[2]
     html = TYPESET["display"](line)
     assert html.count("<sub>") == html.count("</sub>")
     assert html.count("<sup>") == html.count("</sup>")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import sys
+import re
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -15,7 +15,10 @@ from structpe.errors import StructPEError
 if TYPE_CHECKING:
     from structpe.positions import Spec
 
-__all__ = ["STRUCTURES", "about", "add_filters", "chosen", "found", "refuse_filters"]
+__all__ = ["STRUCTURES", "about", "add_filters", "chosen", "formula", "found", "refuse_filters"]
+
+ROLE = re.compile(r":\w+:`~?([^`]*)`")
+"""A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
 
 
 class Shown(Protocol):
@@ -100,9 +103,19 @@ def found(words: Sequence[str], *texts: str) -> bool:
     return all(any(word.lower() in text.lower() for text in texts) for word in words)
 
 
-def about(module: str) -> str:
-    """The first line of the file of a model."""
-    return (inspect.getdoc(sys.modules[module]) or "").partition("\n")[0].rstrip(".")
+def about(cls: type) -> str:
+    """The title of a position model or an encoding: the first paragraph of its docstring, on one line."""
+    return _paragraph(cls, 0).rstrip(".")
+
+
+def formula(cls: type) -> str:
+    """The formula of a position model or an encoding: the second paragraph of its docstring, on one line."""
+    return _paragraph(cls, 1)
+
+
+def _paragraph(cls: type, number: int) -> str:
+    paragraphs = (inspect.getdoc(cls) or "").split("\n\n")
+    return ROLE.sub(r"\1", paragraphs[number].replace("\n", " ")) if number < len(paragraphs) else ""
 
 
 def _passes(spec: Spec | None, given: Namespace) -> bool:
@@ -127,7 +140,7 @@ def _has_words(name: str, words: Sequence[str]) -> bool:
 
     spec = _spec(name)
     claims = [] if spec is None else [spec.cite, spec.structure]
-    return found(words, name, about(MODELS[name].__module__), *claims)
+    return found(words, name, about(MODELS[name]), *claims)
 
 
 def _nothing(given: Namespace, names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._filters import STRUCTURES, about, add_filters, chosen, found, refuse_filters
+from structpe.cli._filters import STRUCTURES, about, add_filters, chosen, formula, found, refuse_filters
 from structpe.cli._table import print_table
 from structpe.cli.base import Command
 from structpe.errors import StructPEError
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["STRUCTURES", "SURVEY", "Row"]
 
-ROLE = re.compile(r":\w+:`~?([^`]*)`")
-"""A cross-reference of the docs, :class:`Name`; a terminal shows the name."""
 SURVEY = {"t": 512, "n": 30_000, "D_max": 8, "K": 5, "dr": 64, "t1": 16}
 """Sizes that only the survey's formulas need."""
 
@@ -83,8 +81,8 @@ class Row:
         parameters: number of parameters; None if it cannot be built for these sizes.
         problem: why it cannot be built.
         decodes: whether a decoder can use it; None if it cannot be built.
-        about: the first line of its file.
-        formula: the first paragraph of its docstring.
+        about: its title, the first paragraph of its docstring.
+        formula: the second paragraph of its docstring.
         options: its options with their defaults, as :func:`structpe.build` takes them; null for those that have none.
     """
 
@@ -108,7 +106,7 @@ class Row:
         from structpe.positions._spec import spec_of
 
         model = MODELS[name]
-        spec, said = spec_of(model), (about(model.__module__), _about(model))
+        spec, said = spec_of(model), (about(model), formula(model))
         try:
             built = build(name, dims)
         except PositionError as error:
@@ -185,23 +183,20 @@ def _show_models(rows: list[Row], dims: Dims, notes: bool) -> None:
 def _show_encodings(words: Sequence[str], as_json: bool) -> None:
     from structpe.encodings import ENCODINGS
 
-    known = [(name, "pair" if e.arity == 2 else "unit", _options(e), _about(e)) for name, e in ENCODINGS.items()]
-    rows = [row for row in known if found(words, row[0], row[3])]
+    known = [
+        (name, "pair" if each.arity == 2 else "unit", _options(each), about(each), formula(each))
+        for name, each in ENCODINGS.items()
+    ]
+    rows = [row for row in known if found(words, row[0], *row[3:])]
     if not rows and not as_json:
         raise StructPEError(f"no encoding has {' and '.join(map(repr, words))} in its name or text; leave out a word")
-    header = ["encoding", "per", "options", "about"]
+    header = ["encoding", "per", "options", "about", "formula"]
     if as_json:
         print(json.dumps([dict(zip(header, row, strict=True)) for row in rows], indent=2, ensure_ascii=False))
     else:
-        print_table(
-            header, [[name, per, ", ".join(options), about] for name, per, options, about in rows], long=header[2:]
-        )
+        short = [[name, per, ", ".join(options), title] for name, per, options, title, _ in rows]
+        print_table(header[:4], short, long=header[2:4])
 
 
 def _options(encoding: type[Encoding]) -> list[str]:
     return list(inspect.signature(encoding).parameters)
-
-
-def _about(cls: type) -> str:
-    """The first paragraph of its docstring, on one line."""
-    return ROLE.sub(r"\1", (inspect.getdoc(cls) or "").partition("\n\n")[0].replace("\n", " "))

@@ -19,7 +19,9 @@ _SELF = 4
 
 @dataclass(frozen=True)
 class Adjacency(Encoding, name="adjacency"):
-    """a_ts: which edges join the nodes of query t and key s.
+    """Adjacency: whether an edge joins the nodes of two units, and in which direction.
+
+    a_ts: which edges join the nodes of query t and key s.
 
     ::
 

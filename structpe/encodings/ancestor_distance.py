@@ -17,7 +17,9 @@ __all__ = ["AncestorDistance"]
 
 @dataclass(frozen=True)
 class AncestorDistance(Encoding, name="ancestor-distance"):
-    """a: number of generations of the key's node below the query's, negative if it is above (Zuegner et al. 2021).
+    """How far a node of a tree is above or below another.
+
+    a: number of generations of the key's node below the query's, negative if it is above (Zuegner et al. 2021).
 
     ::
 

@@ -23,7 +23,9 @@ _FAR = 1000
 
 @dataclass(frozen=True)
 class Binned(Encoding, name="binned"):
-    """The bin of each pair's distance, float32: the edge of the bin that is farther from zero.
+    """Distances in a few bins per structure, exact near zero and coarse far away.
+
+    The bin of each pair's distance, float32: the edge of the bin that is farther from zero.
 
     Each structure has its own bins, computed from all its pairs: ``bins`` of them, including that of UNREACHABLE
     (Zuegner et al. 2021, appendix, and their code). If there are fewer distinct integers than bins, they stay

@@ -19,7 +19,9 @@ __all__ = ["BranchPath", "left_child_right_sibling"]
 
 @dataclass(frozen=True)
 class BranchPath(Encoding, name="branch-path"):
-    """x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
+    """Tree position encodings: the branches on the path from the root of a tree, as one-hot vectors.
+
+    x_u = [onehot(b(u)); onehot(b(parent of u)); ...; 0], float32 (depth * width): the path from the root.
 
     (Shiv & Quirk 2019; survey, section 4.3.1.) b(v) in 0..width-1 is the index of v among the children of its parent,
     in reading order if the structure has one, else by node number. The deepest step comes first, as in the authors'

@@ -17,7 +17,9 @@ __all__ = ["ChildPath", "ParentChild"]
 
 @dataclass(frozen=True)
 class ChildPath(Encoding, name="child-path"):
-    """[id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the path from the root to a unit's node.
+    """Two-dimensional positions in trees: on the path from the root, the index and number of siblings.
+
+    [id(root), ..., id(parent of u), id(u), 0, ...], int64 (depth): the path from the root to a unit's node.
 
     The i-th of n siblings, i from 1, has id(u) = i + n(n - 1)/2, which is unique for each pair (i, n); the root is the
     first of one. i and n are at most ``width``. (Peng et al. 2022, section 3.2.) Children are counted in reading order
@@ -60,7 +62,9 @@ class ChildPath(Encoding, name="child-path"):
 
 @dataclass(frozen=True)
 class ParentChild(Encoding, name="parent-child"):
-    """id(s) if the key's node is a child of the query's, -id(t) if it is its parent, else 0.
+    """Two-dimensional positions in trees, of a parent and its child.
+
+    id(s) if the key's node is a child of the query's, -id(t) if it is its parent, else 0.
 
     id is that of :class:`ChildPath`. (Peng et al. 2022, section 3.3.) Units of one node have 0.
 

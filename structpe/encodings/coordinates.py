@@ -25,7 +25,9 @@ only the key, OUTSIDE + 3 if both."""
 
 @dataclass(frozen=True)
 class Coordinates(Encoding, name="coordinates"):
-    """(y, x), or any other number of axes: the place of a unit in a grid, int64 (axes), each from 0.
+    """The place of a unit in a grid.
+
+    (y, x), or any other number of axes: the place of a unit in a grid, int64 (axes), each from 0.
 
     The values are the row of the unit's node in ``structure.features["coordinates"]``, which
     :func:`structpe.transforms.grid` and :func:`structpe.transforms.product` create. A structure without this feature is
@@ -55,7 +57,9 @@ class Coordinates(Encoding, name="coordinates"):
 
 @dataclass(frozen=True)
 class GridOffset(Encoding, name="grid-offset"):
-    """(y_s - y_t, x_s - x_t), key minus query on each axis: values (r, axes), int64.
+    """The offset of two units along each axis of a grid.
+
+    (y_s - y_t, x_s - x_t), key minus query on each axis: values (r, axes), int64.
 
     The coordinates are those of :class:`Coordinates`; on a sequence the last offset is s - t and the others are 0.
     Units of one node of a grid have the same place. For pairs with a unit without a place see :data:`OUTSIDE`.
@@ -98,7 +102,9 @@ class GridOffset(Encoding, name="grid-offset"):
 
 @dataclass(frozen=True)
 class GridRank(Encoding, name="grid-rank"):
-    """(rank, length) on each axis, int64 (axes, 2): the rank from 1 of a unit on the line through it, and the length.
+    """The rank of a unit on each line of a grid that goes through it.
+
+    (rank, length) on each axis, int64 (axes, 2): the rank from 1 of a unit on the line through it, and the length.
 
     With m_c = 1 if the place c of a grid exists and is valid, and the line through the unit's place u on axis a::
 
@@ -136,7 +142,9 @@ class GridRank(Encoding, name="grid-rank"):
 
 @dataclass(frozen=True)
 class Points(Encoding, name="points"):
-    """The place of a unit in space, float32 (axes): metres, degrees, seconds.
+    """The place of a unit in space.
+
+    The place of a unit in space, float32 (axes): metres, degrees, seconds.
 
     The values are the row of the unit's node in a feature of the structure. A structure without it and without
     coordinates is a line: the place in reading order is the last coordinate, and the others are 0. If a space has fewer

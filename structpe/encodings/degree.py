@@ -19,7 +19,9 @@ __all__ = ["Degree"]
 
 @dataclass(frozen=True)
 class Degree(Encoding, name="degree"):
-    """deg(u): number of nodes to which edges of the unit's node lead (``out``), from which they come (``in``), or both.
+    """The degree of each node.
+
+    deg(u): number of nodes to which edges of the unit's node lead (``out``), from which they come (``in``), or both.
 
     Parallel edges count once, and so does a self-loop, as in a matrix of zeros and ones (Ying et al. 2021). In an
     undirected structure all three are equal. All units of a node have its degree.

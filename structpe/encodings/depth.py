@@ -17,7 +17,9 @@ __all__ = ["Depth"]
 
 @dataclass(frozen=True)
 class Depth(Encoding, name="depth"):
-    """abs(u) = d(u, root): number of edges on the shortest path from the root, ignoring directions.
+    """Depth: the number of edges between a unit's node and the root.
+
+    abs(u) = d(u, root): number of edges on the shortest path from the root, ignoring directions.
 
     In a tree this is the depth, the absolute structural position of Wang X. et al. 2019 (survey, section 4.3.1). In any
     other graph it is the position of Cai & Lam 2020 in AMR: the level in a breadth-first search from the root. All

@@ -19,7 +19,9 @@ __all__ = ["Distance", "UndirectedDistance"]
 
 @dataclass(frozen=True)
 class Distance(Encoding, name="distance"):
-    """r: signed length of the shortest path between the nodes of query t and key s (survey, eq. 31; Schmitt 2021).
+    """Signed shortest-path distances, along the edges (Graformer).
+
+    r: signed length of the shortest path between the nodes of query t and key s (survey, eq. 31; Schmitt 2021).
 
     With d the length of the shortest path along the edges, infinite without a path::
 
@@ -59,7 +61,9 @@ class Distance(Encoding, name="distance"):
 
 @dataclass(frozen=True)
 class UndirectedDistance(Encoding, name="undirected-distance"):
-    """d: length of the shortest path between the nodes of two units, ignoring directions.
+    """Shortest-path distances that ignore directions.
+
+    d: length of the shortest path between the nodes of two units, ignoring directions.
 
     Units of one node have ``WITHIN + k`` and pairs without a path ``UNREACHABLE``, as in :class:`Distance`.
 

@@ -26,7 +26,9 @@ _SAME = 1e-7  # eigenvalues that differ by less are equal: more than the solvers
 
 @dataclass(frozen=True)
 class Eigenpairs(Encoding, name="eigenpairs"):
-    """(v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
+    """Eigenvectors and eigenvalues of the graph together, with the number of the eigenspace of each.
+
+    (v_uj, lambda_j, e_j) for the k lowest eigenvectors: float32 (k, 3).
 
     v_uj is the unit's entry of the j-th eigenvector of L, lambda_j its eigenvalue, and e_j = 0, 1, ... the number of
     the eigenspace: vectors with the same eigenvalue have the same number, and any orthonormal basis of them is

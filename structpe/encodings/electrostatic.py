@@ -24,7 +24,9 @@ _ZERO = 1e-8
 
 @dataclass(frozen=True)
 class Electrostatic(Encoding, name="electrostatic"):
-    """Ten statistics of E_ij = G_ij - G_jj, with G the pseudo-inverse of L = D - A: float32 (10).
+    """Electrostatic potentials between a node and all nodes, in both directions.
+
+    Ten statistics of E_ij = G_ij - G_jj, with G the pseudo-inverse of L = D - A: float32 (10).
 
     ::
 

@@ -14,7 +14,9 @@ __all__ = ["Endpoints"]
 
 @dataclass(frozen=True)
 class Endpoints(Encoding, name="endpoints"):
-    """(source, target): int64 (2), places of nodes in reading order; twice its own place for a token that is a node.
+    """The two nodes of a token, for nodes and edges as tokens.
+
+    (source, target): int64 (2), places of nodes in reading order; twice its own place for a token that is a node.
 
     :func:`structpe.transforms.edge_tokens.edge_tokens` makes edges into tokens; without it every token is a node.
     Without an order, places are node numbers. (Kim et al. 2022, TokenGT.)

@@ -26,7 +26,9 @@ _FAR = 1e30  # models read distances in float32, squared
 
 @dataclass(frozen=True)
 class Euclidean(Encoding, name="euclidean"):
-    """(|x_t - x_s|, label of t, label of s) of the nodes of query t and key s: values (r, 3), float64.
+    """Distances in space between units, with the labels of their nodes.
+
+    (|x_t - x_s|, label of t, label of s) of the nodes of query t and key s: values (r, 3), float64.
 
     x is the row of a node in a feature of the structure, with any number of coordinates; a structure without it is a
     line, and x the place of a node in reading order. Labels are numbers: 1 + i is ``labels[i]``, 0 an unknown label.

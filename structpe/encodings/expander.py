@@ -26,7 +26,9 @@ _RANDOM, _TO_VIRTUAL, _FROM_VIRTUAL, _ITSELF, _WITHIN, _FIRST = range(6)
 
 @dataclass(frozen=True)
 class Expander(Encoding, name="expander"):
-    """The types of the pairs of the graph's edges, of a random regular graph over its nodes, and of its virtual node.
+    """Sparse pairs: the edges, a random expander, and a virtual node.
+
+    The types of the pairs of the graph's edges, of a random regular graph over its nodes, and of its virtual node.
 
     ::
 

@@ -16,7 +16,9 @@ __all__ = ["Feature"]
 
 @dataclass(frozen=True)
 class Feature(Encoding, name="feature"):
-    """f_u: the row of the node of each unit in ``structure.features[key]``.
+    """A feature of the nodes, such as languages, coordinates or marks from a reader or transform.
+
+    f_u: the row of the node of each unit in ``structure.features[key]``.
 
     Args:
         key: name of the feature, an array with a row per node.

@@ -23,7 +23,9 @@ _ZERO = 1e-8
 
 @dataclass(frozen=True)
 class HeatKernel(Encoding, name="heat-kernel"):
-    """h_u(t) = sum over j with lambda_j >= 1e-8 of exp(-t lambda_j) v_uj^2, for each time t: float32 (times).
+    """Diffusion of heat: how much remains at its node after some time.
+
+    h_u(t) = sum over j with lambda_j >= 1e-8 of exp(-t lambda_j) v_uj^2, for each time t: float32 (times).
 
     lambda and v are the eigenvalues and eigenvectors of L = D - A; directions of edges are ignored, and parallel ones
     count once. (HKdiagSE of GraphGPS, Rampasek et al. 2022.) This is the diagonal of exp(-tL) minus its limit, 1 / size

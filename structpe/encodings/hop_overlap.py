@@ -18,7 +18,9 @@ __all__ = ["HopOverlap"]
 
 @dataclass(frozen=True)
 class HopOverlap(Encoding, name="hop-overlap"):
-    """[|N_k(t) and N_l(s)| for k = 1..hops for l = 1..hops] of query t and key s: values (r, hops^2), float64.
+    """Overlaps of neighbourhoods: how many nodes are near both of two nodes.
+
+    [|N_k(t) and N_l(s)| for k = 1..hops for l = 1..hops] of query t and key s: values (r, hops^2), float64.
 
     N_k(t) are the nodes at most k edges from the node of t, itself among them; edges have no direction. (The feature of
     GIST, "Graph Invariant Structural Trait", as its abstract says it; no code by its authors is known. They estimate

@@ -23,7 +23,9 @@ _SAME = 1e-9  # scores with a smaller relative difference are equal up to roundi
 
 @dataclass(frozen=True)
 class Intimacy(Encoding, name="intimacy"):
-    """rank(u): 1 + the number of nodes, except the root, with a higher intimacy to the root; 0 for the root.
+    """Intimacy: the rank of a unit's node by its personalised PageRank from the root.
+
+    rank(u): 1 + the number of nodes, except the root, with a higher intimacy to the root; 0 for the root.
 
     Intimacy is row ``root`` of S = c (I - (1 - c) D^-1/2 A D^-1/2)^-1, with A_ij = 1 if an edge joins i and j in either
     direction, and D its row sum (Zhang et al. 2020, section 3.1; their text normalises by columns, their code by rows

@@ -26,7 +26,9 @@ _TOGETHER = 500  # structures whose paths are searched together, where paths are
 
 @dataclass(frozen=True)
 class LabelPath(Encoding, name="label-path"):
-    """The sequence of edge labels on a shortest path from the node of query t to that of key s, with directions.
+    """The labels along a shortest path, step by step.
+
+    The sequence of edge labels on a shortest path from the node of query t to that of key s, with directions.
 
     Paths ignore directions; each step is the label of its edge, and whether it follows the direction of the edge (down)
     or not (up). All steps in an undirected structure are down. Values are sequences of these symbols, padded with -1::
@@ -101,7 +103,9 @@ class LabelPath(Encoding, name="label-path"):
 
 @dataclass(frozen=True)
 class PathToken(Encoding, name="path-token"):
-    """One number per whole path of labels: the path of :class:`LabelPath` as a word of a vocabulary.
+    """The labels along a shortest path, one token per whole path.
+
+    One number per whole path of labels: the path of :class:`LabelPath` as a word of a vocabulary.
 
     A step is written ``-:label`` down and ``+:label`` up an edge; steps are joined by spaces. Values::
 

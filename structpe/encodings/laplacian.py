@@ -23,7 +23,9 @@ _EQUAL = 1e-7  # more than the solvers' errors, less than the gaps of long paths
 
 @dataclass(frozen=True)
 class Laplacian(Encoding, name="laplacian"):
-    """V_u: the unit's entries of the k lowest non-trivial eigenvectors of L = I - D^-1/2 A D^-1/2: float32 (k).
+    """Eigenvectors of the Laplacian of the graph.
+
+    V_u: the unit's entries of the k lowest non-trivial eigenvectors of L = I - D^-1/2 A D^-1/2: float32 (k).
 
     (Dwivedi & Bresson 2020; survey, section 4.3.2.) A_ij = 1 if an edge leads from i to j or from j to i, where
     parallel edges and self-loops count once; D is its row sum, at least 1. Eigenvalues ascend, vectors have length 1.
@@ -100,7 +102,9 @@ class Laplacian(Encoding, name="laplacian"):
 
 @dataclass(frozen=True)
 class Eigenvalues(Encoding, name="eigenvalues"):
-    """lambda_u: eigenvalues of the vectors of :class:`Laplacian` for the unit's part: float32 (k).
+    """Eigenvalues of the Laplacian of the graph.
+
+    lambda_u: eigenvalues of the vectors of :class:`Laplacian` for the unit's part: float32 (k).
 
     From 0 to 2, ascending; -1 without a vector, so ``values >= 0`` is the mask of the columns. (An isolated node has
     D = 1 and so the eigenvalue 1, as in Dwivedi & Bresson's code; ``skip=1`` drops it, as the only one of its part.)

@@ -17,7 +17,9 @@ __all__ = ["LowestCommonAncestor"]
 
 @dataclass(frozen=True)
 class LowestCommonAncestor(Encoding, name="lowest-common-ancestor"):
-    """(up, down) = (depth(t) - depth(c), depth(s) - depth(c)), c the lowest common ancestor of t and s: values (r, 2).
+    """The path between two nodes of a tree: the numbers of steps up to their lowest common ancestor, and down.
+
+    (up, down) = (depth(t) - depth(c), depth(s) - depth(c)), c the lowest common ancestor of t and s: values (r, 2).
 
     (Kim et al. 2021 write the path between two nodes as moves up and down; Villmow et al. 2021 represent it by these
     two numbers.) up + down is the distance in the tree; (0, down) is a pair of an ancestor and its descendant. Units

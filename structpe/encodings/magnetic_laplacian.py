@@ -28,7 +28,9 @@ _SAME = 1e-6  # entries that differ by less are equal: well above rounding
 
 @dataclass(frozen=True)
 class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
-    """(Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
+    """Eigenvectors of the magnetic Laplacian, whose phases follow the direction of edges.
+
+    (Re v_uj, Im v_uj, lambda_j) for the k lowest eigenvectors of L = I - D^-1/2 B D^-1/2: float32 (k, 3).
 
     B_uw = exp(2 pi i q' (A_uw - A_wu)) if an edge joins u and w in any direction, else 0; A_uw = 1 if an edge leads
     from u to w; D is the row sum of |B|, at least 1. (Geisler et al. 2023, section 3; Furutani et al. 2020.) L is

@@ -24,7 +24,9 @@ _DIAMONDS = (((0, 1), (0, 2), (0, 3), (1, 2), (2, 3)), ((0, 1), (0, 2), (1, 2), 
 
 @dataclass(frozen=True)
 class Motifs(Encoding, name="motifs"):
-    """[number of homomorphisms of F into the graph that map the root of F to u, for each motif F]: float64.
+    """Motifs: in how many ways small graphs can be laid on the graph so that their root is at a node.
+
+    [number of homomorphisms of F into the graph that map the root of F to u, for each motif F]: float64.
 
     A homomorphism maps vertices of F to nodes so that every edge of F is mapped to an edge; several vertices may be
     mapped to one node. (MoSE; Bao et al. 2025, section 3. Their counts for cycles are closed walks, those for stars

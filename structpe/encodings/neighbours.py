@@ -19,7 +19,9 @@ _ITSELF = 4
 
 @dataclass(frozen=True)
 class Neighbours(Encoding, name="neighbours"):
-    """a_ts for the pairs that an edge joins in any direction; linear in the number of edges.
+    """Neighbours: the pairs of units whose nodes are joined by an edge.
+
+    a_ts for the pairs that an edge joins in any direction; linear in the number of edges.
 
     With query t and key s, as in :class:`Adjacency`::
 

@@ -24,7 +24,9 @@ _MOST_PAIRS = 1 << 27  # listed pairs, each of which takes 64 bytes during the c
 
 @dataclass(frozen=True)
 class Order(Encoding, name="order"):
-    """t: the place of a unit in reading order, counted from 0 (survey, section 3.1, "absolute").
+    """Places in reading order, counted from the start.
+
+    t: the place of a unit in reading order, counted from 0 (survey, section 3.1, "absolute").
 
     Nodes are in the order of the structure, units of a node in their order within the node.
 
@@ -45,7 +47,9 @@ class Order(Encoding, name="order"):
 
 @dataclass(frozen=True)
 class Remaining(Encoding, name="remaining"):
-    """u - 1 - t: number of units after the unit at place t in reading order, of u units; 0 for the last one.
+    """Places in reading order, counted from the end.
+
+    u - 1 - t: number of units after the unit at place t in reading order, of u units; 0 for the last one.
 
     Raises:
         EncodingError: the structure has no order.
@@ -63,7 +67,9 @@ class Remaining(Encoding, name="remaining"):
 
 @dataclass(frozen=True)
 class Centred(Encoding, name="centred"):
-    """t - (u - 1)/2, float32: signed distance of the unit at place t in reading order from the middle of u units.
+    """Places in reading order, counted from the middle.
+
+    t - (u - 1)/2, float32: signed distance of the unit at place t in reading order from the middle of u units.
 
     Raises:
         EncodingError: the structure has no order.
@@ -83,7 +89,9 @@ class Centred(Encoding, name="centred"):
 
 @dataclass(frozen=True)
 class Offset(Encoding, name="offset"):
-    """s - t: how many places the key s is after the query t (survey, section 3.1, "relative").
+    """Signed offsets of pairs in reading order.
+
+    s - t: how many places the key s is after the query t (survey, section 3.1, "relative").
 
     Raises:
         EncodingError: the structure has no order.
@@ -119,7 +127,9 @@ class Offset(Encoding, name="offset"):
 
 @dataclass(frozen=True)
 class Window(Encoding, name="window"):
-    """s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= reach; linear in the number of units.
+    """Signed offsets of the pairs within a window.
+
+    s - t, as in :class:`Offset`, but only for the pairs with |s - t| <= reach; linear in the number of units.
 
     Args:
         reach: largest offset, to either side.

@@ -25,7 +25,9 @@ _LEAST = 1e-9  # below, the matrix is as good as singular
 
 @dataclass(frozen=True)
 class PersonalizedPageRank(Encoding, name="personalized-pagerank"):
-    """-log(P_ts + 10^-9), float64, with P = c (I - (1 - c) A D^-1)^-1: how rarely a walk from the key is at the query.
+    """Personalised PageRank: how often a walk that restarts at one node is at another.
+
+    -log(P_ts + 10^-9), float64, with P = c (I - (1 - c) A D^-1)^-1: how rarely a walk from the key is at the query.
 
     The walk ignores directions of edges: A_ij = 1 if an edge joins i and j, and D is its column sum. With ``directed``
     it follows them: A_ij = 1 if an edge leads from j to i. At each step it restarts with probability c; P_ts is the

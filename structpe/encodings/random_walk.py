@@ -21,7 +21,9 @@ _SECONDS = 1e-9
 
 @dataclass(frozen=True)
 class RandomWalk(Encoding, name="random-walk"):
-    """p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
+    """Random walks: the probability of a return after 1, 2, ... steps.
+
+    p_u = [(P)_uu, (P^2)_uu, ..., (P^steps)_uu] with P = D^-1 A: float32 (steps).
 
     (Dwivedi et al. 2022, LSPE; Rampasek et al. 2022, GraphGPS.) A counts edges, each of several parallel ones and each
     self-loop once; D is its row sum, the out-degree in a directed graph. Rows of nodes without an outgoing edge are

@@ -15,7 +15,9 @@ __all__ = ["Reordered"]
 
 @dataclass(frozen=True)
 class Reordered(Encoding, name="reordered"):
-    """t': the place of a unit, from 0, if nodes are read in the order of a feature.
+    """Another reading order, such as that of a translation or a predicted one.
+
+    t': the place of a unit, from 0, if nodes are read in the order of a feature.
 
     The feature has a different number for each node, by which nodes are sorted; units of a node are in their order
     within the node. For a structure without the feature, t' is that of :class:`structpe.encodings.Order`.

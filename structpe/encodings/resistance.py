@@ -27,7 +27,9 @@ _LEAST = 2.0**-38  # rounds to 10 decimals
 
 @dataclass(frozen=True)
 class Resistance(Encoding, name="resistance"):
-    """R_ts = G_tt + G_ss - 2 G_ts, float64, with G the pseudo-inverse of L = D - A; UNREACHABLE between parts.
+    """Resistance between two nodes, with edges as wires.
+
+    R_ts = G_tt + G_ss - 2 G_ts, float64, with G the pseudo-inverse of L = D - A; UNREACHABLE between parts.
 
     (Klein and Randic 1993; as a position in attention, Zhang et al. 2023.) The effective resistance between the nodes
     of two units if every undirected edge is a wire of resistance 1, where parallel ones count once. It is at most the

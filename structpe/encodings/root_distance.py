@@ -15,7 +15,9 @@ __all__ = ["RootDistance"]
 
 @dataclass(frozen=True)
 class RootDistance(Encoding, name="root-distance"):
-    """h_u: edges on the shortest path from the root, ignoring directions (Zhang et al. 2020, section 3.1).
+    """The number of edges between a unit's node and the root, with a special value for nodes without a path.
+
+    h_u: edges on the shortest path from the root, ignoring directions (Zhang et al. 2020, section 3.1).
 
     As :class:`Depth`, but with a special value for nodes without a path from the root, 99 in the code of Graph-BERT.
     There the root is the node for which a context was sampled.

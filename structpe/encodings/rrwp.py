@@ -15,7 +15,9 @@ __all__ = ["RRWP"]
 
 @dataclass(frozen=True)
 class RRWP(Encoding, name="rrwp"):
-    """P_ts = [I, M, M^2, ..., M^(steps - 1)]_ts with M = D^-1 A: values (r, steps), float64.
+    """Relative random walks: the probability to get from one node to another in 0, 1, 2, ... steps.
+
+    P_ts = [I, M, M^2, ..., M^(steps - 1)]_ts with M = D^-1 A: values (r, steps), float64.
 
     (Ma et al. 2023, GRIT.) M_ts is the probability of a step from the node of query t to that of key s. A counts edges,
     each of several parallel ones and each self-loop once; D is its row sum; rows of nodes without an outgoing edge are

@@ -17,7 +17,9 @@ __all__ = ["SegmentNumber", "SegmentPlace"]
 
 @dataclass(frozen=True)
 class SegmentNumber(Encoding, name="segment-number"):
-    """How many segments of the text end before the unit, in reading order: 0 in the first segment.
+    """The number of the segment of each unit, such as a sentence.
+
+    How many segments of the text end before the unit, in reading order: 0 in the first segment.
 
     A segment ends with a node that the feature ``structure.features[key]`` marks, such as a full stop; the mark counts
     to the segment that it ends. A structure without the feature is one segment. A text that is being generated has no
@@ -43,7 +45,9 @@ class SegmentNumber(Encoding, name="segment-number"):
 
 @dataclass(frozen=True)
 class SegmentPlace(Encoding, name="segment-place"):
-    """How many units of its segment come before the unit, in reading order: 0 for the first of each segment.
+    """The place of each unit in its segment, such as a sentence.
+
+    How many units of its segment come before the unit, in reading order: 0 for the first of each segment.
 
     Segments are those of :class:`SegmentNumber`.
 

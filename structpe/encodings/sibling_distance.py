@@ -19,7 +19,9 @@ __all__ = ["SiblingDistance"]
 
 @dataclass(frozen=True)
 class SiblingDistance(Encoding, name="sibling-distance"):
-    """b: how many places the key's node is after the query's among the children of their parent; negative if before.
+    """The offset between two siblings of a tree.
+
+    b: how many places the key's node is after the query's among the children of their parent; negative if before.
 
     (Zuegner et al. 2021.) Children are counted in reading order if the structure has one, else by node number::
 

@@ -16,7 +16,9 @@ __all__ = ["Size"]
 
 @dataclass(frozen=True)
 class Size(Encoding, name="size"):
-    """L: the number of units of the structure, for each of its units.
+    """How many units a structure has.
+
+    L: the number of units of the structure, for each of its units.
 
     Models that depend on the length of a text use this encoding, because rows of a batch are padded. A text that is
     being generated has no length yet, so a decoder cannot use it.

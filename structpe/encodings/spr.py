@@ -17,7 +17,9 @@ __all__ = ["SPRRelative"]
 
 @dataclass(frozen=True)
 class SPRRelative(Encoding, name="spr-relative"):
-    """rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
+    """Structural position representations of dependency trees, relative; absolute ones are ``depth``.
+
+    rel(t, s): the relative structural position of Wang X. et al. 2019 (survey, section 4.3.1).
 
     With abs(u) the tree distance of u from the root, and t, s also the places in reading order::
 

@@ -28,7 +28,9 @@ _FLAT = 1e-7  # a smaller deviation is a rounding error
 
 @dataclass(frozen=True)
 class Tabular(Encoding, name="tabular"):
-    """z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 most).
+    """Lowest and highest eigenvectors of a weighted graph of columns, standardised to mean 0 and deviation 1.
+
+    z-scores of the eigenvectors 2..k+1 and of the last k of L = I - D^-1/2 A D^-1/2: float32 (2 most).
 
     A_uw = max(|w_uw|, |w_wu|) with the edge feature ``edge_weight`` as w (1 without the feature), and the largest of
     parallel edges; D is its row sum, 1 for isolated nodes. The vectors are in ascending order of eigenvalues, the first

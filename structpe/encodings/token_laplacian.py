@@ -19,7 +19,9 @@ __all__ = ["TokenLaplacian"]
 
 @dataclass(frozen=True)
 class TokenLaplacian(Encoding, name="token-laplacian"):
-    """[P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
+    """Laplacian eigenvectors at both ends of each token, for nodes and edges as tokens.
+
+    [P_u, P_v]: float32 (2k), the entries of nodes u and v in the k lowest eigenvectors of I - D^-1/2 A D^-1/2.
 
     u = v for a token of a node; u is the source and v the target for a token of an edge, see
     :func:`structpe.transforms.edge_tokens.edge_tokens`; without it every token is a node. In the original graph A_ij =

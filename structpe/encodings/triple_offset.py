@@ -17,7 +17,9 @@ _FAR = 1 << 17  # an offset beyond every table
 
 @dataclass(frozen=True)
 class TripleOffset(Encoding, name="triple-offset"):
-    """r_ts: how many places unit s is after unit t in the text "head relation tail" of a triple that contains both.
+    """Offsets inside triples: a graph as many short texts.
+
+    r_ts: how many places unit s is after unit t in the text "head relation tail" of a triple that contains both.
 
     ::
 

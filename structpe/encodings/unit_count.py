@@ -16,7 +16,9 @@ __all__ = ["UnitCount"]
 
 @dataclass(frozen=True)
 class UnitCount(Encoding, name="unit-count"):
-    """c_u: the number of units of the node of unit u, itself included.
+    """How many units the node of a unit has.
+
+    c_u: the number of units of the node of unit u, itself included.
 
     A sum over units, each divided by c_u, is a sum over nodes: so a function of the nodes of a graph, such as a network
     over its eigenvectors, does not change when a label is split into subwords.

@@ -15,7 +15,9 @@ __all__ = ["UnitSquare"]
 
 @dataclass(frozen=True)
 class UnitSquare(Encoding, name="unit-square"):
-    """-1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: the place of a unit, and the step.
+    """The place in a grid, scaled to the same range for every size of grid.
+
+    -1 + 2 c/(n - 1) and 2/(n - 1) along each axis, c = 0..n-1 the coordinate: the place of a unit, and the step.
 
     float32 (2, 2) per unit: for each axis the place, from -1 to 1, and the step from one place to the next. c is that
     of :class:`structpe.encodings.Coordinates`, n one more than the largest c of the structure. Along an axis on which

@@ -25,7 +25,9 @@ _VISITS = 1 << 18  # of the walks of a group of graphs
 
 @dataclass(frozen=True)
 class WalkKernel(Encoding, name="walk-kernel"):
-    """K_ts = <F_t, F_s> / (|F_t| |F_s|), F_tv how often random walks from the node of unit t visit node v: float64.
+    """The similarity of the random walks from two nodes.
+
+    K_ts = <F_t, F_s> / (|F_t| |F_s|), F_tv how often random walks from the node of unit t visit node v: float64.
 
     Each of ``walks`` walks visits ``length`` nodes, including its start. Each step goes to a neighbour, ignoring
     directions, with equal probabilities; without neighbours a walk stays at its node. K is between 0 and 1, and 1 for a

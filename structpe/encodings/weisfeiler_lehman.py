@@ -21,7 +21,9 @@ __all__ = ["WeisfeilerLehman"]
 
 @dataclass(frozen=True)
 class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
-    """role(u): the number of the unit's colour after some rounds of Weisfeiler-Lehman refinement.
+    """Weisfeiler-Lehman roles: nodes with similar surroundings have the same number.
+
+    role(u): the number of the unit's colour after some rounds of Weisfeiler-Lehman refinement.
 
     All nodes begin with the colour "1". In each round a node's new colour is the MD5 sum of the text
     ``own_neighbour_neighbour_...``, with the sorted colours of its distinct neighbours in any direction. MD5 gives the

@@ -18,7 +18,9 @@ __all__ = ["Words"]
 
 @dataclass(frozen=True)
 class Words(Encoding, name="words"):
-    """w_u: 1 + i if the text of the unit is ``texts[i]``, else 0.
+    """The number of the text of each unit in a vocabulary.
+
+    w_u: 1 + i if the text of the unit is ``texts[i]``, else 0.
 
     For position models with separate parameters for each word (Wang B. et al. 2020).
 

@@ -13,7 +13,9 @@ __all__ = ["AbsScalar"]
 
 
 class AbsScalar(PlacesModel, name="abs-scalar"):
-    """s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
+    """A product of absolute places in the attention of each head, from one table (Chen et al. 2021, ABS-SCALAR).
+
+    s_ij += P[i] . P[j], outside the scale; P is a learned table (t_max, r) per head and layer.
 
     (Chen et al. 2021, the first version of their paper, section 2.4, eq. 7; no code by the authors is known.) The term
     is symmetric, so that it does not distinguish "ahead" and "behind", and the product of a place with itself is never

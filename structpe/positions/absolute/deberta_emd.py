@@ -15,7 +15,9 @@ __all__ = ["DeBERTaEMD"]
 
 
 class DeBERTaEMD(PositionModel, name="deberta-emd"):
-    """q_t = W_q (x_t + P[t]) in the last layer; keys and values are projected from x only. P (t_max, d) is learned.
+    """Absolute positions in the queries of the last layer: DeBERTa's enhanced mask decoder (He et al. 2021).
+
+    q_t = W_q (x_t + P[t]) in the last layer; keys and values are projected from x only. P (t_max, d) is learned.
 
     DeBERTa uses relative positions only, except where it predicts masked words: there it adds absolute ones. Add it to
     ``deberta``; ``deberta-v2``, which has its own attention, does not support it. (He et al. 2021, section 3.2; survey,

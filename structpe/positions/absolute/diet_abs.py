@@ -13,7 +13,9 @@ __all__ = ["DIETAbsolute"]
 
 
 class DIETAbsolute(PlacesModel, name="diet-abs"):
-    """s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
+    """A product of absolute places in the attention of each head (Chen et al. 2021, DIET-ABS).
+
+    s_ij += P_Q[i] . P_K[j], outside the scale; P_Q and P_K are learned tables (t_max, r) per head and layer.
 
     (Chen et al. 2021, section 3.1, eq. 1; no code by the authors is known.) The rank r is free: at r = t_max any matrix
     of places can be learned, ``diet-rel`` among them. The paper scales q.k by 1/sqrt(d) as printed; as in the BERT that

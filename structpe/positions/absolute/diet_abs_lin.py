@@ -15,7 +15,9 @@ __all__ = ["DIETAbsoluteLinear"]
 
 
 class DIETAbsoluteLinear(PlacesModel, name="diet-abs-lin"):
-    """s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
+    """Absolute places in the attention of Linformer (Chen et al. 2021, DIET-ABS-LIN).
+
+    s_ic = q_i . k'_c / sqrt(d_h) + P_Q[i] . P_K[c],  o_i = sum_c softmax_c(s_ic) v'_c,  k' = E k,  v' = F v.
 
     E and F (c, t_max) mix the keys and the values of all places into c of each, so that attention is linear in the
     number of units (Linformer, Wang et al. 2020); P_Q (t_max, r) is of places, P_K (c, r) of mixtures. (Chen et al.

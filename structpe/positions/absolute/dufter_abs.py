@@ -16,7 +16,9 @@ __all__ = ["DufterAbsolute"]
 
 
 class DufterAbsolute(PlacesModel, name="dufter-abs"):
-    """s_ij += P[t, s], P (n, n) learned: each pair of places has its own number, and no place has a vector.
+    """A learned scalar for each pair of places (Dufter, Schmitt and Schuetze 2020).
+
+    s_ij += P[t, s], P (n, n) learned: each pair of places has its own number, and no place has a vector.
 
     (Dufter et al. 2020, section 2, direct position interactions; survey, section 4.1.2.) As in the authors' code the
     number is added after the scale. That code has one head; here each head has its own P, unless shared.

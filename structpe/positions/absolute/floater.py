@@ -12,7 +12,9 @@ __all__ = ["FLOATER"]
 
 
 class FLOATER(FloaterModel, name="floater"):
-    """q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
+    """Biases of the projections from a differential equation: the code of FLOATER (Liu et al. 2020).
+
+    q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, each p(t) (d) by dp/dt = h(t, p) from a learned p(0).
 
     h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for q, k, v and all layers; p(0)
     (3, l, d), Glorot-uniform at first, is separate for each. Place t has time 0.01 t, reached by five steps of the

@@ -12,7 +12,9 @@ __all__ = ["FLOATERConvolution"]
 
 
 class FLOATERConvolution(FloaterModel, name="floater-convolution"):
-    """``floater`` with another vector field: the l vectors p of q, of k and of v are channels of a signal.
+    """Biases of the projections from a differential equation with convolutions: the other field of FLOATER (Liu 2020).
+
+    ``floater`` with another vector field: the l vectors p of q, of k and of v are channels of a signal.
 
     q_t + p_q(t), k_t + p_k(t), v_t + p_v(t) in every layer, p (3, l, d) by dp/dt = h(t, p) from a learned p(0), and
     h(t, p) = C_2 * [selu(C_1 * [p; t]); t]: C_1 (2l, l + 1, 5) halves the length d of the signal, C_2 (2l + 1, l, 5)

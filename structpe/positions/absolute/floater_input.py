@@ -16,7 +16,9 @@ __all__ = ["FLOATERInput"]
 
 
 class FLOATERInput(PositionModel, name="floater-input"):
-    """x_t + p_l(t) before layer l, p_l(t) (d) from dp/dt = h(t, p) and a learned p_l(0).
+    """Positions at the input of each layer from a differential equation (Liu et al. 2020; survey, eq. 6).
+
+    x_t + p_l(t) before layer l, p_l(t) (d) from dp/dt = h(t, p) and a learned p_l(0).
 
     h(t, p) = W_2 [relu(W_1 [p; t] + c_1); t] + c_2 with W (d, d + 1) and c (d) is one for all layers; p(0) (n, d),
     Glorot-uniform at first, differs from layer to layer. (Liu et al. 2020; survey, eq. 6, which reports both a vector

@@ -16,7 +16,9 @@ __all__ = ["Language"]
 
 
 class Language(PositionModel, name="language"):
-    """x_t + P_gt: g the language of the text, P (L, t_max, d) learned, started from N(0, 0.02) as in BERT.
+    """A table of learned positions for each language (Artetxe et al. 2020).
+
+    x_t + P_gt: g the language of the text, P (L, t_max, d) learned, started from N(0, 0.02) as in BERT.
 
     (Artetxe et al. 2020, language-specific position embeddings; survey, section 4.5. No code by the authors is known.)
     They train the table of one language with the model, then another for the next language while the model stays as it

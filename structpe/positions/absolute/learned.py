@@ -15,7 +15,9 @@ __all__ = ["Learned"]
 
 
 class Learned(PositionModel, name="learned"):
-    """x_t + P_t, P a learned table of t_max vectors (survey, section 4.1.1). It starts from N(0, 0.02) as in BERT.
+    """Learned absolute positions (Vaswani et al. 2017; Devlin et al. 2019).
+
+    x_t + P_t, P a learned table of t_max vectors (survey, section 4.1.1). It starts from N(0, 0.02) as in BERT.
 
     A place beyond the table is an error, as in BERT; tensor2tensor adds nothing there. LayerNorm and dropout, which
     follow in BERT, belong to the embeddings.

@@ -8,7 +8,9 @@ __all__ = ["NoPE"]
 
 
 class NoPE(PositionModel, name="nope"):
-    """x_t and s_ij as they are.
+    """No position information (Haviv et al. 2022; Kazemnejad et al. 2023).
+
+    x_t and s_ij as they are.
 
     In a decoder the causal mask is not symmetric, so that several layers can learn to count: this is the only position
     information, and the mask is not part of this model. (Kazemnejad et al. 2023, section 5.) In an encoder units are a

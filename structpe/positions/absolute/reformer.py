@@ -15,7 +15,9 @@ __all__ = ["Reformer"]
 
 
 class Reformer(PositionModel, name="reformer"):
-    """x_t + cat[S_(t // n), W_(t mod n)]: S (m, d_1) one row per segment, W (n, d - d_1) per place in a segment.
+    """Axial positions: one table for the segment, one for the place within it (Kitaev et al. 2020).
+
+    x_t + cat[S_(t // n), W_(t mod n)]: S (m, d_1) one row per segment, W (n, d - d_1) per place in a segment.
 
     m n positions for m d_1 + n (d - d_1) numbers. Both tables start from N(0, 1). (Kitaev et al. 2020, in their code
     only; survey, eq. 5 and figure 3.)

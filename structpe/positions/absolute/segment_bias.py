@@ -17,7 +17,9 @@ __all__ = ["SegmentBias"]
 
 
 class SegmentBias(PositionModel, name="segment-bias"):
-    """s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
+    """Attention among segments, as a scalar per pair of them (Chen et al. 2021).
+
+    s_ij += E_S[S(i), S(j)], outside the scale: a learned table (c, c) per head and layer, c segments.
 
     S(i) is the segment of unit i. (Chen et al. 2021, section 3.1, eq. 2; their first version, eqs. 9 and 10, calls it
     relative; no code by the authors is known.) It is one summand of their models, in addition to the one for

@@ -14,7 +14,9 @@ __all__ = ["SegmentInput"]
 
 
 class SegmentInput(PositionModel, name="segment-input"):
-    """x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
+    """Segments as learned vectors added to the units (Devlin et al. 2019).
+
+    x_i + E[S(i)]: E is a learned table (c, d), S(i) the segment of unit i, c the number of segments.
 
     (Devlin et al. 2019, section 3, "input representation".) It starts from N(0, 0.02), as in BERT. Chen et al. 2021
     compare it with attention among segments, ``segment-bias``. Padding counts as segment 0.

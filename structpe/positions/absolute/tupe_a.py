@@ -15,7 +15,9 @@ __all__ = ["TUPEAbsolute"]
 
 
 class TUPEAbsolute(PositionModel, name="tupe-a"):
-    """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
+    """Untied absolute positions (Ke, He and Liu 2021, TUPE-A).
+
+    s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h),  p_t = U_q n(P[t + 1]) + c_q,  r_s = U_k n(P[s + 1]) + c_k.
 
     P (t_max + 1, d) is a learned table of places, n a LayerNorm; U_q, U_k (d, d) and c_q, c_k (d) are split into heads.
     The first unit, ``[CLS]``, is special: p_i.r_j is p_i'.r_j' of row 0 of P with itself for i = 0, and that of row 1

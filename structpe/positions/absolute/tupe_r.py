@@ -20,7 +20,9 @@ __all__ = ["TUPERelative"]
 
 
 class TUPERelative(PositionModel, name="tupe-r"):
-    """s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
+    """Untied absolute positions and a bias per bucket of offsets (Ke, He and Liu 2021, TUPE-R).
+
+    s_ij = (q_i.k_j + p_i.r_j) / sqrt(2 d_h) + b[bucket(s - t)]:  ``tupe-a``, and a scalar per head and bucket.
 
     p_i.r_j is that of ``tupe-a``, the first unit, ``[CLS]``, being special. The buckets of s - t, key minus query, are
     T5's in both directions (see ``t5``), except for the first unit: as a query it has bucket B/2, which no offset falls

@@ -21,7 +21,9 @@ __all__ = ["Complex"]
 
 
 class Complex(Block, name="complex"):
-    """z_t = a_t e^(i t omega_w), w the word at place t; in every layer softmax(|Q K^T| / sqrt(c/h)) V, all complex.
+    """Complex embeddings: each word is rotated by its place, at its own frequencies (Wang B. et al. 2020).
+
+    z_t = a_t e^(i t omega_w), w the word at place t; in every layer softmax(|Q K^T| / sqrt(c/h)) V, all complex.
 
     A complex vector of c = d/2 channels is stored as d real ones: its real parts, then its imaginary parts. The unit
     embeddings are read in the same way: a_t is complex, and its modulus and argument are the r and theta of the

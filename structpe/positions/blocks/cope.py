@@ -21,7 +21,9 @@ __all__ = ["CoPE"]
 
 
 class CoPE(Block, name="cope"):
-    """s_ij = q_i.k_j / sqrt(d_h) + q_i.e(p_ij),  p_ij = sum of sigmoid(q_i.k_u / sqrt(d_h)) over keys u from j to i.
+    """Contextual positions: each query counts the keys that are relevant to it (Golovneva et al. 2024, CoPE).
+
+    s_ij = q_i.k_j / sqrt(d_h) + q_i.e(p_ij),  p_ij = sum of sigmoid(q_i.k_u / sqrt(d_h)) over keys u from j to i.
 
     p is the number of keys from j on that the query counts, at most T - 1, and in general not a whole number: e(p) is
     interpolated between the vectors E[floor p] and E[ceil p]. E (T, d_h) is learned and starts from zero. Queries, keys

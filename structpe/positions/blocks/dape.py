@@ -13,7 +13,9 @@ __all__ = ["DAPE"]
 
 
 class DAPE(ScoreModel, name="dape"):
-    """softmax_j(s_ij + b_ij + f(s_ij, b_ij)),  s_ij = q_i.k_j / sqrt(d_h),  f = W_2 leaky(W_1 [s; b] + c_1) + c_2.
+    """DAPE: biases corrected by a network that sees scores and biases of all heads (Zheng et al. 2024).
+
+    softmax_j(s_ij + b_ij + f(s_ij, b_ij)),  s_ij = q_i.k_j / sqrt(d_h),  f = W_2 leaky(W_1 [s; b] + c_1) + c_2.
 
     Data-adaptive positions: f sees the scores and biases of all heads of one pair, and corrects the bias. b are those
     of another position model, by default of ``kerple-log`` with numbers of each layer (DAPE-Kerple). W_1 (w, 2h) and

@@ -26,7 +26,9 @@ class Prepared(NamedTuple):
 
 
 class DAPEV2(ScoreModel, name="dape-v2"):
-    """softmax_j(s_ij + b_ij + f(s_i, b_i)_j), f two convolutions along the keys, a leaky ReLU between.
+    """DAPE V2: scores and biases as a feature map, convolved along the keys (Zheng et al. 2024).
+
+    softmax_j(s_ij + b_ij + f(s_i, b_i)_j), f two convolutions along the keys, a leaky ReLU between.
 
     As ``dape``, but the correction of a pair also sees the scores and biases of neighbouring keys: filters (w, 2h, k)
     and (h, w, k), k odd, of each layer; with k = 1 this is ``dape``. What does not attend, such as keys after the

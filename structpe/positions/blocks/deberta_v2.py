@@ -23,7 +23,9 @@ __all__ = ["DeBERTaV2"]
 
 
 class DeBERTaV2(Block, name="deberta-v2"):
-    """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
+    """Disentangled attention whose offsets go through the matrices of the units (DeBERTa's later versions).
+
+    s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = W_k n(A) + c_k,  Q = W_q n(A) + c_q.
 
     r = clip(bucket(t - s) + B, 0, 2B - 1), t - s being query minus key, or the negative of any other encoding of pairs.
     Buckets have one offset each up to B/2, then logarithmically more, up to ``farthest``

@@ -20,7 +20,9 @@ __all__ = ["DiSANBlock"]
 
 
 class DiSANBlock(Block, name="disan-block"):
-    """o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
+    """Directional self-attention with a weight per channel (Shen et al. 2018, DiSAN).
+
+    o_i = g_i h_i + (1 - g_i) sum_j softmax_j(5 tanh((W_1 h_j + W_2 h_i + b) / 5)) h_j, a softmax for each channel.
 
     h = elu(W x + c) (b, n, d); g_i = sigmoid(W_h h_i + b_h + W_s s_i + b_s + b_o), s_i being that sum. Keys are those
     before the query (``forward``), after it (``backward``), or all but itself (``diagonal``); without such keys, s_i =

@@ -17,7 +17,9 @@ __all__ = ["ForgettingAttention"]
 
 
 class ForgettingAttention(CachedBlock, name="forgetting-attention"):
-    """s_ij = q_i.k_j / sqrt(d_h) + sum of log f_t over the units t with j < t <= i,  f_t = sigmoid(w.x_t + b).
+    """Forgetting attention: scores fall by the forget gates of the units between query and key (Lin et al. 2025).
+
+    s_ij = q_i.k_j / sqrt(d_h) + sum of log f_t over the units t with j < t <= i,  f_t = sigmoid(w.x_t + b).
 
     FoX, the forgetting Transformer: f is a gate of each unit and head, computed from what the layer reads; w (d) and b
     are learned for each head of each layer. With equal gates for all units this is ``alibi-causal`` with learned

@@ -58,7 +58,9 @@ class _State:
 
 
 class GRIT(Block, name="grit"):
-    """Scores A_w.e'_ij from the states e_ij of pairs, which each layer changes: e_ij = W_r P_ij + E[label ij] at first.
+    """Attention whose scores are computed from states of pairs, which start from random walks (Ma et al. 2023).
+
+    Scores A_w.e'_ij from the states e_ij of pairs, which each layer changes: e_ij = W_r P_ij + E[label ij] at first.
 
     ::
 

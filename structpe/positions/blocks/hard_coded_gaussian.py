@@ -21,7 +21,9 @@ __all__ = ["HardCodedGaussian"]
 
 
 class HardCodedGaussian(Block, name="hard-coded-gaussian"):
-    """o_i = W_o [ sum_j w_ij v_j ],  w_ij = exp(-((r_ij - c_h) / z_h)^2 / 2) / (z_h sqrt(2 pi)),  v = W_v x.
+    """Attention weights that are fixed bell curves around a neighbour (You, Sun and Iyyer 2020).
+
+    o_i = W_o [ sum_j w_ij v_j ],  w_ij = exp(-((r_ij - c_h) / z_h)^2 / 2) / (z_h sqrt(2 pi)),  v = W_v x.
 
     w is the density of a normal distribution around c_h, deviation z_h; it depends on positions only, and there are no
     queries and keys. r_ij = s - t, key minus query, or any other encoding of pairs; pairs without a path have weight 0.

@@ -41,7 +41,9 @@ class _State:
 
 
 class LSPE(Block, name="lspe"):
-    """GatedGCN-LSPE instead of attention: a layer changes hidden vectors x, positions p and links e.
+    """A separate stream of position vectors, updated in every layer (Dwivedi et al. 2022).
+
+    GatedGCN-LSPE instead of attention: a layer changes hidden vectors x, positions p and links e.
 
     ::
 

@@ -22,7 +22,9 @@ _EPS = 1e-6
 
 
 class PathAttention(CachedBlock, name="path-attention"):
-    """s_ij = q_i^T H_i H_(i-1) ... H_(j+1) k_j / sqrt(d_h),  H_t = I - beta_t w_t w_t^T.
+    """PaTH attention: products of Householder-like matrices between query and key (Yang S. et al. 2025).
+
+    s_ij = q_i^T H_i H_(i-1) ... H_(j+1) k_j / sqrt(d_h),  H_t = I - beta_t w_t w_t^T.
 
     PaTH: the matrix between two units is the product of one matrix for each unit after the key, up to the query, and
     depends on what these units contain. w_t (d_h) has length 1 and is read for each head from the unit and the two

@@ -35,7 +35,9 @@ class _Prepared:
 
 
 class PPGT(Block, name="ppgt"):
-    """o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
+    """Attention by squared distances of queries and keys, with a bias and a factor from walks (Ma et al. 2025, PPGT).
+
+    o_i = W_o sum_j (1 + D e_ij + c) softmax_j(q_i.k_j - |k_j|^2 / (2 sqrt(d_h)) + B e_ij + b) v_j + w_o.
 
     ::
 

@@ -36,7 +36,9 @@ class _Prepared:
 
 
 class SAN(Block, name="san"):
-    """At the input cat[x_u, sum_j T(A [v_uj, lambda_j] + a)_j], and in every layer its own attention.
+    """A learned encoding of the spectrum, and attention with other weights where an edge is (Kreuzer et al. 2021).
+
+    At the input cat[x_u, sum_j T(A [v_uj, lambda_j] + a)_j], and in every layer its own attention.
 
     ::
 

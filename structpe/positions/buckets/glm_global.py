@@ -14,7 +14,9 @@ __all__ = ["GLMGlobal"]
 
 
 class GLMGlobal(BucketBias, name="glm-global"):
-    """s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
+    """T5 on the triples of a graph, with one more bucket for all other pairs (Plenz and Frank 2024).
+
+    s_ij += b[bucket(r_ij)] if a triple has both units, b[B] otherwise: the global graph language model.
 
     As ``glm-local``, but all units attend to one another, those without a common triple by one more bucket, number B.
     It starts as a copy of the bucket of the farthest keys ahead, the one that T5 has for +infinity; after loading

@@ -24,7 +24,9 @@ class _Prepared:
 
 
 class GLMLocal(PositionModel, name="glm-local"):
-    """s_ij += b[bucket(r_ij)] if a triple has both units, and no attention otherwise: the local graph language model.
+    """T5 on the triples of a graph, attention within triples (Plenz and Frank 2024).
+
+    s_ij += b[bucket(r_ij)] if a triple has both units, and no attention otherwise: the local graph language model.
 
     r_ij is the offset of j from i in the text "head relation tail" of the triple; b and its buckets are those of T5, B
     = 32 and D = 128, so that weights of T5 fit. (Plenz and Frank 2024, section 4.1; the authors' code.) The graph is

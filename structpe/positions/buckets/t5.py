@@ -9,7 +9,9 @@ __all__ = ["T5"]
 
 
 class T5(BucketBias, name="t5"):
-    """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+    """T5's relative bias in logarithmic buckets (Raffel et al. 2020).
+
+    s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
     r_ij = s - t (key minus query) or any other encoding of pairs. Of B buckets, C = B/2 are for r > 0 and C for the
     others; e = C/2, rounded down, of each are exact::

@@ -9,7 +9,9 @@ __all__ = ["T5Causal"]
 
 
 class T5Causal(BucketBias, name="t5-causal"):
-    """s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
+    """T5's relative bias of the decoder: one direction (Raffel et al. 2020).
+
+    s_ij += b[bucket(r_ij)], one scalar per head and bucket; the table is shared by all layers.
 
     r_ij = s - t (key minus query) or any other encoding of pairs. With B buckets, of which e = B/2, rounded down, are
     exact::

@@ -11,7 +11,9 @@ __all__ = ["T5Unshared"]
 
 
 class T5Unshared(BucketBias, name="t5-unshared"):
-    """s_ij += b_l[bucket(r_ij)], one scalar per layer l, head and bucket.
+    """T5's relative bias with a table for each layer (Raffel et al. 2020).
+
+    s_ij += b_l[bucket(r_ij)], one scalar per layer l, head and bucket.
 
     The buckets are those of ``t5``, which has one table for all layers (Raffel et al. 2020, section 2.1). Here each
     layer learns its own; Chen et al. (2021, section 4.4) compare such ways of sharing.

@@ -16,7 +16,9 @@ __all__ = ["Composite"]
 
 
 class Composite(PairRows, name="composite"):
-    """s_ij = (q_i.k_j + q_i.W_q[clip(s - t)] + k_j.W_k[clip(t - s)]) / sqrt(d_h) + b[clip(s - t)],  clip to -m..m.
+    """Attention with a lightweight convolution, fixed and dynamic: composite attention (Chang et al. 2021).
+
+    s_ij = (q_i.k_j + q_i.W_q[clip(s - t)] + k_j.W_k[clip(t - s)]) / sqrt(d_h) + b[clip(s - t)],  clip to -m..m.
 
     The sum of ``convolution`` (b (2m + 1, h), of each layer, zero at first), ``convolution-dynamic`` (W_q) and
     ``convolution-dynamic-key`` (W_k); W_q, W_k (2m + 1, d_h) are of each layer and shared by its heads. T5's bias and

@@ -13,7 +13,9 @@ __all__ = ["Convolution"]
 
 
 class Convolution(PairTable, name="convolution"):
-    """s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.
+    """A fixed lightweight convolution added to attention (Chang et al. 2021).
+
+    s_ij = q_i.k_j / sqrt(d_h) + b[clip(s - t, -m, m)],  b (2m + 1) of each head and layer, outside the scale.
 
     The weights of a lightweight convolution, one kernel per head that does not depend on the units ("convfixed" of the
     code), before the softmax that it shares with q.k. Beyond the ends of the kernel the code repeats its last weights,

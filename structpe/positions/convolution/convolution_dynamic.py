@@ -10,7 +10,9 @@ __all__ = ["ConvolutionDynamic"]
 
 
 class ConvolutionDynamic(Filters, name="convolution-dynamic"):
-    """s_ij = q_i.(k_j + W[clip(s - t, -m, m)]) / sqrt(d_h).
+    """A lightweight convolution whose kernel depends on the query (Chang et al. 2021).
+
+    s_ij = q_i.(k_j + W[clip(s - t, -m, m)]) / sqrt(d_h).
 
     A lightweight convolution whose kernel depends on the query ("convq" of the code): the vectors of Shaw et al.
     (2018), at keys only. W (2m + 1, d_h) is of each layer and shared by its heads. Entries start from a uniform

@@ -11,7 +11,9 @@ __all__ = ["ConvolutionDynamicKey"]
 
 
 class ConvolutionDynamicKey(Filters, name="convolution-dynamic-key"):
-    """s_ij = (q_i + W[clip(t - s, -m, m)]).k_j / sqrt(d_h).
+    """A lightweight convolution whose kernel depends on the key (Chang et al. 2021).
+
+    s_ij = (q_i + W[clip(t - s, -m, m)]).k_j / sqrt(d_h).
 
     A lightweight convolution whose kernel depends on the key ("convk" of the code): the vectors of Shaw et al. (2018),
     at queries only. Its offset is that of the query relative to the key. W (2m + 1, d_h) is of each layer and shared by

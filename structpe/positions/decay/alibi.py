@@ -14,7 +14,9 @@ __all__ = ["ALiBi"]
 
 
 class ALiBi(FixedDecay, name="alibi"):
-    """s_ij -= m_h |r_ij|: each head has its own slope m_h, fixed and not learned.
+    """Attention with linear biases (Press, Smith and Lewis 2022).
+
+    s_ij -= m_h |r_ij|: each head has its own slope m_h, fixed and not learned.
 
     m_h = 2^(-8h/H) for heads h = 1..H where H is a power of 2, see :func:`slopes` for other H. (Press et al. 2022,
     section 3.) r_ij = s - t, or any other encoding of pairs. This is the symmetric form, for encoders; the authors'

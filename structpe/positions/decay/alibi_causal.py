@@ -16,7 +16,9 @@ __all__ = ["ALiBiCausal"]
 
 
 class ALiBiCausal(PositionModel, name="alibi-causal"):
-    """s_ij += m_h s for keys s <= t, and keys s > t do not attend: each head prefers late keys at its own slope.
+    """Attention with linear biases as in its authors' code: on keys only, and causal (Press, Smith and Lewis 2022).
+
+    s_ij += m_h s for keys s <= t, and keys s > t do not attend: each head prefers late keys at its own slope.
 
     m_h as of ``alibi``. The bias does not depend on the query: m_h s and -m_h (t - s) differ by m_h t, which the
     softmax cancels. It is one row per head, not a matrix. (Press et al. 2022, section 3; their code for fairseq, mask

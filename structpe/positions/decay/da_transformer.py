@@ -16,7 +16,9 @@ __all__ = ["DATransformer", "rescaled"]
 
 
 class DATransformer(DistanceModel, name="da-transformer"):
-    """s_ij = ReLU(q_i.k_j) f(|s - t|) / sqrt(d_h),  f(r) = (1 + e^v) / (1 + e^(v - w r)).
+    """Functions of distance that multiply the rectified score (Wu, Wu and Huang 2021, DA-Transformer).
+
+    s_ij = ReLU(q_i.k_j) f(|s - t|) / sqrt(d_h),  f(r) = (1 + e^v) / (1 + e^(v - w r)).
 
     w and v are two learned scalars of each head. f(0) = 1; f falls to 0 for w < 0 and rises to 1 + e^v for w > 0, so
     that a head may prefer near or distant keys. Direction is not distinguished. s - t is key minus query, or any other

@@ -27,7 +27,9 @@ class Places(NamedTuple):
 
 
 class FIRE(PositionModel, name="fire"):
-    """s_ij += (W_2 relu(W_1 x_ij + c_1) + c_2) of the head,  x_ij = log(|c| |i - j| + 1) / log(|c| max(i, L) + 1).
+    """FIRE: a bias interpolated by a network from relative distances (Li S. et al. 2024).
+
+    s_ij += (W_2 relu(W_1 x_ij + c_1) + c_2) of the head,  x_ij = log(|c| |i - j| + 1) / log(|c| max(i, L) + 1).
 
     Functional interpolation: x stays within 0 and 1 however long a text is, and a learned threshold L turns this off
     for short texts. (Li S. et al. 2024, section 3, for decoders, where j <= i.) W_1 (w, 1), W_2

@@ -23,7 +23,9 @@ _FAR = 510.0
 
 
 class Gradformer(PositionModel, name="gradformer"):
-    """s_ij *= gamma^f(d_ij - p_h),  f(z) = z for z > 0 and slope z below,  p_h learned, of each head and all layers.
+    """Scores that fade exponentially with distance, from a learned distance on (Liu et al. 2024, Gradformer).
+
+    s_ij *= gamma^f(d_ij - p_h),  f(z) = z for z > 0 and slope z below,  p_h learned, of each head and all layers.
 
     With slope 0, as in most of the authors' settings, scores of pairs up to p_h edges apart are left alone, and those
     of farther ones fade. (Liu C. et al. 2024, section 4, the decay mask with its learnable constraint; the authors'

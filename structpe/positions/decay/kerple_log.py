@@ -13,7 +13,9 @@ __all__ = ["KERPLELog"]
 
 
 class KERPLELog(BoundedDecay, name="kerple-log"):
-    """s_ij -= p_h log(1 + a_h |r_ij|), p and a learned, 0.01 or more.
+    """KERPLE's logarithmic kernel: a bias that falls with the logarithm of distance (Chi et al. 2022).
+
+    s_ij -= p_h log(1 + a_h |r_ij|), p and a learned, 0.01 or more.
 
     r_ij = s - t, or any other encoding of pairs; code points as in ``alibi``. (Chi et al. 2022, section 4.1, r_1 = p,
     r_2 = a.) As in the authors' code, p starts from U(0, 2), a from U(0, 1), both are shared by all layers, and each

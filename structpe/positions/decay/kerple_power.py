@@ -13,7 +13,9 @@ __all__ = ["KERPLEPower"]
 
 
 class KERPLEPower(BoundedDecay, name="kerple-power"):
-    """s_ij -= a_h |r_ij|^p_h, a and p learned, a 0.01 or more, p from 0.01 to 2; ``alibi`` is p = 1 and a fixed.
+    """KERPLE's power kernel: a bias that falls with a power of distance (Chi et al. 2022).
+
+    s_ij -= a_h |r_ij|^p_h, a and p learned, a 0.01 or more, p from 0.01 to 2; ``alibi`` is p = 1 and a fixed.
 
     r_ij = s - t, or any other encoding of pairs; code points as in ``alibi``. (Chi et al. 2022, section 4.1, r_1 = a,
     r_2 = p.) As in the authors' code, a starts from U(0, 1), p from U(0, 2), both are shared by all layers, and each

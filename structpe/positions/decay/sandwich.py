@@ -14,7 +14,9 @@ __all__ = ["Sandwich"]
 
 
 class Sandwich(FixedDecay, name="sandwich"):
-    """s_ij += H / (8 h) (sum_i cos(r_ij 10000^(-2i/w)) - w/2),  i = 1..w/2, for the heads h = 1..H.
+    """Sandwich: a fixed bias from products of sinusoids, which falls about as a logarithm (Chi et al. 2023).
+
+    s_ij += H / (8 h) (sum_i cos(r_ij 10000^(-2i/w)) - w/2),  i = 1..w/2, for the heads h = 1..H.
 
     The sum is the product of the sinusoids of two places; the bias is 0 at distance 0, falls about as a logarithm, and
     is not learned. (Chi et al. 2023, section 5.) r_ij = s - t, or any other encoding of pairs; code points as in

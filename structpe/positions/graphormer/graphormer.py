@@ -17,7 +17,9 @@ __all__ = ["Graphormer"]
 
 
 class Graphormer(GraphormerModel, name="graphormer"):
-    """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, += t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
+    """Degrees, distances and the edges on shortest paths (Ying et al. 2021).
+
+    s_ij += b[r_ij] + c_ij; where i or j is the virtual node, += t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
 
     ::
 

@@ -29,7 +29,9 @@ class _Prepared:
 
 
 class Graphormer3D(PositionModel, name="graphormer-3d"):
-    """s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head,  x_i + U sum_j g_ij + c.
+    """Distances in space by Gaussian basis functions (Shi et al. 2022).
+
+    s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head,  x_i + U sum_j g_ij + c.
 
     ::
 

@@ -38,7 +38,9 @@ class _Prepared:
 
 
 class GraphormerGD(Block, name="graphormer-gd"):
-    """o_i = W_o sum_j m_ij softmax_j(q_i.k_j / sqrt(d_h) + a_ij) v_j + w_o,  x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
+    """Attention with a bias and a factor by two distances: shortest paths and resistance (Zhang et al. 2023).
+
+    o_i = W_o sum_j m_ij softmax_j(q_i.k_j / sqrt(d_h) + a_ij) v_j + w_o,  x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
 
     ::
 

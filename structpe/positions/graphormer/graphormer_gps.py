@@ -25,7 +25,9 @@ _NEVER = 1 << 40
 
 
 class GraphormerGPS(GraphormerModel, name="graphormer-gps"):
-    """s_ij += b[r_ij] + c_ij; where i or j is the virtual node, t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
+    """Graphormer as GraphGPS has it: empty steps of a path count too (Rampasek et al. 2022).
+
+    s_ij += b[r_ij] + c_ij; where i or j is the virtual node, t. x_u + z_in[deg_in(u)] + z_out[deg_out(u)].
 
     ::
 

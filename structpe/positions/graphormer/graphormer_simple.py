@@ -16,7 +16,9 @@ __all__ = ["GraphormerSimple"]
 
 
 class GraphormerSimple(GraphormerModel, name="graphormer-simple"):
-    """s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
+    """Degrees, distances and the edge between two nodes, without paths (Ying et al. 2021).
+
+    s_ij += b[r_ij] + E[label of the edge ij]; where i or j is the virtual node, += t. Degrees as in ``graphormer``.
 
     b, t, E, z_in and z_out are those of ``graphormer``; the edge term is zero for pairs that no edge joins. (Ying et
     al. 2021, section 3.1; the authors' code, edge type "simple".) In a directed structure the label of an edge as seen

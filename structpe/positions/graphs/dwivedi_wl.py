@@ -13,7 +13,9 @@ __all__ = ["DwivediWL"]
 
 
 class DwivediWL(PositionModel, name="dwivedi-wl"):
-    """x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
+    """Weisfeiler-Lehman roles at the input (Dwivedi and Bresson 2020).
+
+    x_u + E[role(u)]: role(u) the number of the unit's Weisfeiler-Lehman colour, E a learned table (n, d).
 
     (Dwivedi and Bresson 2020, section 4, their comparison with Graph-BERT's absolute positions.) Their code numbers the
     colours of each graph separately, so that a number means different colours in different graphs; here numbers are

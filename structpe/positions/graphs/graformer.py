@@ -17,7 +17,9 @@ __all__ = ["Graformer"]
 
 
 class Graformer(PositionModel, name="graformer"):
-    """s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair (key, query).
+    """Shortest-path distances as scalar biases, as Graformer's code has them (Schmitt et al. 2021).
+
+    s_ij += b[row(r_ji)]: one scalar per head and distance, of the pair (key, query).
 
     r_ji is the signed length of the shortest path from the key j to the query i (:class:`Distance` with query and key
     exchanged). With D = reach and W = within::

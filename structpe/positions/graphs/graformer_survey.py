@@ -15,7 +15,9 @@ __all__ = ["GraformerSurvey"]
 
 
 class GraformerSurvey(PairTable, name="graformer-survey"):
-    """s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
+    """Shortest-path distances as scalar biases, as the survey defines them (eq. 31; after Schmitt et al. 2021).
+
+    s_ij += b[r_ij]: one scalar per head and signed shortest-path distance from query to key, clipped to +-D_max.
 
     A distance beyond D_max counts as D_max of its own sign; pairs without a path have a row, and so have units of one
     node by their offset (survey, eq. 31). Without the rows for units of one node these are the 2(D_max + 1)h numbers of

@@ -18,7 +18,9 @@ __all__ = ["GraphBERT"]
 
 
 class GraphBERT(PositionModel, name="graph-bert"):
-    """x_u + E_role[role(u)] + E_rank[rank(u)] + E_hop[hop(u)]: three learned tables (n, d).
+    """Role, intimacy and hops of each node as learned vectors at the input (Zhang et al. 2020).
+
+    x_u + E_role[role(u)] + E_rank[rank(u)] + E_hop[hop(u)]: three learned tables (n, d).
 
     role(u) is the Weisfeiler-Lehman role of the node, rank(u) its place by intimacy with the target, hop(u) its
     distance from the target, which is the root and has 0 twice. (Zhang et al. 2020, section 3.2; the authors' code,

@@ -16,7 +16,9 @@ __all__ = ["GraphBERTSurvey"]
 
 
 class GraphBERTSurvey(PositionModel, name="graph-bert-survey"):
-    """x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without parameters.
+    """Role, intimacy and hops of each node as sinusoids at the input (Zhang et al. 2020; survey, section 4.3.2).
+
+    x_u + P[role(u)] + P[rank(u)] + P[hop(u)]: P the sinusoids of three integers, without parameters.
 
     As the paper writes it (Zhang et al. 2020, section 3.2) and the survey quotes it (section 4.3.2): P[t] interleaves
     sin and cos of t 10000^(-2i/d), and roles are refined until they no longer change. Their numbers are arbitrary

@@ -14,7 +14,9 @@ __all__ = ["SAT"]
 
 
 class SAT(Extracting, name="sat"):
-    """q and k are projected from e_i = U norm(cat[x_i, x^1_i, ..., x^k_i]) + u in place of x_i; v from x_i as always.
+    """Queries and keys from a graph network over a few hops (Chen et al. 2022, the k-subtree SAT).
+
+    q and k are projected from e_i = U norm(cat[x_i, x^1_i, ..., x^k_i]) + u in place of x_i; v from x_i as always.
 
     ::
 

@@ -16,7 +16,9 @@ __all__ = ["SATSubgraph"]
 
 
 class SATSubgraph(Extracting, name="sat-subgraph"):
-    """q and k are projected from e_i = U norm(cat[x_i, sum_u x^k_u]) + u, u over the nodes up to k edges from i.
+    """Queries and keys from a graph network over the subgraph around each node (Chen et al. 2022, the k-subgraph SAT).
+
+    q and k are projected from e_i = U norm(cat[x_i, sum_u x^k_u]) + u, u over the nodes up to k edges from i.
 
     ::
 

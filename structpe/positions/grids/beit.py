@@ -12,7 +12,9 @@ __all__ = ["BEiT"]
 
 
 class BEiT(WindowBias, name="beit"):
-    """s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], and three rows for the class token.
+    """A learned scalar per offset of two patches of an image, and three for its class token (Bao et al. 2022, BEiT).
+
+    s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], and three rows for the class token.
 
     Of R rows, and with c the class token::
 

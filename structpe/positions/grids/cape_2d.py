@@ -16,7 +16,9 @@ __all__ = ["CAPE2D"]
 
 
 class CAPE2D(PositionModel, name="cape-2d"):
-    """sqrt(d) x_u + cat[cos phi_u, sin phi_u],  phi_uj = pi rho_j (a'_u cos j + b'_u sin j),  rho_j = 10^(j/(d/2 - 1)).
+    """Waves across an image whose places are shifted and scaled at random while training: CAPE (Likhomanenko 2021).
+
+    sqrt(d) x_u + cat[cos phi_u, sin phi_u],  phi_uj = pi rho_j (a'_u cos j + b'_u sin j),  rho_j = 10^(j/(d/2 - 1)).
 
     j runs from 0 to d/2 - 1, and is an angle in radians too. (a, b) are the coordinates of a unit, each from -1 to 1
     across the grid; a is that of the grid's first axis. In training (a', b') = ((a, b) + delta + epsilon_u) e^lambda,

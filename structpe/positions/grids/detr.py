@@ -17,7 +17,9 @@ __all__ = ["DETR"]
 
 
 class DETR(PositionModel, name="detr"):
-    """q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[waves(y'), waves(x')], y first.
+    """Sinusoids of both coordinates of a pixel in queries and keys of every layer (Carion et al. 2020, DETR).
+
+    q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[waves(y'), waves(x')], y first.
 
     waves(t)_j = sin(t 10000^(-2j/d)) for even j < d/2, cos(t 10000^(-2(j-1)/d)) for odd j. y' counts valid pixels of
     the column, down to the pixel and from 1, x' those of the row; normalised, y' = 2 pi count / (count of the whole

@@ -15,7 +15,9 @@ __all__ = ["DETRLearned"]
 
 
 class DETRLearned(PositionModel, name="detr-learned"):
-    """q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[C[x], R[y]], x first.
+    """Learned vectors of rows and columns in queries and keys of every layer (Carion et al. 2020, DETR's code).
+
+    q = W_q (n + P), k = W_k (n + P), v = W_v n in every layer;  P_yx = cat[C[x], R[y]], x first.
 
     C (W, d/2) are vectors of columns, R (H, d/2) of rows, from U(0, 1); one pair of tables for all layers. (Carion et
     al. 2020, ablation of section 4.2, and their code, class PositionEmbeddingLearned, with H = W = 50.) Units without a

@@ -18,7 +18,9 @@ __all__ = ["SinusoidalND"]
 
 
 class SinusoidalND(PositionModel, name="sinusoidal-nd"):
-    """x_u + cat_a [sin(c_a w_0), ..., sin(c_a w_(n-1)), cos(c_a w_0), ..., cos(c_a w_(n-1))],  w_i = 10000^(-i/(n-1)).
+    """Sinusoids of any number of coordinates, each in its own channels (tensor2tensor, Vaswani et al. 2018).
+
+    x_u + cat_a [sin(c_a w_0), ..., sin(c_a w_(n-1)), cos(c_a w_0), ..., cos(c_a w_(n-1))],  w_i = 10000^(-i/(n-1)).
 
     c_a is the coordinate of the unit u on axis a, of which there are A; n = d/(2A), rounded down, and channels beyond 2
     n A are zero. On one axis it is ``sinusoidal-concatenated``. (The function get_timing_signal_nd of the authors of

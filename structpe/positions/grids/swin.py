@@ -17,7 +17,9 @@ __all__ = ["Swin"]
 
 
 class Swin(WindowBias, name="swin"):
-    """s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], one scalar per head, layer and offset in H x W.
+    """A learned scalar per offset of two patches, within a window (Liu et al. 2021, Swin).
+
+    s_ij += B[(y_i - y_j + H - 1)(2W - 1) + x_i - x_j + W - 1], one scalar per head, layer and offset in H x W.
 
     B ((2H-1)(2W-1), h) starts from a normal distribution of deviation 0.02, cut off at 2. (Liu et al. 2021, section
     3.2, eq. 4, and their code; what the paper calls B is the matrix that is looked up.) Swin attends within windows of

@@ -15,7 +15,9 @@ __all__ = ["TimeSformer"]
 
 
 class TimeSformer(PositionModel, name="timesformer"):
-    """x_tyx + E[1 + y W + x] + T[t], and x + E[0] for the class token: one joint table of space, one of time.
+    """A learned vector per place of a frame and one per frame of a video (Bertasius et al. 2021, TimeSformer).
+
+    x_tyx + E[1 + y W + x] + T[t], and x + E[0] for the class token: one joint table of space, one of time.
 
     E (1 + H W, d) starts from a normal distribution of deviation 0.02, cut off at 2, T (F, d) at zero. A video of
     another size H' x W', or of F' frames, has the nearest rows: floor(y H/H'), floor(x W/W'), floor(t F/F'). (Bertasius

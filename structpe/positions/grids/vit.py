@@ -16,7 +16,9 @@ __all__ = ["ViT"]
 
 
 class ViT(GridTable, name="vit"):
-    """x_yx + E[1 + y W + x], and x + E[0] for the class token: one table (1 + H W, d), not one per axis.
+    """One learned vector per patch of an image, in reading order (Dosovitskiy et al. 2021, ViT).
+
+    x_yx + E[1 + y W + x], and x + E[0] for the class token: one table (1 + H W, d), not one per axis.
 
     A grid of H x W patches; E starts from N(0, 0.02). (Dosovitskiy et al. 2021, section 3.1, eq. 1; appendix D.4 calls
     it 1-dimensional, and finds the 2-dimensional one, ``vit-2d``, no better.) The authors' table has as many rows as

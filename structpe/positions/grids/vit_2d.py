@@ -15,7 +15,9 @@ __all__ = ["ViT2D"]
 
 
 class ViT2D(PositionModel, name="vit-2d"):
-    """x_yx + cat[X[1 + x], Y[1 + y]], with tables X (1 + W, d/2) and Y (1 + H, d/2).
+    """One learned vector per row and one per column of an image (Dosovitskiy et al. 2021, ViT, appendix D.4).
+
+    x_yx + cat[X[1 + x], Y[1 + y]], with tables X (1 + W, d/2) and Y (1 + H, d/2).
 
     A grid of H x W patches; the tables start from N(0, 0.02). (Dosovitskiy et al. 2021, appendix D.4, "2-dimensional
     positional embedding", X-embedding first.) The paper does not say what its class token gets; here it gets X[0] and

@@ -15,7 +15,9 @@ __all__ = ["ViViT"]
 
 
 class ViViT(GridTable, name="vivit"):
-    """x_tyx + E[1 + (t H + y) W + x], and x + E[0] for the class token: one table (1 + F H W, d) of all tubelets.
+    """One learned vector per place and frame of a video (Arnab et al. 2021, ViViT).
+
+    x_tyx + E[1 + (t H + y) W + x], and x + E[0] for the class token: one table (1 + F H W, d) of all tubelets.
 
     F x H x W tubelets; E starts from N(0, 0.02). (Arnab et al. 2021, section 3.1 and model 1, and their code with
     ``learned_1d``.) It is better to start from a table trained on images: :meth:`start_from` repeats it over time

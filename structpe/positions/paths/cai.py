@@ -21,7 +21,9 @@ __all__ = ["Cai"]
 
 
 class Cai(PositionModel, name="cai"):
-    """s_ij = (q_i + a_ij).(k_j + b_ij) / sqrt(d_h),  [a; b] = W r,  r_ij = U GRU(E[labels of the path ij]) + u.
+    """A recurrent network over the labels of shortest paths, on both sides of the score (Cai and Lam 2020).
+
+    s_ij = (q_i + a_ij).(k_j + b_ij) / sqrt(d_h),  [a; b] = W r,  r_ij = U GRU(E[labels of the path ij]) + u.
 
     E (V, e) embeds labels, a label in the reverse direction being a separate label; GRU is bidirectional, has two
     layers of w units per direction, and gives the last states of its upper layer (2w); U (d, 2w). E, GRU and U are

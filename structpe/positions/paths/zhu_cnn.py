@@ -12,7 +12,9 @@ __all__ = ["ZhuCnn"]
 
 
 class ZhuCnn(PositionModel, name="zhu-cnn"):
-    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
+    """A convolution over the labels of a path at keys and values (Zhu et al. 2019, CNN-based).
+
+    s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
     The vector of the path is::
 

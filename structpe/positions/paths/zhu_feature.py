@@ -13,7 +13,9 @@ __all__ = ["ZhuFeature"]
 
 
 class ZhuFeature(PositionModel, name="zhu-feature"):
-    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
+    """A vector per whole path of edge labels at keys and values (Zhu et al. 2019, feature-based).
+
+    s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
     The vector of the path is r_ij = E[path ji]. E (V, d_h) has a row for each whole path of the encoding and is shared
     by all layers; n, a LayerNorm, W and b are of each layer and shared by its heads. (Zhu et al. 2019, section 3.2,

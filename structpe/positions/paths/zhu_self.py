@@ -17,7 +17,9 @@ __all__ = ["ZhuSelf"]
 
 
 class ZhuSelf(PositionModel, name="zhu-self"):
-    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
+    """Self-attention among the labels of a path, then a convolution (Zhu et al. 2019, self-attention-based).
+
+    s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
     The vector of the path is::
 

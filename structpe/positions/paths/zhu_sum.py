@@ -9,7 +9,9 @@ __all__ = ["ZhuSum"]
 
 
 class ZhuSum(PathBag, name="zhu-sum"):
-    """s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
+    """The sum of the embedded labels of a path at keys and values (Zhu et al. 2019, sum).
+
+    s_ij = q_i.(k_j + W_k n(r_ij) + b_k) / sqrt(d_h),  o_i = sum_j a_ij (v_j + W_v n(r_ij) + b_v).
 
     The vector of the path is::
 

@@ -15,7 +15,9 @@ __all__ = ["RNN"]
 
 
 class RNN(PositionModel, name="rnn"):
-    """x_t -> h_t = GRU(x_t, h_(t-1)), h_(-1) = 0: a layer that reads the units in order before the first of attention.
+    """A recurrent network instead of positions (Neishi and Yoshinaga 2019, RNN-Transformer).
+
+    x_t -> h_t = GRU(x_t, h_(t-1)), h_(-1) = 0: a layer that reads the units in order before the first of attention.
 
     Its output replaces the input; nothing is added. One layer, one direction, d wide. (Neishi and Yoshinaga 2019,
     section 3; survey, section 4.1.2.) The authors have published no code. Units are read in the order that the encoding

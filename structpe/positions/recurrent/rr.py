@@ -20,7 +20,9 @@ __all__ = ["RR"]
 
 
 class RR(PositionModel, name="rr"):
-    """x_t -> GRU(x_t, h_(t-1));  s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]).
+    """A recurrent network instead of positions, and relative positions in attention (Neishi and Yoshinaga 2019).
+
+    x_t -> GRU(x_t, h_(t-1));  s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]).
 
     The network of ``rnn`` at the input, and the vectors of ``shaw`` at keys and values of each layer: r_ij = clip(s -
     t, -m, m). (Neishi and Yoshinaga 2019, section 3, RR-Transformer; the authors have published no code.) See the two

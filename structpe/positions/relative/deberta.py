@@ -22,7 +22,9 @@ __all__ = ["DeBERTa"]
 
 
 class DeBERTa(PositionModel, name="deberta"):
-    """s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = A W_k + c_k,  Q = A W_q + c_q,  r = clip(t - s + m).
+    """Disentangled attention: vectors of offsets multiplied with units on both sides (He et al. 2021, DeBERTa).
+
+    s_ij = (q_i.k_j + q_i.K[r] + Q[r].k_j) / sqrt(3 d_h),  K = A W_k + c_k,  Q = A W_q + c_q,  r = clip(t - s + m).
 
     A (2m, d) is a table of offsets, shared by all layers; W_k, W_q (d, d) and c_k, c_q (d) are of each layer and split
     into heads. t - s is query minus key, or the negative of any other encoding of pairs; clip leaves rows 0..2m - 1.

@@ -12,7 +12,9 @@ __all__ = ["DIETRelative"]
 
 
 class DIETRelative(SpanTable, name="diet-rel"):
-    """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
+    """One scalar per offset, head and layer (Chen et al. 2021, DIET-REL).
+
+    s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
     (Chen et al. 2021, section 3.2, eq. 3; no code by the authors is known.) It is T5's bias with a row per offset and a
     table for each layer. i - j is query minus key, or the negative of any other encoding of pairs. The first version of

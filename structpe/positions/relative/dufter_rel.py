@@ -20,7 +20,9 @@ __all__ = ["DufterRelative"]
 
 
 class DufterRelative(PositionModel, name="dufter-rel"):
-    """s_ij += b(|r_ij|),  b(r) = sum_f R_f cos(pi f r / n) / 2n,  f = 0..2n-1: R (2n) is learned, the spectrum of b.
+    """A learned scalar for each distance, through its spectrum (Dufter, Schmitt and Schuetze 2020).
+
+    s_ij += b(|r_ij|),  b(r) = sum_f R_f cos(pi f r / n) / 2n,  f = 0..2n-1: R (2n) is learned, the spectrum of b.
 
     r_ij = s - t, or any other encoding of pairs. (Dufter et al. 2020, section 2, direct position interactions.) In the
     paper and the survey (section 4.1.2) the learned numbers are b(r) themselves, one per signed offset: that is

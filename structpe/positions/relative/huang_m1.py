@@ -10,7 +10,9 @@ __all__ = ["HuangM1"]
 
 
 class HuangM1(SpanTable, name="huang-m1"):
-    """s_ij = r[|s - t|] q_i.k_j / sqrt(d_h),  r a learned scalar per distance 0..t_max - 1.
+    """A scalar per distance that multiplies the score (Huang et al. 2020, method 1).
+
+    s_ij = r[|s - t|] q_i.k_j / sqrt(d_h),  r a learned scalar per distance 0..t_max - 1.
 
     Direction is not distinguished: that is ``huang-m2``. s - t is key minus query, or any other encoding of pairs.
     Pairs without a path and units of one node have their own scalars. (Huang et al. 2020, method 1; survey, eq. 18. No

@@ -10,7 +10,9 @@ __all__ = ["HuangM2"]
 
 
 class HuangM2(SpanTable, name="huang-m2"):
-    """s_ij = r[t - s] q_i.k_j / sqrt(d_h),  r a learned scalar per offset from 1 - t_max to t_max - 1.
+    """A scalar per offset that multiplies the score (Huang et al. 2020, method 2).
+
+    s_ij = r[t - s] q_i.k_j / sqrt(d_h),  r a learned scalar per offset from 1 - t_max to t_max - 1.
 
     As ``huang-m1``, with directions distinguished. t - s is query minus key, or the negative of any other encoding of
     pairs. Pairs without a path and units of one node have their own scalars. (Huang et al. 2020, method 2; survey,

@@ -10,7 +10,9 @@ __all__ = ["HuangM3"]
 
 
 class HuangM3(SpanTable, name="huang-m3"):
-    """s_ij = sum_c q_ic k_jc r[t - s]_c / sqrt(d_h),  r a learned vector (d_h) per offset from 1 - t_max to t_max - 1.
+    """A vector per offset between query and key (Huang et al. 2020, method 3).
+
+    s_ij = sum_c q_ic k_jc r[t - s]_c / sqrt(d_h),  r a learned vector (d_h) per offset from 1 - t_max to t_max - 1.
 
     t - s is query minus key, or the negative of any other encoding of pairs. Pairs without a path and units of one node
     have their own vectors. (Huang et al. 2020, method 3; survey, eq. 19. No code by the authors is known.) The vectors

@@ -10,7 +10,9 @@ __all__ = ["HuangM4"]
 
 
 class HuangM4(SpanTable, name="huang-m4"):
-    """s_ij = (q_i.k_j + q_i.r[t - s] + k_j.r[t - s]) / sqrt(d_h),  r a learned vector (d_h) per offset.
+    """A vector per offset, multiplied with query and key (Huang et al. 2020, method 4).
+
+    s_ij = (q_i.k_j + q_i.r[t - s] + k_j.r[t - s]) / sqrt(d_h),  r a learned vector (d_h) per offset.
 
     That is (q_i + r).(k_j + r) without r.r, for t - s from 1 - t_max to t_max - 1. t - s is query minus key, or the
     negative of any other encoding of pairs. Row t - s + t_max - 1 is that of t - s, as in the code. Pairs without a

@@ -12,7 +12,9 @@ __all__ = ["RelScalar"]
 
 
 class RelScalar(SpanTable, name="rel-scalar"):
-    """s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
+    """One scalar per offset, head and layer (Chen et al. 2021, REL-SCALAR).
+
+    s_ij += R[i - j], outside the scale: 2 t_max - 1 learned scalars per head and layer, without buckets or clip.
 
     (Chen et al. 2021, the first version of their paper, section 3, eq. 8; no code by the authors is known.) The
     published version prints the same equation under another name, ``diet-rel``; the numbers are the same. With buckets

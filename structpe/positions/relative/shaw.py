@@ -13,7 +13,9 @@ __all__ = ["Shaw"]
 
 
 class Shaw(KeyValueTables, name="shaw"):
-    """s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]),  r_ij = clip(s - t, -m, m).
+    """Relative positions as vectors at keys and values (Shaw, Uszkoreit and Vaswani 2018).
+
+    s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[r_ij]),  r_ij = clip(s - t, -m, m).
 
     K and V are tables (2m + 1, d_h), one pair per layer; s - t is key minus query, or any other encoding of pairs.
     (Shaw et al. 2018, section 3.2; survey, section 4.1.2.)

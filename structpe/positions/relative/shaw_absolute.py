@@ -18,7 +18,9 @@ __all__ = ["ShawAbsolute"]
 
 
 class ShawAbsolute(PlacesModel, name="shaw-absolute"):
-    """s_ij = q_i.(k_j + K[t, s]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[t, s]),  t, s the places of query and key.
+    """Vectors for pairs of absolute places, at keys and values (Shaw, Uszkoreit and Vaswani 2018, absolute variant).
+
+    s_ij = q_i.(k_j + K[t, s]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[t, s]),  t, s the places of query and key.
 
     K and V are tables (t_max t_max, d_h), one pair per layer, shared by the heads; row t t_max + s is that of (t, s).
     Places may be any other integers per unit, such as depths. (Survey, eqs. 9 and 10; Shaw et al. 2018, section 3.1,

@@ -16,7 +16,9 @@ __all__ = ["ShawKeys"]
 
 
 class ShawKeys(PairRows, name="shaw-keys"):
-    """s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  r_ij = clip(s - t, -m, m).
+    """Relative positions as vectors at keys only (Shaw et al. 2018; the form that later models kept).
+
+    s_ij = q_i.(k_j + K[r_ij]) / sqrt(d_h),  r_ij = clip(s - t, -m, m).
 
     K is a table (2m + 1, d_h) per layer. Shaw et al. (2018, section 4.3) find that vectors at the values can be left
     out; without them fused attention kernels can be used. With m = t_max - 1 nothing is clipped: "relative_key" of

@@ -19,7 +19,9 @@ __all__ = ["TENER"]
 
 
 class TENER(PositionModel, name="tener"):
-    """s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
+    """Sinusoids of offsets that keep direction, without a matrix, as in TENER's code (Yan et al. 2019).
+
+    s_ij = (q_i + u).k_j + (q_i + v).R[s - t] + k_j.R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-c/(d_h/2 - 1)), for c < d_h/2; an odd d_h has a zero after
     them. s - t is key minus query, or any other encoding of pairs. u and v (h, d_h) are of each layer and head. sin(-r)

@@ -19,7 +19,9 @@ __all__ = ["TENERSurvey"]
 
 
 class TENERSurvey(PositionModel, name="tener-survey"):
-    """s_ij = (q_i + u).k_j + (q_i + v).R[t - s],  not divided by sqrt(d_h).
+    """Sinusoids of offsets that keep direction, as TENER's paper and the survey have them (Yan et al. 2019).
+
+    s_ij = (q_i + u).k_j + (q_i + v).R[t - s],  not divided by sqrt(d_h).
 
     R[r] (d_h) = sin(r w_0), cos(r w_0), sin(r w_1), ..., w_c = 10000^(-2c/d_h); t - s is query minus key, or the
     negative of any other encoding of pairs. u and v (h, d_h) are of each layer and head. (Survey, eqs. 22 and 23; Yan

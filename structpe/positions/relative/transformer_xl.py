@@ -21,7 +21,9 @@ __all__ = ["TransformerXL"]
 
 
 class TransformerXL(PositionModel, name="transformer-xl"):
-    """s_ij = ((q_i + u).k_j + (q_i + v).(W R[t - s])) / sqrt(d_h):  content, position, and a bias for each.
+    """Sinusoids of offsets, multiplied with queries through a matrix and with a bias (Dai et al. 2019, Transformer-XL).
+
+    s_ij = ((q_i + u).k_j + (q_i + v).(W R[t - s])) / sqrt(d_h):  content, position, and a bias for each.
 
     R[r] (d) = cat[sin(r w_c), cos(r w_c)], w_c = 10000^(-2c/d), for c < d/2; t - s is query minus key, or the negative
     of any other encoding of pairs. W (d, d) without bias is of each layer and gives each head its d_h; u and v (h, d_h)

@@ -20,7 +20,9 @@ __all__ = ["TransformerXLLearnable"]
 
 
 class TransformerXLLearnable(PositionModel, name="transformer-xl-learnable"):
-    """s_ij = ((q_i + u).k_j + q_i.E[t - s] + b[t - s]) / sqrt(d_h),  the distance t - s clipped to 0..D - 1.
+    """Learned vectors and scalars per distance, with Transformer-XL's bias of the content (Dai et al. 2019).
+
+    s_ij = ((q_i + u).k_j + q_i.E[t - s] + b[t - s]) / sqrt(d_h),  the distance t - s clipped to 0..D - 1.
 
     The ablation of Transformer-XL in its authors' code (``attn_type`` 1), there called the embeddings of Shaw et al.: E
     (D, h, d_h) and b (D, h) are learned instead of W R and v.W R, separately for each layer, as is u (h, d_h).

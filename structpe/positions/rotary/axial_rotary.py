@@ -11,7 +11,9 @@ __all__ = ["AxialRotary"]
 
 
 class AxialRotary(AxialRotaryModel, name="axial-rotary"):
-    """Of the channels (2i, 2i+1) of each head, half is turned by x base^(-i/p), the other half by y base^(-i/p).
+    """Rotary positions of images: half of the channels turn with the column, half with the row (Heo et al. 2024).
+
+    Of the channels (2i, 2i+1) of each head, half is turned by x base^(-i/p), the other half by y base^(-i/p).
 
     x comes first, and i < p = d_h/4 in each half; q.k then depends only on the offsets on both axes. (Heo et al. 2024,
     section 3.2, "axial frequency", and their code; base 100, as an image has shorter sides than a text.) Where 4 does

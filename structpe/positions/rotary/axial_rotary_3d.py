@@ -11,7 +11,9 @@ __all__ = ["AxialRotary3D"]
 
 
 class AxialRotary3D(AxialRotaryModel, name="axial-rotary-3d"):
-    """Of the channels (2i, 2i+1) of each head, 2/8 turn with the time, 3/8 with the row and 3/8 with the column.
+    """Rotary positions of videos: separate channels for time, row and column (Yang et al. 2025, CogVideoX).
+
+    Of the channels (2i, 2i+1) of each head, 2/8 turn with the time, 3/8 with the row and 3/8 with the column.
 
     The pair i of p that turn with a coordinate c turns by c base^(-i/p); q.k then depends on the offsets on the three
     axes only. (Yang et al. 2025, section 2.2, "3D-RoPE", and their code, which has time first, then row, then column.)

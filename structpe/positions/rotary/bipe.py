@@ -26,7 +26,9 @@ class Both(NamedTuple):
 
 
 class BiPE(RotaryModel, name="bipe"):
-    """x_t + P_min(w, T-1) at the input, w the place in the segment of t; ``rotary-half`` by the number of the segment.
+    """Bilevel positions: places within a segment at the input, segments in attention (He Z. et al. 2024).
+
+    x_t + P_min(w, T-1) at the input, w the place in the segment of t; ``rotary-half`` by the number of the segment.
 
     Absolute positions say where a unit is in its sentence, relative ones which sentence that is, so that a text of more
     sentences has no new place within one. P (T, d) is learned. (He Z. et al. 2024, section 3.2, BiPE-RoPE, and their

@@ -18,7 +18,9 @@ __all__ = ["CayleyString"]
 
 
 class CayleyString(GridModel, name="cayley-string"):
-    """(q_i, k_j) -> (T(x_i) P^T q_i, T(x_j) P^T k_j),  P = (I - S)(I + S)^(-1), S skew-symmetric and learned.
+    """Cayley-STRING: rotary positions in a learned orthogonal basis (Schenck et al. 2025).
+
+    (q_i, k_j) -> (T(x_i) P^T q_i, T(x_j) P^T k_j),  P = (I - S)(I + S)^(-1), S skew-symmetric and learned.
 
     T(x) turns the channels (2u, 2u+1) by sum_c v_uc x_c, v learned, so that q.k is that of R(x) = P T(x) P^T, and
     depends only on the offsets on all axes. Any rotations exp(sum_c A_c x_c) with A_c that commute are of this form.

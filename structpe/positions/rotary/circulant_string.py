@@ -37,7 +37,9 @@ def _turned(x: Tensor, angles: Tensor) -> Tensor:
 
 
 class CirculantString(GridModel, name="circulant-string"):
-    """(q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp(sum_c x_c (C_c - C_c^T)), C_c circulant and learned.
+    """Circulant-STRING: exponentials of circulant matrices, applied by Fourier transforms (Schenck et al. 2025).
+
+    (q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp(sum_c x_c (C_c - C_c^T)), C_c circulant and learned.
 
     Circulant matrices commute, so that q.k depends only on the offsets on all axes. A Fourier transform makes them
     diagonal: R(x) q turns its f-th coefficient by 2 sum_c x_c Im F(c)_f, c the first column of C_c, in d_h log d_h

@@ -14,7 +14,9 @@ __all__ = ["ComRoPE"]
 
 
 class ComRoPE(LieModel, name="comrope"):
-    """(q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp((sum_c m_c x_c) (B - B^T)),  B and m_c learned.
+    """ComRoPE: rotations by exponentials of learned matrices that commute (Yu et al. 2025).
+
+    (q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp((sum_c m_c x_c) (B - B^T)),  B and m_c learned.
 
     The matrices of all axes are multiples of one, so that they commute: q.k depends only on the offsets on all axes,
     unlike in ``liere``. R turns blocks of g channels; each layer, head and block has its own B (g, g), each layer and

@@ -12,7 +12,9 @@ __all__ = ["DynamicInterpolation"]
 
 
 class DynamicInterpolation(DynamicRotaryModel, name="dynamic-interpolation"):
-    """``position-interpolation`` with a = L/L' if the text has more than L' units, and a = 1 otherwise.
+    """Position interpolation by the ratio of the length of the text to that of training.
+
+    ``position-interpolation`` with a = L/L' if the text has more than L' units, and a = 1 otherwise.
 
     L is the length of the text, L' that of the longest in training. (Peng et al. 2024, section 3.3; the code of YaRN,
     its dynamic rotary positions without ``ntk``.) As of ``dynamic-ntk``, L is of each text, so that decoders cannot use

@@ -15,7 +15,9 @@ __all__ = ["DynamicNTK"]
 
 
 class DynamicNTK(DynamicRotaryModel, name="dynamic-ntk"):
-    """``ntk-aware`` with a = c L/L' - (c - 1) if the text has more than L' units, and a = 1 otherwise.
+    """NTK-aware scaling by the ratio of the length of the text to that of training (dynamic NTK).
+
+    ``ntk-aware`` with a = c L/L' - (c - 1) if the text has more than L' units, and a = 1 otherwise.
 
     L is the length of the text, L' that of the longest in training, c a factor, 1 in the code of YaRN (there ``ntk``;
     Hugging Face's ``factor``). (emozilla 2023; Peng et al. 2024, section 3.3.) L is of each text, not of a batch: what

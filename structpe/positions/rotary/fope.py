@@ -55,7 +55,9 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class FoPE(RotaryModel, name="fope"):
-    """``rotary-half`` with sums of waves C_i(t), S_i(t) in the place of cosine and sine for the pair i of head h.
+    """Fourier position embedding: rotary positions whose channels have a series of frequencies (Hua et al. 2024).
+
+    ``rotary-half`` with sums of waves C_i(t), S_i(t) in the place of cosine and sine for the pair i of head h.
 
     ::
 

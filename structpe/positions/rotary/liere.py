@@ -16,7 +16,9 @@ __all__ = ["LieRE"]
 
 
 class LieRE(LieModel, name="liere"):
-    """(q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp(sum_c x_c (U_c - U_c^T)), U_c learned, upper triangular.
+    """LieRE: queries and keys rotated by exponentials of learned matrices (Ostmeier et al. 2024).
+
+    (q_i, k_j) -> (R(x_i) q_i, R(x_j) k_j),  R(x) = exp(sum_c x_c (U_c - U_c^T)), U_c learned, upper triangular.
 
     R turns blocks of g channels of a head; each layer, head, block and axis has its own U_c (g, g), and channels after
     the last whole block stay as they are. With g = 2 this is ``mixed-rotary`` with another start. (Ostmeier et al.

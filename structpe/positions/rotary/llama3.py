@@ -16,7 +16,9 @@ __all__ = ["Llama3"]
 
 
 class Llama3(RotaryModel, name="llama3"):
-    """``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i, where u_i follows the wavelength of a pair.
+    """Llama 3's rotary positions for longer texts: slow pairs of channels are interpolated (Grattafiori et al. 2024).
+
+    ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i, where u_i follows the wavelength of a pair.
 
     ::
 

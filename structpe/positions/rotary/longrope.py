@@ -15,7 +15,9 @@ __all__ = ["LongRoPE"]
 
 
 class LongRoPE(RotaryModel, name="longrope"):
-    """``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i; queries, keys times c = sqrt(1 + ln a / ln L').
+    """LongRoPE: a factor for each pair of rotary channels (Ding et al. 2024).
+
+    ``rotary-half`` with inverse frequencies b^(-2i/d_h) / lambda_i; queries, keys times c = sqrt(1 + ln a / ln L').
 
     a is the ratio of the length of texts to that in training, L'. The first ``kept`` places are as in training. (Ding
     et al. 2024, section 3; the authors' code, whose c is called "su". For its other values, and Hugging Face's

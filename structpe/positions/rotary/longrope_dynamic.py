@@ -18,7 +18,9 @@ __all__ = ["LongRoPEDynamic"]
 
 
 class LongRoPEDynamic(DynamicRotaryModel, name="longrope-dynamic"):
-    """``longrope`` with the factors 1 + (lambda_i - 1) (L/L' - 1) / (a - 1), L being the number of units of the text.
+    """LongRoPE with factors that grow with the length of the text (Ding et al. 2024, their code).
+
+    ``longrope`` with the factors 1 + (lambda_i - 1) (L/L' - 1) / (a - 1), L being the number of units of the text.
 
     At L = L' pairs turn as in training, at L = a L' as in ``longrope``. As in the authors' code the line goes on below
     L' and beyond a L': in a text shorter than L' pairs turn faster than in training. L is of each text; decoders cannot

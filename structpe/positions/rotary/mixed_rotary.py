@@ -17,7 +17,9 @@ __all__ = ["MixedRotary"]
 
 
 class MixedRotary(LearnedTurns, name="mixed-rotary"):
-    """The channels (2i, 2i+1) of each head are turned by v_i . (y, x); v learned, (d_h/2, 2) per layer and head.
+    """Rotary positions of images with learned frequencies of both axes (Heo et al. 2024).
+
+    The channels (2i, 2i+1) of each head are turned by v_i . (y, x); v learned, (d_h/2, 2) per layer and head.
 
     RoPE-Mixed: unlike ``axial-rotary``, a pair of channels sees diagonal directions too. q.k depends only on the
     offsets on both axes. (Heo et al. 2024, section 3.2, "mixed learnable frequency", and their code.) As there, v

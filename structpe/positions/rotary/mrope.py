@@ -17,7 +17,9 @@ __all__ = ["MRoPE"]
 
 
 class MRoPE(RotaryModel, name="mrope"):
-    """``rotary-half`` whose pairs i of channels are shared out to several numbers per unit: angle t_a(i) b^(-2i/d_h).
+    """Rotary positions of several axes, each turning its own pairs of channels (Wang P. et al. 2024).
+
+    ``rotary-half`` whose pairs i of channels are shared out to several numbers per unit: angle t_a(i) b^(-2i/d_h).
 
     Multimodal rotary positions: a(i) is the axis of pair i. The first ``sections[0]`` pairs turn with the first
     encoding, the next ``sections[1]`` with the second, and so on; the inverse frequencies go on from section to section

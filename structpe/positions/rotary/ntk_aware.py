@@ -11,7 +11,9 @@ __all__ = ["NTKAware"]
 
 
 class NTKAware(RotaryModel, name="ntk-aware"):
-    """``rotary-half`` with the base b a^(d_h/(d_h-2)): the slowest pair turns a times slower, the fastest as before.
+    """Rotary positions with a larger base, so that slow pairs become slower and fast ones do not (NTK-aware scaling).
+
+    ``rotary-half`` with the base b a^(d_h/(d_h-2)): the slowest pair turns a times slower, the fastest as before.
 
     Pairs in between are slowed down by the power 2i/(d_h-2) of a. (bloc97 2023; Peng et al. 2024, section 3.1,
     definition 1, where d_h is |D|. As in the code of YaRN.)

@@ -19,7 +19,9 @@ _AS_THEY_ARE = (16, 2)
 
 
 class NTKByParts(RotaryModel, name="ntk-by-parts"):
-    """``rotary-half`` with the inverse frequencies w_i = f_i (1 - u_i) + u_i [ (1 - v_i) f_i / a + v_i g_i ].
+    """Rotary positions whose fast, middle and slow pairs are scaled in three ways (NTK by parts).
+
+    ``rotary-half`` with the inverse frequencies w_i = f_i (1 - u_i) + u_i [ (1 - v_i) f_i / a + v_i g_i ].
 
     f_i = b^(-2i/d_h) are the inverse frequencies of training, f_i / a those of ``position-interpolation``, g_i those of
     ``ntk-aware``. u is 0 for pairs that turn more than 16 times within a text of training and 1 below 2 times; v is 1

@@ -13,7 +13,9 @@ __all__ = ["PositionInterpolation"]
 
 
 class PositionInterpolation(RotaryModel, name="position-interpolation"):
-    """(q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
+    """Rotary positions, interpolated into the length of training (Chen et al. 2023).
+
+    (q_t, k_s) -> (R_(t/a) q_t, R_(s/a) k_s): R_t turns the channels (i, i + d_h/2) of a head by t base^(-2i/d_h).
 
     A model trained on texts of some length then sees, in texts a times as long, only angles from training. (Chen et al.
     2023, eq. 3; Llama's layout of channels, as in the code of YaRN.) With a = 1 this is ``rotary-half``.

@@ -9,7 +9,9 @@ __all__ = ["Rotary"]
 
 
 class Rotary(RotaryModel, name="rotary"):
-    """(q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (2i, 2i+1) of each head by t base^(-2i/d_h).
+    """Rotary positions, pairs of neighbouring channels (Su et al. 2021).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (2i, 2i+1) of each head by t base^(-2i/d_h).
 
     q.k then depends on s - t only. t is the place of a unit, or any other number per unit, such as its depth in a tree.
     (Su et al. 2021, section 3.2; survey, eq. 26, whose product R_t^T R_s is the rotation by s - t.)

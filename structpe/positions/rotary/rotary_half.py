@@ -9,7 +9,9 @@ __all__ = ["RotaryHalf"]
 
 
 class RotaryHalf(RotaryModel, name="rotary-half"):
-    """(q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
+    """Rotary positions, each channel of the first half of a head paired with one of the second (Llama, GPT-NeoX).
+
+    (q_t, k_s) -> (R_t q_t, R_s k_s): R_t turns the channels (i, i + d_h/2) of each head by t base^(-2i/d_h).
 
     ``rotary`` with the channels of a head in another order: the two differ by a fixed permutation of the rows of the
     query and key projections, which matters for weights that were trained with one of them.

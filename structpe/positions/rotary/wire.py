@@ -17,7 +17,9 @@ __all__ = ["WIRE"]
 
 
 class WIRE(LearnedTurns, name="wire"):
-    """The channels (2i, 2i+1) of each head are turned by w_i . x_u; x_u are the unit's entries of k eigenvectors.
+    """Rotary positions of graphs: learned angles from the spectrum of the Laplacian (Reid et al. 2025).
+
+    The channels (2i, 2i+1) of each head are turned by w_i . x_u; x_u are the unit's entries of k eigenvectors.
 
     w (d_h/2, k) is learned, per layer and head. Scores then depend on differences x_u - x_v only, and attention stays
     compatible with linear kernels. On a grid, some w repeat rotary positions of its axes. (Reid et al. 2025, section

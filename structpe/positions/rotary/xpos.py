@@ -81,7 +81,9 @@ def _widened(x: Tensor, pairs: list[int], factors: Tensor) -> Tensor:
 
 
 class XPos(RotaryModel, name="xpos"):
-    """(q_t, k_s) -> (z^((t+c)/B) R_t q_t, z^(-(s+c)/B) R_s k_s): the product of a pair i of channels has z_i^((t-s)/B).
+    """xPos: rotary positions that also decay with distance (Sun et al. 2023).
+
+    (q_t, k_s) -> (z^((t+c)/B) R_t q_t, z^(-(s+c)/B) R_s k_s): the product of a pair i of channels has z_i^((t-s)/B).
 
     R is that of ``rotary``: the channels (2i, 2i+1) turn by t base^(-2i/d_h). z_i = (2i + 0.4 d_h) / (1.4 d_h) < 1, so
     that pairs, fast ones most, count less the farther a key is behind, and more the farther it is ahead: made for

@@ -16,7 +16,9 @@ __all__ = ["YaRN"]
 
 
 class YaRN(RotaryModel, name="yarn"):
-    """``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys are multiplied by c.
+    """YaRN: slow pairs of rotary channels interpolated, not fast ones, and sharper attention (Peng et al. 2024).
+
+    ``rotary-half`` with inverse frequencies (1 - u_i) f_i / a + u_i f_i; queries and keys are multiplied by c.
 
     f_i = b^(-2i/d_h) are the inverse frequencies of training. u is 1 for pairs that turn more than 32 times within a
     text of training, 0 below once, and falls in a straight line over the pairs between (:func:`ramp`). c = 0.1 ln a +

@@ -18,7 +18,9 @@ __all__ = ["CAPE"]
 
 
 class CAPE(PositionModel, name="cape"):
-    """sqrt(d) x_t + P_t,  P_tj = sin(t' f_j + (j mod 2) pi/2),  f_j = s 10000^(-2 floor(j/2)/d).
+    """Sinusoids of places that are shifted and scaled at random while training: CAPE (Likhomanenko et al. 2021).
+
+    sqrt(d) x_t + P_t,  P_tj = sin(t' f_j + (j mod 2) pi/2),  f_j = s 10000^(-2 floor(j/2)/d).
 
     In training t' = (D t + delta + D epsilon_t) e^lambda, in evaluation t' = D t. D is the step between two units in
     seconds, for example; delta ~ U(-shift, shift) and lambda ~ U(-log scaling, log scaling) are drawn for each

@@ -11,7 +11,9 @@ __all__ = ["LengthDifference"]
 
 
 class LengthDifference(LengthAware, name="length-difference"):
-    """x_t + P_t,  P_t = cat[sin((l + 1 - t) omega_i), cos((l + 1 - t) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
+    """Sinusoids of how many units are still to come, given the length (Takase and Okazaki 2019).
+
+    x_t + P_t,  P_t = cat[sin((l + 1 - t) omega_i), cos((l + 1 - t) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     t = 0, 1, ..., and l is the length that the text will have: by default the number of its units, as when training on
     given texts. A decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``. (Takase and

@@ -12,7 +12,9 @@ __all__ = ["LengthRatio"]
 
 
 class LengthRatio(LengthAware, name="length-ratio"):
-    """x_t + P_t,  P_t = cat[sin((t + 2) omega_i), cos((t + 2) omega_i)],  omega_i = l^(-i/(d/2 - 1)).
+    """Sinusoids whose frequencies fall with the length of the text to write (Takase and Okazaki 2019).
+
+    x_t + P_t,  P_t = cat[sin((t + 2) omega_i), cos((t + 2) omega_i)],  omega_i = l^(-i/(d/2 - 1)).
 
     t = 0, 1, ..., and l is the length that the text will have: by default the number of its units, as when training on
     given texts. A decoder needs it as input: give the nodes a feature and use ``length=Feature("length")``. A length

@@ -13,7 +13,9 @@ __all__ = ["MVPE"]
 
 
 class MVPE(AddedSinusoids, name="mvpe"):
-    """x_t + P_t with P_tj = sin(k t 10000^(-j/d)) for even j, cos(k t 10000^(-(j-1)/d)) for odd j.
+    """Sinusoids of positions far apart from each other: maximum variances position embeddings (Li et al. 2019).
+
+    x_t + P_t with P_tj = sin(k t 10000^(-j/d)) for even j, cos(k t 10000^(-(j-1)/d)) for odd j.
 
     The sinusoids of ``sinusoidal`` at every k-th position, so that the slow channels vary as much as the fast ones.
     (Li et al. 2019; survey, eq. 25, which reports k > 1000 as suitable. No code is known.) Computed in float64.

@@ -15,7 +15,9 @@ __all__ = ["NoisyLength"]
 
 
 class NoisyLength(LengthAware, name="noisy-length"):
-    """x_t + P_t,  P_t = cat[sin(r omega_i), cos(r omega_i)],  r = l + e + 1 - t,  omega_i = 10000^(-i/(d/2 - 1)).
+    """Sinusoids of how many units are still to come, the length being uncertain while training (Oka et al. 2020).
+
+    x_t + P_t,  P_t = cat[sin(r omega_i), cos(r omega_i)],  r = l + e + 1 - t,  omega_i = 10000^(-i/(d/2 - 1)).
 
     As ``length-difference``, but in training an integer e, the same for all units of a structure, is drawn for each
     batch from -w..w, each as likely; in evaluation e = 0. (Oka et al. 2020; survey, section 4.4: "adding a randomly

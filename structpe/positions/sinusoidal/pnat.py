@@ -11,7 +11,9 @@ __all__ = ["PNAT"]
 
 
 class PNAT(AddedSinusoids, name="pnat"):
-    """x_u + P_z(u): z the place in the text that is predicted for unit u, P (sinusoidal).
+    """Sinusoids in a predicted order, for texts that are generated in one step (Bao et al. 2019).
+
+    x_u + P_z(u): z the place in the text that is predicted for unit u, P (sinusoidal).
 
     z is a permutation: of the places of all units of a text that is generated in one step, one for each decoder input.
     (Bao et al. 2019; survey, section 4.4: position embeddings are reordered by the predicted permutation. No code is

@@ -15,7 +15,9 @@ __all__ = ["Shortformer"]
 
 
 class Shortformer(PositionModel, name="shortformer"):
-    """q_t = W_q (n_t + P_t), k_s = W_k (n_s + P_s), v_s = W_v n_s in every layer, n the normalised hidden vectors.
+    """Sinusoids in queries and keys of every layer, never in values: position-infused attention (Press et al. 2021).
+
+    q_t = W_q (n_t + P_t), k_s = W_k (n_s + P_s), v_s = W_v n_s in every layer, n the normalised hidden vectors.
 
     P_t = cat[sin((t + 1) omega_i), cos((t + 1) omega_i)], omega_i = 10000^(-i/(d/2 - 1)). Hidden vectors then do not
     depend on places, so that those of an earlier segment can be attended to: encoded together, both segments get new

@@ -9,7 +9,9 @@ __all__ = ["Sinusoidal"]
 
 
 class Sinusoidal(AddedSinusoids, name="sinusoidal"):
-    """x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
+    """Sinusoidal absolute positions, interleaved (Vaswani et al. 2017; survey, eq. 21).
+
+    x_t + P_t with P_tj = sin(t 10000^(-j/d)) for even j, cos(t 10000^(-(j-1)/d)) for odd j.
 
     t is the value of the encoding: the place of a unit in the sequence, or its depth in a tree. (Vaswani et al. 2017;
     survey, eq. 21.) This is the survey's and OpenNMT's form. The authors' own code puts all sines before all cosines,

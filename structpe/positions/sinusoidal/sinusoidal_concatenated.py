@@ -14,7 +14,9 @@ __all__ = ["SinusoidalConcatenated"]
 
 
 class SinusoidalConcatenated(AddedSinusoids, name="sinusoidal-concatenated"):
-    """x_t + P_t,  P_t = cat[sin((t + start) omega_i), cos((t + start) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
+    """Sinusoidal absolute positions as the authors wrote them: sines, then cosines (Vaswani et al. 2017).
+
+    x_t + P_t,  P_t = cat[sin((t + start) omega_i), cos((t + start) omega_i)],  omega_i = 10000^(-i/(d/2 - 1)).
 
     i runs from 0 to d/2 - 1, rounded down; an odd d has one zero column at the end. (The authors' code, tensor2tensor,
     and fairseq's.) The survey's form is ``sinusoidal``: interleaved, with 10000^(-2i/d); the two are not permutations

@@ -18,7 +18,9 @@ __all__ = ["Universal"]
 
 
 class Universal(UniversalModel, name="universal"):
-    """x_t + P_t + sqrt(d) S_l before every layer l: P (sinusoidal), S (l, d) learned, started from N(0, 1/d).
+    """Sinusoids and a learned vector of the step before every layer: the Universal Transformer's code (Dehghani 2019).
+
+    x_t + P_t + sqrt(d) S_l before every layer l: P (sinusoidal), S (l, d) learned, started from N(0, 1/d).
 
     P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``. A
     layer is one application of the shared layer of Dehghani et al. (2019), a step; here layers need not share weights.

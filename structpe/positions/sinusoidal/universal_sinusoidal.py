@@ -13,7 +13,9 @@ __all__ = ["UniversalSinusoidal"]
 
 
 class UniversalSinusoidal(UniversalModel, name="universal-sinusoidal"):
-    """x_t + P_t + P_l before every layer l = 0, 1, ...: the place and the number of the step, rows of one table.
+    """Sinusoids of the place and of the step before every layer: the Universal Transformer's paper (Dehghani 2019).
+
+    x_t + P_t + P_l before every layer l = 0, 1, ...: the place and the number of the step, rows of one table.
 
     P_t = cat[sin(t omega_i), cos(t omega_i)], omega_i = 10000^(-i/(d/2 - 1)), as in ``sinusoidal-concatenated``.
     (Dehghani et al. 2019; survey, eq. 24; the option "sinusoid" of the authors' code.) The code counts steps from 0 and

@@ -16,7 +16,9 @@ __all__ = ["XLPE"]
 
 
 class XLPE(PositionModel, name="xl-pe"):
-    """x_t + tanh(U P_t + V P_t'): t the place in the sentence, t' that after reordering, P sinusoidal, U and V (d, d).
+    """Places in the source and in the order of the translation, fused: cross-lingual positions (Ding et al. 2020).
+
+    x_t + tanh(U P_t + V P_t'): t the place in the sentence, t' that after reordering, P sinusoidal, U and V (d, d).
 
     The reordered place is that of the words of the source in the order of the target language, found by a grammar
     beforehand; it comes with the structure. (Ding et al. 2020; survey, section 4.5, which does not say how both

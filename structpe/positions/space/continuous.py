@@ -18,7 +18,9 @@ __all__ = ["Continuous"]
 
 
 class Continuous(PositionModel, name="continuous"):
-    """x_u + W_2 gelu(W_1 r + b_1) + b_2,  r = cat[cos(W_r c_u), sin(W_r c_u)] / sqrt(F).
+    """Points in space through learned waves and a network (Li et al. 2021, learnable Fourier features).
+
+    x_u + W_2 gelu(W_1 r + b_1) + b_2,  r = cat[cos(W_r c_u), sin(W_r c_u)] / sqrt(F).
 
     c_u (A) is the place of a unit in a space of A axes, any real numbers; W_r (F/2, A) are learned frequencies, from
     N(0, 1/gamma^2), so that r_u.r_v starts as about exp(-|c_u - c_v|^2 / (2 gamma^2)) / 2: gamma is the scale of

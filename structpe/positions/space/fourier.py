@@ -17,7 +17,9 @@ __all__ = ["Fourier"]
 
 
 class Fourier(PositionModel, name="fourier"):
-    """x_u + cat[sin(2 pi B v_u), cos(2 pi B v_u)]: v (a) coordinates of a unit, B (d/2, a) drawn from N(0, sigma^2).
+    """Random Fourier features of continuous coordinates (Tancik et al. 2020).
+
+    x_u + cat[sin(2 pi B v_u), cos(2 pi B v_u)]: v (a) coordinates of a unit, B (d/2, a) drawn from N(0, sigma^2).
 
     B is fixed; its numbers follow from the seed, so that it need not be saved. sigma controls how fast features vary
     with v: use 1 or less for coordinates in units of the distance that matters, and about 10 for those of an image on

@@ -16,7 +16,9 @@ __all__ = ["Spherical"]
 
 
 class Spherical(PositionModel, name="spherical"):
-    """x_u + W_2 relu(W_1 r + b_1) + b_2,  r = cat over scales a of [sin(f/a), cos(f/a) cos(l/a), cos(f/a) sin(l/a)].
+    """Latitude and longitude as waves on the sphere, through a network (Mai et al. 2023, Sphere2Vec).
+
+    x_u + W_2 relu(W_1 r + b_1) + b_2,  r = cat over scales a of [sin(f/a), cos(f/a) cos(l/a), cos(f/a) sin(l/a)].
 
     f is the latitude of a unit and l its longitude, from degrees; S scales a_s = a_0^(1 - s/(S-1)) go from the finest
     a_0 to 1. W_1 (H, 3S), W_2 (d, H). The scale 1 gives the point on the unit sphere, so that, unlike in a grid of

@@ -17,7 +17,9 @@ __all__ = ["SphericalHarmonics", "harmonics"]
 
 
 class SphericalHarmonics(PositionModel, name="spherical-harmonics"):
-    """x_u + W Y(f_u, l_u) + b,  Y the real spherical harmonics Y_nm of degrees n < L and orders |m| <= n.
+    """Latitude and longitude as spherical harmonics (Russwurm et al. 2024).
+
+    x_u + W Y(f_u, l_u) + b,  Y the real spherical harmonics Y_nm of degrees n < L and orders |m| <= n.
 
     f is the latitude of a unit and l its longitude, from degrees; W (d, L^2). Y are to the sphere what sines and
     cosines are to the circle: functions of the point only, the same at both ends of the map and for any longitude of a

@@ -15,7 +15,9 @@ _SELF = 4
 
 
 class BPearl(Pearl, name="b-pearl"):
-    """x_u + U sum_v phi(relu(A [e_v, L e_v, ..., L^(K-1) e_v] + a))_u + c,  e_v (n) the unit vector of node v.
+    """A graph network over the unit vectors of the nodes, summed over all of them (Kanatsoulis et al. 2025, B-PEARL).
+
+    x_u + U sum_v phi(relu(A [e_v, L e_v, ..., L^(K-1) e_v] + a))_u + c,  e_v (n) the unit vector of node v.
 
     As ``r-pearl``, with unit vectors in place of random ones: nothing is drawn, and it takes memory n^2 times the width
     of phi. The first layer sees (L^k)_uv of each pair of nodes, as ``stable-expressive-gin`` sees learned functions of

@@ -22,7 +22,9 @@ _OPERATIONS = 5
 
 
 class BasisNet(PositionModel, name="basisnet"):
-    """x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
+    """A network over eigenspaces that does not depend on their bases (Lim et al. 2023).
+
+    x_u + U rho(cat[phi_m(V_i V_i^T)_u for each eigenspace i, lambda_1, ..., lambda_k]) + c, m its dimension.
 
     V_i (n, m_i) is any orthonormal basis of the i-th eigenspace, so that V_i V_i^T does not depend on it. phi_m, one
     for each dimension m up to ``dimensions``, is an invariant graph network from a matrix to m numbers per node::

@@ -14,7 +14,9 @@ __all__ = ["Dwivedi"]
 
 
 class Dwivedi(PositionModel, name="dwivedi"):
-    """x_u + W (s * V_u) + c: V_u the unit's entries of the k lowest eigenvectors, s a random sign each in training.
+    """Laplacian eigenvectors at the input (Dwivedi and Bresson 2020).
+
+    x_u + W (s * V_u) + c: V_u the unit's entries of the k lowest eigenvectors, s a random sign each in training.
 
     An eigenvector and its negative are equally good; drawing one sign per eigenvector and batch while training, as in
     the authors' code, teaches the model to ignore signs. W is (d, k), c (d). (Dwivedi and Bresson 2020; survey, section

@@ -17,7 +17,9 @@ __all__ = ["DwivediNeighbours"]
 
 
 class DwivediNeighbours(PositionModel, name="dwivedi-neighbours"):
-    """s_ij = clip(q_i.k_j / sqrt(d_h), -5, 5) where an edge joins i and j, and no other pair;  x_u + W (s * V_u) + c.
+    """Laplacian eigenvectors at the input, attention along edges only (Dwivedi and Bresson 2020).
+
+    s_ij = clip(q_i.k_j / sqrt(d_h), -5, 5) where an edge joins i and j, and no other pair;  x_u + W (s * V_u) + c.
 
     V_u are the unit's entries of the k lowest eigenvectors, s a random sign each in training, one for the whole batch;
     W is (d, k), c (d). (Dwivedi and Bresson 2020, section 2.3, and the authors' code, which clips the scores.)

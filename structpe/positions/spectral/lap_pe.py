@@ -15,7 +15,9 @@ __all__ = ["LapPE"]
 
 
 class LapPE(PositionModel, name="lap-pe"):
-    """cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
+    """Eigenvectors with their eigenvalues as a set, concatenated with the content (Rampasek et al. 2022).
+
+    cat[x_u, sum_j f([s_j v_uj, lambda_j])], j running over the k lowest eigenvectors that the graph has.
 
     f is an MLP with a rectifier after each of its ``layers`` layers, the inner ones of width 2p, the last of width p;
     s_j a random sign for each eigenvector and batch in training, 1 in evaluation. (GraphGPS's LapPE with its DeepSet;

@@ -14,7 +14,9 @@ __all__ = ["LapPETransformer"]
 
 
 class LapPETransformer(PositionModel, name="lap-pe-transformer"):
-    """cat[x_u, sum_j T(A [s_j v_uj, lambda_j] + a)_j], j running over the k lowest eigenvectors that the graph has.
+    """Eigenvectors with their eigenvalues, read by a Transformer, concatenated with the content (Rampasek et al. 2022).
+
+    cat[x_u, sum_j T(A [s_j v_uj, lambda_j] + a)_j], j running over the k lowest eigenvectors that the graph has.
 
     T is a Transformer over the k eigenvectors of one node, of width p; s_j a random sign for each eigenvector and batch
     in training, 1 in evaluation. (GraphGPS's LapPE with its Transformer; Rampasek et al. 2022; Kreuzer et al. 2021, the

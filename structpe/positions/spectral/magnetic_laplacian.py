@@ -18,7 +18,9 @@ __all__ = ["MagneticLaplacian"]
 
 
 class MagneticLaplacian(PositionModel, name="magnetic-laplacian"):
-    """x_u + relu(W cat_j [y_uj] + c),  y_uj = z_uj + attention(norm(z_u))_j,  z_uj = [lambda_j, f(Re v_uj, Im v_uj)].
+    """Eigenvectors of the magnetic Laplacian, for directed graphs (Geisler et al. 2023).
+
+    x_u + relu(W cat_j [y_uj] + c),  y_uj = z_uj + attention(norm(z_u))_j,  z_uj = [lambda_j, f(Re v_uj, Im v_uj)].
 
     v_j are the k lowest eigenvectors of the magnetic Laplacian, whose phases encode the direction of edges; f = relu(A
     . + a) with A (2e, 2), the same for all; z_uj (2e + 1). Attention is over the k eigenvectors of one node: heads of

@@ -14,7 +14,9 @@ __all__ = ["RPearl"]
 
 
 class RPearl(Pearl, name="r-pearl"):
-    """x_u + U mean_m phi(relu(A [w_m, L w_m, ..., L^(K-1) w_m] + a))_u + c,  w_m (n) of independent normal numbers.
+    """A graph network over random vectors of the nodes, averaged over many of them (Kanatsoulis et al. 2025, R-PEARL).
+
+    x_u + U mean_m phi(relu(A [w_m, L w_m, ..., L^(K-1) w_m] + a))_u + c,  w_m (n) of independent normal numbers.
 
     L = I - D^-1/2 A D^-1/2, m = 1..M; phi is a graph network, x_i <- MLP((1 + eps) x_i + sum of its neighbours), that
     runs on each m by itself; A (w, K), U (d, p). It costs no eigenvectors, and its expectation does not depend on the

@@ -16,7 +16,9 @@ __all__ = ["SignNet"]
 
 
 class SignNet(PositionModel, name="signnet"):
-    """x_u + U rho(cat_j [phi(v_j) + phi(-v_j)]_u) + c, for the k lowest eigenvectors v_j of the graph.
+    """A network over eigenvectors that does not depend on their signs (Lim et al. 2023).
+
+    x_u + U rho(cat_j [phi(v_j) + phi(-v_j)]_u) + c, for the k lowest eigenvectors v_j of the graph.
 
     phi is a graph network of one channel in and ``channels`` out, x_i <- MLP((1 + eps) x_i + sum of its neighbours),
     run on each eigenvector by itself; rho an MLP on the results of all k for one node, to width k; U (d, k). All MLPs

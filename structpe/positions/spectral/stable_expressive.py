@@ -20,7 +20,9 @@ __all__ = ["StableExpressive"]
 
 
 class StableExpressive(PositionModel, name="stable-expressive"):
-    """x_u + U sum_w phi(W_uw) + c,  W^m = V diag(psi_m(lambda_1), ..., psi_m(lambda_k)) V^T,  m = 1..M.
+    """Learned functions of the Laplacian, stable and free of any basis (Huang et al. 2024), with an MLP over pairs.
+
+    x_u + U sum_w phi(W_uw) + c,  W^m = V diag(psi_m(lambda_1), ..., psi_m(lambda_k)) V^T,  m = 1..M.
 
     V (n, k) holds the k lowest eigenvectors of the graph; psi_m and phi are MLPs with one hidden layer, from one
     eigenvalue to one number and from the M numbers W_uw of a pair of nodes to p; w runs over the nodes of the graph; U

@@ -19,7 +19,9 @@ __all__ = ["StableExpressiveGIN"]
 
 
 class StableExpressiveGIN(PositionModel, name="stable-expressive-gin"):
-    """x_u + U sum_w phi(W_.w)_u + c: as ``stable-expressive``, with a graph network over u, for each w, as phi.
+    """Learned functions of the Laplacian, stable and free of any basis (Huang et al. 2024), with a graph network.
+
+    x_u + U sum_w phi(W_.w)_u + c: as ``stable-expressive``, with a graph network over u, for each w, as phi.
 
     phi is x_u <- MLP((1 + eps) x_u + sum of its neighbours), ``layers`` times, from the M numbers W_uw to p; each MLP
     has one hidden layer. (SPE; Huang et al. 2024, section 3.2, its code with GIN as phi, which is what its experiments

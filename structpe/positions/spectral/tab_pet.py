@@ -16,7 +16,9 @@ _CLIP = 10.0
 
 
 class TabPET(PositionModel, name="tab-pet"):
-    """cat[x_u, alpha clip(z_u, -10, 10)]: z-scores of lowest and highest eigenvectors of a weighted graph of columns.
+    """Eigenvectors of a graph of columns, concatenated with the content of table cells (Leng et al. 2025).
+
+    cat[x_u, alpha clip(z_u, -10, 10)]: z-scores of lowest and highest eigenvectors of a weighted graph of columns.
 
     The units are the columns of a table; the weights of their graph, such as rank correlations, are the edge feature
     ``edge_weight``. Nothing is learned. (Leng et al. 2025; the code of their FT-Transformer.) The authors widen tokens

@@ -14,7 +14,9 @@ __all__ = ["TokenGT"]
 
 
 class TokenGT(PositionModel, name="tokengt"):
-    """x_t + W [s * P_u, s * P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
+    """Nodes and edges as tokens, whose ends are identified by Laplacian eigenvectors (Kim et al. 2022).
+
+    x_t + W [s * P_u, s * P_v] + E[u = v]: token t is the node u = v, or the edge from u to v.
 
     P_u has the node's entries of the k lowest eigenvectors of the Laplacian, the trivial one among them; s is a random
     sign for each eigenvector and structure in training, 1 in evaluation. W (d, 2k) without bias; E (2, d) tells nodes

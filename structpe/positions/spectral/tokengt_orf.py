@@ -14,7 +14,9 @@ __all__ = ["TokenGTORF"]
 
 
 class TokenGTORF(PositionModel, name="tokengt-orf"):
-    """x_t + W [P_u, P_v] + E[u = v], P_u row u of a random orthogonal matrix: token t is the node u = v or the edge uv.
+    """Nodes and edges as tokens, whose ends are identified by orthogonal random features (Kim et al. 2022).
+
+    x_t + W [P_u, P_v] + E[u = v], P_u row u of a random orthogonal matrix: token t is the node u = v or the edge uv.
 
     For m nodes the matrix is (m, m); of each row the first k numbers are taken, or zeros added up to k, and the row is
     brought to length 1 again. W (d, 2k) without bias, E (2, d). The tokens are made by

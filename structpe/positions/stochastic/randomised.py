@@ -19,7 +19,9 @@ Inner: TypeAlias = str | dict[str, Any]
 
 
 class Randomised(PositionModel, name="randomised"):
-    """Another position model that is given random places, r_t instead of t, and distances, r_o instead of o.
+    """Randomised positions: in training, a random subsample of the places of longer texts (Ruoss et al. 2023).
+
+    Another position model that is given random places, r_t instead of t, and distances, r_o instead of o.
 
     In training r are as many places as the longest text has units, drawn anew for each batch from 0..L-1 without
     repetition, and sorted. For distances r_0 = 0, the others are drawn from 1..L-1; an offset -o becomes -r_o. So every

@@ -10,7 +10,9 @@ __all__ = ["SPEConv"]
 
 
 class SPEConv(FilteredModel, name="spe-conv"):
-    """(q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, where Q and K are filtered noise.
+    """Stochastic position encoding by filters (Liutkus et al. 2021, convSPE).
+
+    (q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, where Q and K are filtered noise.
 
     On average q'.k' = sqrt(R / d_h) sum_d q_d k_d P_d(t - s), P_d(r) = sum_u a_du b_d,u+r, zero beyond a filter.
 

@@ -16,7 +16,9 @@ __all__ = ["SPEConvGated"]
 
 
 class SPEConvGated(FilteredModel, name="spe-conv-gated"):
-    """``spe-conv`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
+    """Stochastic position encoding by filters, and a gate that lets content through (Liutkus et al. 2021).
+
+    ``spe-conv`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
 
     g = sigmoid(G), G (h, d_h) of each layer, started from N(0, 1); e (h, d_h, R) is normal. On average a channel then
     contributes q_d k_d [(1 - g_d) P_d(t - s) + g_d] sqrt(R / d_h), P as of ``spe-conv``: with g_d = 1 it does not

@@ -16,7 +16,9 @@ __all__ = ["SPEGated"]
 
 
 class SPEGated(SineModel, name="spe-gated"):
-    """``spe-sine`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
+    """Stochastic position encoding by sines, and a gate that lets content through (Liutkus et al. 2021, gated sineSPE).
+
+    ``spe-sine`` with codes sqrt(1 - g_d) Q_td + sqrt(g_d) e_d / (R d_h)^(1/4), likewise for keys, with the same e.
 
     g = sigmoid(G), G (h, d_h) of each layer; e (h, d_h, R) is normal. On average a channel then contributes q_d k_d [(1
     - g_d) P_d(t - s) / (2K) + g_d] sqrt(R / d_h): with g_d = 1 it does not depend on positions. (Liutkus et al. 2021,

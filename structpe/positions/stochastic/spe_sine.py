@@ -13,7 +13,9 @@ __all__ = ["SPESine"]
 
 
 class SPESine(SineModel, name="spe-sine"):
-    """(q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, with Q_td, K_sd in R^R drawn at random.
+    """Stochastic position encoding by sines (Liutkus et al. 2021, sineSPE), without a gate.
+
+    (q_t, k_s) -> (sum_d q_td Q_td, sum_d k_sd K_sd) in R^R, with Q_td, K_sd in R^R drawn at random.
 
     On average q'.k' = sqrt(R / d_h) / (2K) sum_d q_d k_d P_d(t - s), where
     P_d(r) = sum_k gain_dk^2 cos(2 pi f_dk r + phase_dk).

@@ -30,7 +30,9 @@ _FAR = 10000
 
 
 class CodeTransformer(PositionModel, name="code-transformer"):
-    """s_ij = ((q_i + u).k_j + sum_r (q_i + p_r).(W_r R[b_r(i, j)] + c_r)) / sqrt(d_h), r over n distances.
+    """Several distances in a tree at once, each as in Transformer-XL (Zuegner et al. 2021, Code Transformer).
+
+    s_ij = ((q_i + u).k_j + sum_r (q_i + p_r).(W_r R[b_r(i, j)] + c_r)) / sqrt(d_h), r over n distances.
 
     R[b] (d) = cat[sin(b w_c), cos(b w_c)], w_c = 10000^(-2c/d), c < d/2, the angles b w_c rounded to float32 as theirs,
     which is visible at 10,000; b_r(i, j) is the bin that the distance r of i and j is in, and 10,000 without a path. Of

@@ -18,7 +18,9 @@ __all__ = ["LowestCommonAncestor"]
 
 
 class LowestCommonAncestor(KeyValueTables, name="lowest-common-ancestor"):
-    """s_ij = q_i.(k_j + K[up, down]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[up, down]), up and down at most m.
+    """Steps up and down between two nodes of a tree as vectors at keys and values (Villmow et al. 2021).
+
+    s_ij = q_i.(k_j + K[up, down]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[up, down]), up and down at most m.
 
     From the node of i it is ``up`` steps to the lowest common ancestor of i and j, and from there ``down`` to the node
     of j. K and V have (m + 1)^2 rows of width d_h. (Villmow et al. 2021 use these steps in Shaw et al.'s attention

@@ -21,7 +21,9 @@ _PARAMS = "V*e + (D*e + 1)*d + (e + 1)*d + 4*d + 4*(d*d + d)"
 
 
 class Peng(PositionModel, name="peng"):
-    """s_ij = (q_i.k_j + a_i.b_j + q_i.K[r_ij] + Q[r_ij].k_j) / sqrt(4 d_h), the four terms of their code.
+    """The way from the root, and the relation of parent and child, in two dimensions (Peng et al. 2022).
+
+    s_ij = (q_i.k_j + a_i.b_j + q_i.K[r_ij] + Q[r_ij].k_j) / sqrt(4 d_h), the four terms of their code.
 
     Global: a = A z, b = B z, z_u = LN(T cat[E[id_0], E[id_1], ...]), id being the way from the root to u: a node that
     is the i-th of n siblings has i + n(n-1)/2. Local: r_ij is the id of the child where one is the parent of the other,

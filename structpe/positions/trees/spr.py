@@ -20,7 +20,9 @@ __all__ = ["SPR"]
 
 
 class SPR(PositionModel, name="spr"):
-    """x_u + tanh(W [P_t; P_abs(u)] + c), and in the first layer the vectors K[rel_ij], V[rel_ij] of ``spr-rel``.
+    """Structural position representations, both kinds, together with the order of words (Wang X. et al. 2019).
+
+    x_u + tanh(W [P_t; P_abs(u)] + c), and in the first layer the vectors K[rel_ij], V[rel_ij] of ``spr-rel``.
 
     t is the place of u in the sentence, abs(u) its depth, P the sinusoids of ``sinusoidal``, W (d, 2d). (Wang X. et al.
     2019; survey, section 4.3.1: best with both kinds of structural positions and the sequential ones.) The paper fuses

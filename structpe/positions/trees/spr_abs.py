@@ -11,7 +11,9 @@ __all__ = ["SPRAbsolute"]
 
 
 class SPRAbsolute(AddedSinusoids, name="spr-abs"):
-    """x_u + P_abs(u), abs(u) the depth of u in its tree, P the sinusoids of ``sinusoidal``.
+    """Absolute structural position representations: sinusoids of the depth in a tree (Wang X. et al. 2019).
+
+    x_u + P_abs(u), abs(u) the depth of u in its tree, P the sinusoids of ``sinusoidal``.
 
     (Wang X. et al. 2019; survey, section 4.3.1.) No code by the authors is known. They find that depth only is much
     worse than the order of words only, and that both are best: ``spr``, or the sum of this and ``sinusoidal``.

@@ -13,7 +13,9 @@ __all__ = ["SPRRelative"]
 
 
 class SPRRelative(KeyValueTables, name="spr-rel"):
-    """In the first layer s_ij = q_i.(k_j + K[rel_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[rel_ij]).
+    """Relative structural position representations: vectors at keys and values (Wang X. et al. 2019).
+
+    In the first layer s_ij = q_i.(k_j + K[rel_ij]) / sqrt(d_h),  o_i = sum_j w_ij (v_j + V[rel_ij]).
 
     rel_ij is the relative position in the tree, clipped to +-t_max; K and V are tables (2 t_max + 1, d), for each head
     its own d_h channels. (Wang X. et al. 2019, who follow Shaw et al. 2018; survey, section 4.3.1.) No code by the

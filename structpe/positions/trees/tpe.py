@@ -12,7 +12,9 @@ __all__ = ["TPE"]
 
 
 class TPE(PositionModel, name="tpe"):
-    """x_u + e_u with e_u[k, b, f] = onehot(b_k)[b] p_f^k sqrt((1 - p_f^2) d/2),  p = tanh(theta).
+    """Tree position encodings with decay parameters (Shiv and Quirk 2019).
+
+    x_u + e_u with e_u[k, b, f] = onehot(b_k)[b] p_f^k sqrt((1 - p_f^2) d/2),  p = tanh(theta).
 
     b_0 is the branch to u, b_1 that to its parent, and so on for D_max steps; b < n branches; f < F copies, each with a
     learned decay p_f towards the root. The channel of e_u is (k n + b) F + f. If the model has another number of

@@ -13,7 +13,9 @@ __all__ = ["TPEOneHot"]
 
 
 class TPEOneHot(PositionModel, name="tpe-onehot"):
-    """x_u + [onehot(b_1), onehot(b_2), ..., 0], b_1 the branch to u, b_2 that to its parent, and so on up to the root.
+    """Tree position encodings without parameters: the path from the root, one-hot (Shiv and Quirk 2019).
+
+    x_u + [onehot(b_1), onehot(b_2), ..., 0], b_1 the branch to u, b_2 that to its parent, and so on up to the root.
 
     The vectors of D_max steps in a tree of n branches have D_max n numbers; the rest of the width d is zero, so that
     there are no parameters. (Shiv and Quirk 2019, first version; survey, section 4.3.1.) Table 1 has the second

@@ -14,7 +14,9 @@ __all__ = ["MLPBias"]
 
 
 class MLPBias(PairNetwork, name="mlp-bias"):
-    """s_ij += (W_2 relu(W_1 z_ij + c_1) + c_2) of the head,  z_ij the value of the pair: a number, or a vector.
+    """A bias that a small network computes from any real value of a pair (Zhang et al. 2023).
+
+    s_ij += (W_2 relu(W_1 z_ij + c_1) + c_2) of the head,  z_ij the value of the pair: a number, or a vector.
 
     W_1 (w, K), W_2 (h, w); all layers have the same. Any encoding of pairs will do: resistance, personalised PageRank,
     distance in space (``euclidean``, with its two labels), walks (``rrwp``; then it is ``random-walk-bias``), or whole

@@ -14,7 +14,9 @@ __all__ = ["RBFBias"]
 
 
 class RBFBias(PairNetwork, name="rbf-bias"):
-    """s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head, where g_ij are K Gaussians of the value of the pair.
+    """A bias by Gaussian basis functions of any real value of a pair (Zhang et al. 2023).
+
+    s_ij += (W_2 gelu(W_1 g_ij + c_1) + c_2) of the head, where g_ij are K Gaussians of the value of the pair.
 
     g_ijk = exp(-((x_ij - m_k) / v_k)^2 / 2) / (sqrt(2 pi) v_k), v_k = |w_k| + 0.01; m, w (K) start from U(0, 3); W_1
     (K, K), W_2 (h, K); all layers have the same. (Zhang et al. 2023, section 4 and appendix; the bias for resistance of

@@ -11,7 +11,9 @@ __all__ = ["ElectrostaticSE"]
 
 
 class ElectrostaticSE(StructuralEncoding, name="electrostatic"):
-    """cat[x_u, f(norm(s_u))]: ElstaticSE of GraphGPS. All else is as in ``rwse``.
+    """Statistics of electrostatic potentials, concatenated with the content (Rampasek et al. 2022).
+
+    cat[x_u, f(norm(s_u))]: ElstaticSE of GraphGPS. All else is as in ``rwse``.
 
     s_u are ten statistics of the potentials G_ij - G_jj, G being the pseudo-inverse of D - A; one of them is there
     twice, as in the code.

@@ -13,7 +13,9 @@ __all__ = ["GKAT"]
 
 
 class GKAT(PositionModel, name="gkat"):
-    """w_ij = K_ij exp(s_ij) / sum_k K_ik exp(s_ik), that is s_ij += log K_ij, no attention where K_ij = 0.
+    """Attention weighed by a kernel of random walks (Choromanski et al. 2022).
+
+    w_ij = K_ij exp(s_ij) / sum_k K_ik exp(s_ik), that is s_ij += log K_ij, no attention where K_ij = 0.
 
     K_ij measures how many nodes the random walks from i and from j share. (Choromanski et al. 2022, section 4.2, the
     random walk graph-nodes kernel; their code multiplies by K instead of using a mask.) Nothing is learned. The

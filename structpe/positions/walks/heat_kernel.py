@@ -11,7 +11,9 @@ __all__ = ["HeatKernelSE"]
 
 
 class HeatKernelSE(StructuralEncoding, name="heat-kernel"):
-    """cat[x_u, f(norm([h_u(t) for each time t]))]: HKdiagSE of GraphGPS. All else is as in ``rwse``.
+    """Heat that stays at its node, concatenated with the content (Rampasek et al. 2022).
+
+    cat[x_u, f(norm([h_u(t) for each time t]))]: HKdiagSE of GraphGPS. All else is as in ``rwse``.
 
     h_u(t) sums exp(-t lambda) v_u^2 over the eigenpairs of D - A, the eigenvalue 0 left out as in the code.
 

@@ -11,7 +11,9 @@ __all__ = ["MoSE"]
 
 
 class MoSE(StructuralEncoding, name="mose"):
-    """cat[x_u, f(norm([Hom_u(F) for each motif F]))]: motif structural encoding. All else is as in ``rwse``.
+    """Counts of homomorphisms of small graphs, concatenated with the content (Bao et al. 2025, MoSE).
+
+    cat[x_u, f(norm([Hom_u(F) for each motif F]))]: motif structural encoding. All else is as in ``rwse``.
 
     Hom_u(F) counts the homomorphisms of a small graph F that map its root to u, see :class:`Motifs`. (Bao et al.
     2025, section 3; the authors' code, whose configurations have an MLP of two layers and no norm.) The authors

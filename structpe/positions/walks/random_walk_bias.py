@@ -15,7 +15,9 @@ __all__ = ["RandomWalkBias"]
 
 
 class RandomWalkBias(PositionModel, name="random-walk-bias"):
-    """s_ij += (W_2 relu(W_1 P_ij + c_1) + c_2) of the head: a network from random walks to one scalar per head.
+    """A bias computed from random walks between two nodes (Ma et al. 2023).
+
+    s_ij += (W_2 relu(W_1 P_ij + c_1) + c_2) of the head: a network from random walks to one scalar per head.
 
     P_ij (K) are the probabilities to come from i to j in 0, 1, ..., K - 1 steps; W_1 (w, K), W_2 (h, w); all layers
     have the same. (Ma et al. 2023, section 3.1: what such a network can express of a pair, shortest paths included. It

@@ -11,7 +11,9 @@ __all__ = ["RWSE"]
 
 
 class RWSE(StructuralEncoding, name="rwse"):
-    """cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
+    """Return probabilities of random walks, concatenated with the content (Rampasek et al. 2022; Dwivedi et al. 2022).
+
+    cat[x_u, f(norm([(P)_uu, ..., (P^k)_uu]))],  P = D^-1 A, p of the d channels of the input being the second part.
 
     f is linear, or has ``layers`` layers with rectifiers (inner width 2p); norm is batch normalisation, over the real
     units, kept between -5 and 5, which the code does not do: a rare ring is else tens of deviations away. (GraphGPS,

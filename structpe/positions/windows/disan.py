@@ -17,7 +17,9 @@ __all__ = ["DiSAN"]
 
 
 class DiSAN(PositionModel, name="disan"):
-    """Key s attends for query t only where s < t (``forward``), s > t (``backward``), or s != t (``diagonal``).
+    """Directional masks: heads that attend only backwards or only forwards (Shen et al. 2018, DiSAN).
+
+    Key s attends for query t only where s < t (``forward``), s > t (``backward``), or s != t (``diagonal``).
 
     With ``both``, the first half of the heads is forward, rounded up, the other backward; DiSAN has one network of
     each. (Shen et al. 2018, section 4.1, eq. 13; survey, section 4.1.2.) The masks are strict, as in the authors' code:

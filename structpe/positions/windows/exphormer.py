@@ -14,7 +14,9 @@ __all__ = ["Exphormer"]
 
 
 class Exphormer(PositionModel, name="exphormer"):
-    """s_ij = clip(sum_c q_ic k_jc e_ijc / sqrt(d_h), -5, 5) for listed pairs only, e_ij = W E[type of ij] of the layer.
+    """Attention along edges and a random expander, scores weighed by the type of the edge (Shirzad et al. 2023).
+
+    s_ij = clip(sum_c q_ic k_jc e_ijc / sqrt(d_h), -5, 5) for listed pairs only, e_ij = W E[type of ij] of the layer.
 
     The pairs are those of edges, of a random expander, and of the virtual node: see :class:`Expander`. E (T, w) embeds
     their types and is shared by the layers; W (d, w) without bias is of each. (Shirzad et al. 2023, section 3; the

@@ -12,7 +12,9 @@ __all__ = ["SlidingWindow"]
 
 
 class SlidingWindow(PositionModel, name="sliding-window"):
-    """Unit i attends to unit j only if |i - j| <= r; within the window attention is unchanged.
+    """Attention within a window that slides along the text (Beltagy et al. 2020).
+
+    Unit i attends to unit j only if |i - j| <= r; within the window attention is unchanged.
 
     The reach r is half of the window w of the paper: w / 2 units on each side, and the unit itself. Time and memory are
     linear in the number of units. (Beltagy, Peters and Cohan 2020, "Longformer", section 3.1; survey, section 5.1;

@@ -16,7 +16,9 @@ __all__ = ["SwinWindows"]
 
 
 class SwinWindows(PositionModel, name="swin-windows"):
-    """i and j attend to each other if floor((c_i - s) / W) = floor((c_j - s) / W) on both axes of the image.
+    """Attention within windows of an image, shifted in every other layer (Liu et al. 2021, Swin).
+
+    i and j attend to each other if floor((c_i - s) / W) = floor((c_j - s) / W) on both axes of the image.
 
     c are coordinates, W the length of the window on an axis, s = 0 in layers 0, 2, ..., and W/2, rounded down, in
     layers 1, 3, ...; s = 0 too on an axis no longer than W. (Liu et al. 2021, section 3.2. They roll the image by s and
