@@ -1,6 +1,8 @@
 """A registry finds every class of a package that has a name, by this name.
 
-Nothing is listed by hand. A new file in a folder of ``structpe/positions`` is in the registry, the docs and the tests.
+Nothing is listed by hand. A new class in a file of ``structpe/positions`` is in the registry, the docs and the tests.
+A look-up imports the module of the class, not the whole package: the sources of the package say where a name is. That
+is a hint only. Without it, as where there are no sources, everything is imported, and the name is found as well.
 Other distributions add theirs through entry points: the group is the name of the package, such as
 ``structpe.positions``, and the value is a module, which is imported.
 """
@@ -10,9 +12,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from structpe.errors import StructPEError
@@ -25,9 +29,12 @@ T = TypeVar("T")
 _FEW = 50
 """How many names an error lists."""
 
+_NAMED = re.compile(r'^class (\w+)\([^)]*\bname="([^"]+)"', re.MULTILINE)
+"""A class that enters a registry: its own name, and the one in the registry."""
+
 
 class Registry(Mapping[str, T], Generic[T]):
-    """The named classes of a package, by name. Its modules and those of entry points are imported at the first lookup.
+    """The named classes of a package, by name. A look-up imports a module; a list of all imports all, and entry points.
 
     An entry point whose module cannot be imported gives a warning, and its classes are missing.
 
@@ -41,6 +48,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.package, self.what, self.error = package, what, error
         self._classes: dict[str, T] = {}
         self._own = self._complete = False
+        self._hints: dict[str, str] | None = None
 
     def add(self, name: str, cls: T) -> None:
         """Register a class under a name.
@@ -54,7 +62,7 @@ class Registry(Mapping[str, T], Generic[T]):
                 f'the name of {_described(cls)} is {given!r}; give a text, such as name="own-{self.what.split()[-1]}"'
             )
         if not _module(cls).startswith(("structpe.", f"{self.package}.")):
-            self._load_own()  # so that a name of our own is reported here, and not when ours is imported
+            self._follow_hint(name)  # so that a name of our own is reported here, and not when ours is imported
         known = self._classes.get(name)
         if known is not None and _origin(known) != _origin(cls):
             raise self.error(
@@ -67,11 +75,18 @@ class Registry(Mapping[str, T], Generic[T]):
         del self._classes[name]
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._classes:
-            self._load()
-        if name not in self._classes:
+        if name not in self:
             raise self.error(unknown(self.what, name, sorted(self._classes)))
         return self._classes[name]
+
+    def of_class(self, name: str) -> T | None:
+        """The member whose class has this name, such as ``T5``; None if there is none."""
+        for load in (lambda: self._follow_hint(name), self._load):
+            load()
+            for member in self._classes.values():
+                if getattr(member, "__name__", None) == name:
+                    return member
+        return None
 
     def __iter__(self) -> Iterator[str]:
         self._load()
@@ -82,7 +97,10 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._classes)
 
     def __contains__(self, name: object) -> bool:
-        self._load()
+        if name not in self._classes and isinstance(name, str):
+            self._follow_hint(name)
+        if name not in self._classes:
+            self._load()
         return name in self._classes
 
     def _load(self) -> None:
@@ -90,6 +108,15 @@ class Registry(Mapping[str, T], Generic[T]):
             self._load_own()
             _import_others(self.package)
             self._complete = True
+
+    def _follow_hint(self, name: str) -> None:
+        """Import the module whose source has the name; all modules if no source could be read."""
+        if self._hints is None:
+            self._hints = dict(_hints(self.package))
+        if not self._hints:
+            self._load_own()
+        elif name in self._hints:
+            importlib.import_module(self._hints[name])
 
     def _load_own(self) -> None:
         if not self._own:
@@ -108,6 +135,15 @@ class Registered:
         if name:
             cls.name = name
             cls.registry.add(name, cls)
+
+
+def _hints(package: str) -> Iterator[tuple[str, str]]:
+    """Names of classes, and their names in the registry, each with the module whose source has them."""
+    for folder in map(Path, importlib.import_module(package).__path__):
+        for file in sorted(folder.rglob("*.py")):
+            module = ".".join([package, *file.relative_to(folder).with_suffix("").parts])
+            for names in _NAMED.findall(file.read_text(encoding="utf-8")):
+                yield from ((name, module) for name in names)
 
 
 def _import_all(package: str) -> None:

@@ -12,11 +12,12 @@ __all__ = ["ENCODINGS", "UNREACHABLE", "WITHIN", "Column", "Encoded", "Encoding"
 
 
 def __getattr__(name: str) -> Any:
-    """Look up an encoding by its class name in the registry, so that no list has to be maintained."""
-    known = {} if name.startswith("_") else {cls.__name__: cls for cls in ENCODINGS.values()}
-    if name not in known:
-        raise AttributeError(unknown("encoding class", name, sorted(known)))
-    return known[name]
+    """The class of that name, found in the registry, so that no list has to be maintained."""
+    if not name[:1].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if (found := ENCODINGS.of_class(name)) is None:
+        raise AttributeError(unknown("encoding class", name, sorted(cls.__name__ for cls in ENCODINGS.values())))
+    return found
 
 
 def __dir__() -> list[str]:

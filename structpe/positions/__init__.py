@@ -35,11 +35,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The model of that class name, found in the registry."""
-    known = {} if name.startswith("_") else {model.__name__: model for model in MODELS.values()}
-    if name not in known:
-        raise AttributeError(unknown("position model class", name, sorted(known)))
-    return known[name]
+    """The class of that name, found in the registry, so that no list has to be maintained."""
+    if not name[:1].isupper():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if (found := MODELS.of_class(name)) is None:
+        raise AttributeError(unknown("position model class", name, sorted(cls.__name__ for cls in MODELS.values())))
+    return found
 
 
 def __dir__() -> list[str]:

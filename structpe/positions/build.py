@@ -94,7 +94,7 @@ def _described(model: PositionModel, layers: tuple[int, ...] | None) -> Any:
     if isinstance(model, Sum):
         parts = zip(model, model.layers, strict=True)
         return [_described(each, composed(layers, own)) for each, own in parts]
-    if type(model) not in MODELS.values():
+    if model.name not in MODELS or MODELS[model.name] is not type(model):
         raise PositionError(
             f"{type(model).__name__} has no name in the registry, so that data cannot speak of it; "
             f"declare it with: class {type(model).__name__}(PositionModel, name=...)"
