@@ -160,9 +160,8 @@ class Structure:
     def _check_graph(self) -> None:
         if not self.nodes:
             raise self.error("the graph has no node; a structure needs at least one")
-        for node, label in enumerate(self.nodes):
-            if not issubclass(type(label), str):
-                raise self.error(f"the label of node {node} is {label!r}; labels are texts, so give a str")
+        self._check_texts("the label of node", self.nodes)
+        self._check_texts("the relation of edge", self.relations)
         wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
@@ -178,11 +177,19 @@ class Structure:
         if self.order is not None and sorted(self.order.tolist()) != list(range(self.size)):
             raise self.error(f"the order must be a permutation of 0..{self.size - 1}, it is {self.order.tolist()}")
 
+    def _check_texts(self, what: str, texts: Sequence[str]) -> None:
+        if set(map(type, texts)) <= {str}:
+            return
+        for place, text in enumerate(texts):
+            if not issubclass(type(text), str):
+                raise self.error(f"{what} {place} is {text!r}; labels are texts, so give a str")
+
     def _check_units(self) -> None:
         if (self.units is None) != (self.owner is None):
             raise self.error("units and owner come together: give the owner node of each unit, or neither")
         if self.units is None or self.owner is None:
             return
+        self._check_texts("unit", self.units)
         if len(self.units) != len(self.owner) or not len(self.units):
             raise self.error(
                 f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one"

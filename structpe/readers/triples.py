@@ -13,7 +13,7 @@ from structpe.readers._text import lines, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
-__all__ = ["triples", "tsv"]
+__all__ = ["HEADERS", "triples", "tsv", "without_header"]
 
 Triple = Sequence[str]
 Numbered = list[tuple[int, str]]
@@ -51,13 +51,42 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     )
 
 
+HEADERS = (
+    ("head", "subject", "subj", "source", "src", "from", "head_entity", "entity1", "node1", "h", "s"),
+    ("relation", "predicate", "pred", "property", "edge", "rel", "type", "label", "relationship", "r", "p"),
+    ("tail", "object", "obj", "target", "dst", "to", "tail_entity", "entity2", "node2", "t", "o"),
+)
+"""The usual names of the columns of tables of triples: of the subject, the relation and the object."""
+
+
+def without_header(facts: Sequence[Triple], header: bool | None) -> Sequence[Triple]:
+    """The facts, without the first if it is a header.
+
+    Raises:
+        ReadError: ``header`` is None, and the first has the usual names of columns.
+    """
+    first = [str(part).strip().lower() for part in facts[0]] if facts else []
+    if header is None and len(first) == 3 and all(part in known for part, known in zip(first, HEADERS, strict=True)):
+        raise ReadError(
+            f"the first triple is {_shown(facts[0])}, which are the usual names of columns; give header=True to leave "
+            "it out, or header=False if it is a fact"
+        )
+    return facts[1:] if header else facts
+
+
 def _shown(fact: Triple) -> str:
     text = repr(fact)
     return text if len(text) <= 3 * LONGEST else f"{text[: 3 * LONGEST]}..."
 
 
 @reader("triples", ".tsv", also=".txt")
-def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Yielded]:
+def tsv(
+    path: Path,
+    columns: str | None = None,
+    numbered: bool = False,
+    names: str | None = None,
+    header: bool | None = None,
+) -> Iterator[Yielded]:
     """Subject, relation and object separated by tabs, a fact per line: the whole file is one graph.
 
     WN18RR, UMLS and Nations are published like this (``reader="triples"``, as their names end in ``.txt``), the last
@@ -73,6 +102,8 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
         names: with ``numbered``, the folder, relative to that of the file, with ``entity2id.txt`` and
             ``relation2id.txt``, whose first line is a number and whose others are a name, a tab and its number; None
             uses the numbers as names.
+        header: whether the first line names the columns, and is left out; None: it is a fact, but an error if it has
+            the usual names, such as ``head relation tail``. Give True or False then.
     """
     if columns is not None and sorted(columns) != sorted("hrt"):
         raise ReadError(
@@ -80,11 +111,13 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
         )
     if names is not None and not numbered:
         raise ReadError("names needs numbered facts; give numbered=True too, or leave it out")
-    yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names))
+    if header is not None and numbered:
+        raise ReadError("the first line of numbered facts is their number, not a header; leave out header")
+    yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names, header))
 
 
-def _item(path: Path, columns: str, numbered: bool, names: str | None) -> Item:
-    facts = _numbers(path, columns, names) if numbered else _texts(path, columns)
+def _item(path: Path, columns: str, numbered: bool, names: str | None, header: bool | None) -> Item:
+    facts = _numbers(path, columns, names) if numbered else without_header(_texts(path, columns), header)
     return Item(triples(facts, name=path.name), id="1")
 
 

@@ -32,10 +32,16 @@ def test_features_come_back() -> None:
 
 def test_a_graph_of_ones_own() -> None:
     graph = networkx.karate_club_graph()
-    structure = as_structure(graph, relation="kind")
+    with pytest.warns(
+        UserWarning, match=r"^left out, .*: 'club'; label= or relation= makes labels of texts, features="
+    ):
+        structure = as_structure(graph)
     assert (structure.size, len(structure.edges), structure.directed) == (34, 78, False)
     assert structure.nodes[:2] == ("0", "1")
-    assert set(structure.features) == {"edge_weight"}  # "club" is a text
+    assert set(structure.features) == {"edge_weight"}
+    assert as_structure(graph, label="club").nodes[33] == "Officer"
+    assert set(as_structure(graph, features=["weight"]).features) == {"edge_weight"}
+    assert set(as_structure(graph, features=[]).features) == set()
     tree = networkx.DiGraph([("eats", "cat"), ("eats", "fish")], root="eats")
     networkx.set_edge_attributes(tree, {("eats", "cat"): "nsubj"}, "relation")
     assert as_structure(tree).relations == ("nsubj", "")
