@@ -32,9 +32,7 @@ def test_features_come_back() -> None:
 
 def test_a_graph_of_ones_own() -> None:
     graph = networkx.karate_club_graph()
-    with pytest.warns(
-        UserWarning, match=r"^left out, .*: 'club'; label= or relation= makes labels of texts, features="
-    ):
+    with pytest.warns(UserWarning, match=r"^left out, .*: 'club'; label= or relation= makes labels of t"):
         structure = as_structure(graph)
     assert (structure.size, len(structure.edges), structure.directed) == (34, 78, False)
     assert structure.nodes[:2] == ("0", "1")

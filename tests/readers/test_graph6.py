@@ -3,7 +3,7 @@ from __future__ import annotations
 import networkx
 import pytest
 
-from structpe.errors import ReadError
+from structpe.errors import ReadError, StructureError
 from structpe.readers import read
 from structpe.readers.graph6 import graph6
 from structpe.structure import Structure
@@ -86,6 +86,13 @@ def test_a_zero_that_fills_up_is_of_powers_of_two_only():
                     graph6(text)
 
 
+def test_four_bits_of_sixteen_nodes_are_filled_up_by_ones():
+    """By hand, from McKay's description: steps 1 14, 0 0, 0 1, 0 2, and four ones, too few for an edge."""
+    pairs = [(14, 0), (14, 1), (14, 2)]
+    assert as_text(Structure(("",) * 16, pairs, directed=False), "graph6", kind="sparse6") == ":O{?Gn\n"
+    assert graph6(":O{?Gn").edges.tolist() == graph6(":O{?Gf").edges.tolist() == [[0, 14], [1, 14], [2, 14]]
+
+
 @pytest.mark.parametrize("size", [62, 63, 4095, 4096, 258047, 258048])
 def test_sizes_of_one_three_and_six_characters(size):
     """As in networkx, which writes and reads the same."""
@@ -138,7 +145,7 @@ def test_a_file_has_a_graph_per_line(write):
 )
 def test_a_bad_line_is_named(write, line, message):
     file = write("a.g6", b"DQc\n" + line + b"\nDQc\n")
-    with pytest.raises(ReadError) as caught:
+    with pytest.raises((ReadError, StructureError)) as caught:
         read(file)
     assert message in str(caught.value)
     reading = read(file, on_error="skip")
