@@ -93,9 +93,10 @@ def _check_no_edges(names: Sequence[str]) -> None:
     (head,), (tail,) = ends
     triple = [head, *[name for name in names if name.strip().lower() in LINKS][:1], tail]
     facts = f"for triples give frame[{triple}].astype(str).values.tolist(); " if len(triple) == 3 else ""
+    more = ", edge_attr=True" if len(names) > 2 else ""
     raise ConversionError(
         f"the table looks like a list of edges, by its columns {head!r} and {tail!r}, and not like one of nodes; "
-        f"{facts}for edges give networkx.from_pandas_edgelist(frame, {head!r}, {tail!r}, edge_attr=True); for "
+        f"{facts}for edges give networkx.from_pandas_edgelist(frame, {head!r}, {tail!r}{more}); for "
         "the graph of its columns name them by columns="
     )
 

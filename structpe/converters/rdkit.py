@@ -4,7 +4,7 @@ With ``features="ogb"`` the inverse has the same canonical SMILES, including hyd
 OGB's features lack isotopes and atom map numbers, which are lost; the coordinates of a conformer are the feature
 ``pos``. OGB's features also lack charges beyond 5, more than 8 hydrogens or 4 radical electrons, and other stereo than
 tetrahedral and cis/trans, for which the inverse raises an error. Without features the inverse needs ``neutral=True``:
-no charges and stereo, and the hydrogens of the valence.
+no charges and stereo, and the hydrogens of the valence. Order, root, units and other features are lost.
 """
 
 from __future__ import annotations

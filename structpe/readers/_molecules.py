@@ -35,11 +35,14 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        StructureError: a label is not a symbol, a relation not a type of bond, two bonds join the same atoms, features
-            are missing, contradict the labels or mean 'something else', or the valences are invalid.
+        StructureError: edges are directed, a label is not a symbol, a relation not a type of bond, two bonds join the
+            same atoms, features are missing, contradict the labels or mean 'something else', or the valences are
+            invalid.
     """
     with needing("rdkit", "mol"):
         from rdkit import Chem, rdBase
+    if structure.directed:
+        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     atoms, bonds = (None, None) if neutral else _features(structure)
     draft: Any = Chem.RWMol()
     for node, symbol in enumerate(structure.nodes):

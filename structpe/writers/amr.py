@@ -43,8 +43,8 @@ def amr(item: Item) -> str:
     same. Without metadata, ``# ::id`` is the item's id and ``# ::snt`` its first text.
 
     Raises:
-        WriteError: there is no root, or no path to a node; a constant has parts or several edges; PENMAN cannot store a
-            label or relation; the graph is nested too deeply for readers.
+        WriteError: the edges are undirected; there is no root, or no path to a node; a constant has parts or several
+            edges; PENMAN cannot store a label or relation; the graph is nested too deeply for readers.
         MissingExtra: penman, which knows the inverse roles, is not installed.
     """
     graph = _Graph(item)
@@ -58,6 +58,10 @@ class _Graph:
         with needing("penman", "amr"):
             from penman.models.amr import model
         self.model, self.structure = model, item.structure
+        if not self.structure.directed:
+            raise WriteError(
+                "the edges are undirected; a role of PENMAN has a direction, give Structure(directed=True)"
+            )
         if self.structure.root is None:
             raise WriteError("the graph has no root to start from; give Structure(root=...)")
         self.edges = self.structure.edges.tolist()
