@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.attention import Layout
+from structpe.computed import computed
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut, overhead
 from structpe.data.edge_types import EdgeTypes
@@ -154,11 +155,11 @@ class Batch:
         """The layout of all structures in one bucket, for models that need padded rows, such as a decoder."""
         return self.layout if len(self.layout) == 1 else self._joined
 
-    @cached_property
+    @computed
     def _joined(self) -> Layout:
         return Layout.of(self.sizes.tolist()).moved(partial(_to, device=self.sizes.device))
 
-    @cached_property
+    @computed
     def _copies(self) -> dict[torch.device, Batch]:
         return {}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structpe.errors import StructPEError, needing, reason_of
+from structpe.plain.bounds import LAYERS
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -18,6 +19,7 @@ DEFAULT = "en_core_web_sm"
 
 PACKAGE = re.compile(r"[a-z]{2,3}_[a-z0-9]+(_[a-z0-9]+)+")
 """The pattern of names of packages for ``python -m spacy download``."""
+DEPTH = re.compile(r"^\s*(?:depth|window_size|maxout_pieces)\s*=\s*([0-9]{1,18})", re.MULTILINE)
 
 
 class ParsingError(StructPEError):
@@ -40,7 +42,10 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
     if not (Path(name).is_dir() or spacy.util.is_package(name)):
         raise ParsingError(_missing(name))
     try:
+        _check_depth(Path(name) / "config.cfg")
         nlp = spacy.load(name)
+    except ParsingError as error:
+        raise error.at(name) from None
     except Exception as error:  # spaCy and its dependencies raise many kinds of errors for a damaged folder
         raise ParsingError(
             f"the pipeline cannot be loaded ({type(error).__name__}: {reason_of(error)}); give a folder that spaCy or "
@@ -50,6 +55,19 @@ def load_parser(model: str | Path = DEFAULT) -> Language:
         has = ", ".join(nlp.pipe_names) or "nothing"
         raise ParsingError(f"the pipeline has no parser, it has: {has}; choose one that has").at(name)
     return nlp
+
+
+def _check_depth(file: Path) -> None:
+    """Check that a pipeline does not ask for too many layers: spaCy makes them before it looks at their weights.
+
+    Raises:
+        ParsingError: it does.
+    """
+    if not file.is_file():  # an installed package
+        return
+    for depth in map(int, DEPTH.findall(file.read_text(encoding="utf-8"))):
+        if depth > LAYERS:
+            raise ParsingError(f"its config.cfg asks for {depth} layers; {LAYERS} at most, restore the file")
 
 
 def _missing(name: str) -> str:

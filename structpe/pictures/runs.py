@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
@@ -24,6 +25,7 @@ from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.runs.pretrained_text import PretrainedTextRun
+from structpe.tasks.training.fitting import check_fit
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["CONTENTS", "Content", "Trained", "load"]
@@ -32,6 +34,8 @@ Content: TypeAlias = Literal["same", "own"]
 REMEDY = "restore it, or train again"
 LAST = ("head.", "readout.")
 """Parts of a model of graphs that make predictions of vectors."""
+TABLES = ("nodes.", "stack.edges.")
+"""Parts that make vectors of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +133,9 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
             f"{folder} holds a run of prediction, which has learned the features of its benchmark and not of a file; "
             f"give all nodes the same content (same)"
         )
-    position = build(run.restore().position, config.model.dims)
-    model = _filled(GraphModel(config.model, position, None, None, 1), folder)
+    described = run.restore().position
+    model = _filled(lambda: GraphModel(config.model, build(described, config.model.dims), None, None, 1), folder)
+    position = model.position
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
         return Trained(structure, position, None, str(folder), CONTENTS[content])
@@ -146,11 +151,13 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 
 
-def _filled(model: GraphModel, folder: Path) -> GraphModel:
+def _filled(make: Callable[[], GraphModel], folder: Path) -> GraphModel:
     """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
     file = folder / WEIGHTS
     if not file.exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
+    check_fit(make, file, REMEDY, (*LAST, *TABLES))
+    model = make()
     with undamaged(file, REMEDY):
         weights = load_weights(file, REMEDY)
         own = model.state_dict()  # whose last layer has another number of outputs, and is not used

@@ -13,7 +13,7 @@ import torch
 from structpe.errors import ConfigError
 from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
+from structpe.tasks.prediction.crew import Crew, Ended, leads_its_group, reporting
 from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
@@ -130,7 +130,7 @@ class _Report:
 
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
-    ends_with_its_parent()
+    leads_its_group()
     with reporting(folder, tell), ending():
         torch.set_num_threads(threads)
         PredictionRun(config, encodings=encodings).train(fresh)

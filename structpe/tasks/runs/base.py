@@ -40,6 +40,7 @@ from structpe.tasks import config as configurations
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
+from structpe.tasks.training.fitting import check_fit
 from structpe.tasks.training.folder import InUse, clear, learned, lock
 from structpe.tasks.training.nodes import number
 from structpe.tasks.training.optimiser import check_optimiser
@@ -69,6 +70,7 @@ class Configured(Protocol):
 C = TypeVar("C", bound=Configured)
 D = TypeVar("D")
 L = TypeVar("L")
+M = TypeVar("M", bound=nn.Module)
 R = TypeVar("R", bound=Ended)
 
 
@@ -271,6 +273,17 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             with suppress(InUse), lock(self.folder):  # another process is about to remove it
                 self._tidy()
         return True
+
+    def filled(self, make: Callable[[], M]) -> M:
+        """A model with the best weights so far, in evaluation mode; it is made only if these fit it.
+
+        Raises:
+            StoreError: training has not yet written the weights, or they are damaged or those of another model.
+        """
+        check_fit(make, self.folder / WEIGHTS, AFRESH)
+        model = make()
+        self.best(model)
+        return model
 
     def best(self, model: nn.Module) -> None:
         """Give a model the best weights so far, and set it to evaluation.

@@ -114,9 +114,7 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
         if not (self.folder / WEIGHTS).exists():
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
         learned = self.restore()
-        model = self.model(learned)
-        self.best(model)
-        return model, learned[0]
+        return self.filled(lambda: self.model(learned)), learned[0]
 
     def trained(self) -> Writer:
         return WriterOfUnits(*self.load())

@@ -139,9 +139,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
     def load(self) -> tuple[GraphModel, Signature]:
         """The best model so far, ready for use, and what it reads and predicts. The data are not needed."""
         learned = self.restore()
-        model = self.model(learned)
-        self.best(model)
-        return model, learned.signature
+        return self.filled(lambda: self.model(learned)), learned.signature
 
     def ready(self, device: torch.device) -> Predictor:
         model, signature = self.load()
