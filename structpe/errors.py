@@ -147,7 +147,7 @@ REMEDIES = {
     errno.EACCES: "; check its permissions",
     errno.EPERM: "; check its permissions",
     errno.EROFS: "; choose another place",
-    errno.EEXIST: "; remove it, or choose another name",
+    errno.EEXIST: "; move it elsewhere, or choose another name",
     errno.EISDIR: "; give a file",
     errno.ENOENT: "; check the path, and that its folder exists",
     errno.ENOTDIR: "; check the path, one part of it is a file",
