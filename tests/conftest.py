@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import random
+import signal
 import sys
 from functools import partial
 
@@ -28,6 +30,11 @@ if (_found := importlib.util.find_spec("datasets")) is not None and _found.origi
 settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("structpe")
 torch.set_num_threads(1)
+
+# Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
+# that does nothing serves this process as well, and those that it starts hear the signal.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN or "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -35,7 +35,7 @@ from structpe.data._shard import Shard
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.errors import EncodingError, StoreError, listed, undamaged
-from structpe.files import finish, lock, naming, sha256_of
+from structpe.files import finish, followed, foreign, lock, naming, sha256_of
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ class Store:
 
     def _check(self, number: int) -> None:
         file = self.path / file_of(number)
-        if sha256_of(file) != self._shards.entry(number).sha256:
+        with undamaged(file, "encode again"):
+            found = sha256_of(file)
+        if found != self._shards.entry(number).sha256:
             raise StoreError(f"{file} has been changed since it was written; encode again")
         self._checked[number] = True
 
@@ -226,7 +228,7 @@ def write(
     """Encode structures and write them to a store, with one shard in memory at a time, or a few per worker.
 
     If another process writes the same store, wait for it. If a store of the same structures, encodings and library
-    exists, compare its checksums and open it.
+    exists, compare its checksums and open it. If the path is a link, the store is written where it leads.
 
     Args:
         path: folder of the new store.
@@ -239,15 +241,20 @@ def write(
 
     Raises:
         StoreError: the folder exists and is something else, or there is no structure or no encoding.
+        FileExistsError: FOLDER.tmp exists and is not an unfinished store; it is left as it is.
         EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _ignore
+    path, encodings, tell = followed(Path(path)), tuple(dict.fromkeys(encodings)), say or _ignore
+    if not Path(os.path.abspath(path)).name:
+        raise StoreError("this is the root of all folders; give the name of a new folder").at(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
         naming(path, _growing(path)),
     ):
+        if not _index.ours(_growing(path)):
+            raise foreign(_growing(path))
         if path.exists():
             store = _same(path, structures, encodings, tell)
             tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from structpe.checksums import SUMS, check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import needing, reason_of, undamaged
-from structpe.files import atomic_text, atomic_write, atomic_write_folder, lock, sealed
+from structpe.files import atomic_text, atomic_write_folder, finish, foreign, lock, sealed
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
@@ -94,6 +94,7 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         ParsingError: the folder has no name, or exists; another training was interrupted there; spaCy does not have
             the language.
         Busy: another process trains there.
+        FileExistsError: the folder with ``.part`` after its name exists and is of no training; it is left as it is.
         StoreError: the files of an interrupted training are damaged, or from other sentences.
         KeyboardInterrupt, SystemExit: a signal has ended the training; the model after its last step is kept.
         ReadError, StructureError: a file is missing or invalid.
@@ -107,12 +108,13 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
     if out.exists():
         raise ParsingError("the folder exists; remove it, or choose another folder").at(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with lock(part):
-        return _train(plan, out, part, report)
+    with lock(part) as work:
+        return _train(plan, out, (part, work), report)
 
 
-def _train(plan: Plan, out: Path, part: Path, report: Callable[[Progress], object]) -> Path:
-    state = _prepare(plan, part)
+def _train(plan: Plan, out: Path, places: tuple[Path, Path], report: Callable[[Progress], object]) -> Path:
+    part, work = places
+    state = _prepare(plan, part, work)
     try:
         with EndRequest("the training ends after this step, with its model; once more ends it at once") as asked:
             for step, scores in _steps(plan, part, state, asked):
@@ -121,9 +123,9 @@ def _train(plan: Plan, out: Path, part: Path, report: Callable[[Progress], objec
                 asked.end()
     finally:
         if not (part / "state.json").exists():  # nothing to resume
-            shutil.rmtree(part)
+            os.rename(part, work / "gone")  # at one stroke; what is in there is removed with the lock
     _finish(plan, part, out)
-    shutil.rmtree(part)
+    os.rename(part, work / "gone")
     return out
 
 
@@ -135,13 +137,14 @@ class _State:
     best: float = -1.0
 
 
-def _prepare(plan: Plan, part: Path) -> _State:
+def _prepare(plan: Plan, part: Path, work: Path) -> _State:
     """The corpora, which are written the first time, and the state to start from."""
     nlp = _blank(plan.language)
     items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
     began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
     if began is None:
-        _begin(part, nlp, items, dev, now)
+        _begin(work / "new", nlp, items, dev, now)
+        finish(work / "new", part, work)
     elif began["plan"] != now["plan"]:
         raise ParsingError(
             "a training with other files or options was interrupted here; give the same again to resume, or remove the "
@@ -154,9 +157,15 @@ def _prepare(plan: Plan, part: Path) -> _State:
 
 
 def _begun(part: Path) -> dict[str, Any] | None:
-    """The description of an interrupted training; None without one."""
+    """The description of an interrupted training; None where there is nothing.
+
+    Raises:
+        FileExistsError: what is there is no folder of a training.
+    """
     kept = part / "plan.json"
-    if not kept.exists():
+    if part.is_symlink() or (part.exists() and not kept.is_file()):
+        raise foreign(part)
+    if not part.exists():
         return None
     with undamaged(kept, REMEDY):
         began = read_sealed(kept.read_text(encoding="utf-8"))
@@ -166,12 +175,12 @@ def _begun(part: Path) -> dict[str, Any] | None:
 def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item], description: dict[str, Any]) -> None:
     from spacy.tokens import DocBin
 
-    part.mkdir(parents=True, exist_ok=True)
+    part.mkdir()
     for name, docs in zip(CORPORA, (list(documents(items, nlp.vocab)), list(documents(dev, nlp.vocab))), strict=True):
         corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
-        atomic_write(part / name, corpus.to_disk)
+        corpus.to_disk(part / name)
     seal(part, CORPORA)
-    atomic_text(part / "plan.json", sealed(description))
+    (part / "plan.json").write_text(sealed(description), encoding="utf-8")
 
 
 def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:

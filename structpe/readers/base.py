@@ -8,6 +8,7 @@ raise the first error, or skip bad items and report each of them.
 from __future__ import annotations
 
 import inspect
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -218,7 +219,7 @@ def read(
 
     Args:
         path: a file or a folder, or a list of them; folders and their subfolders are searched for files that the
-            reader claims.
+            reader claims. Links are followed; one that leads nowhere is an error, and so is a pipe.
         reader: name of the reader; None chooses by the suffix of the file.
         on_error: ``raise`` raises the error of the first bad item, ``skip`` skips bad items and lists them in
             ``skipped``.
@@ -360,15 +361,56 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield path, given or _choose(path)
         return
     if not path.is_dir():
-        raise ReadError("there is no such file or folder; check the path").at(path)
+        raise _no_file(path)
     if given is not None and not given.suffixes + given.also:
         raise ReadError(f"reader {given.name!r} reads single files; give one of this folder").at(path)
     claimed = given.suffixes + given.also if given else tuple(s for known in READERS.values() for s in known.suffixes)
-    files = sorted(f for f in path.rglob("*") if f.suffix in claimed and f.is_file() and not f.name.startswith("."))
+    files = sorted(each for each in _within(path) if _wanted(each, claimed))
     if not files:
         raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(path)
     for file in files:
         yield file, given or _choose(file)
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """What is in a folder and its subfolders, also in those that links lead to; each folder once."""
+    seen: set[tuple[int, int]] = set()
+    for parent, folders, names in os.walk(folder, onerror=_unlisted, followlinks=True):
+        here = os.stat(parent)
+        if (here.st_dev, here.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((here.st_dev, here.st_ino))
+        folders.sort()
+        yield from (Path(parent, name) for name in names)
+
+
+def _unlisted(error: OSError) -> None:
+    raise _unreadable(error).at(error.filename)
+
+
+def _wanted(file: Path, suffixes: Sequence[str]) -> bool:
+    """Whether a file of a folder is read.
+
+    Raises:
+        ReadError: it would be, or may be a folder that would be searched, but nothing can be read there.
+    """
+    if file.name.startswith(".") or (file.suffix not in suffixes and (file.suffix or file.exists())):
+        return False
+    if not file.is_file():
+        raise _no_file(file)
+    return True
+
+
+def _no_file(path: Path) -> ReadError:
+    """The error for a path that is neither a file nor a folder."""
+    if path.exists():
+        wrong = "this is a pipe or a device, which cannot be read twice; write what it gives to a file, and read that"
+    elif path.is_symlink():
+        wrong = f"the link leads to {path.readlink()}, where nothing is; fetch that file, or remove the link"
+    else:
+        wrong = "there is no such file or folder; check the path"
+    return ReadError(wrong).at(path)
 
 
 def _check_head(file: Path) -> None:

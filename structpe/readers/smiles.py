@@ -14,7 +14,7 @@ from structpe.errors import ReadError, listed, needing
 from structpe.readers._csv import rows
 from structpe.readers._molecules import too_large
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Ids, Structure
 
@@ -121,8 +121,14 @@ def _table(path: Path, column: str, made: Made) -> Iterator[Yielded]:
 
 
 def _list(path: Path, made: Made) -> Iterator[Yielded]:
-    for number, (line, text) in enumerate(((n, t.strip()) for n, t in lines(path) if t.strip()), 1):
-        smiles, name = (*text.split(None, 1), "")[:2]
+    named = True  # every line so far
+    for number, (line, text, ended) in enumerate((each for each in ended_lines(path) if each[1].strip()), 1):
+        smiles, name = (*text.strip().split(None, 1), "")[:2]
+        lacks = "it has no name, and all lines before have one" if named and number > 1 and not name else ""
+        if not ended and (cut := cut_off(text, line, lacks)) is not None:
+            yield cut
+            return
+        named = named and bool(name)
         yield attempt(partial(_item, smiles, name or str(number), {}, path.name, made), name, line)
 
 

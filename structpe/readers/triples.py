@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from structpe.errors import LONGEST, ReadError, StructureError
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, lines, longer, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
@@ -123,14 +123,21 @@ def _item(path: Path, columns: str, numbered: bool, names: str | None, header: b
 
 def _texts(path: Path, columns: str) -> list[list[str]]:
     facts = []
-    for number, line in lines(path):
+    for number, line, ended in ended_lines(path):
         if line.strip():
             fact = [part.strip() for part in line.split("\t")]
             if len(fact) != 3 or not all(fact):
                 message = f"{shown(line)} is not a triple; give subject, relation and object, separated by tabs"
                 raise ReadError(message).at(f"line {number}")
+            if not ended and (cut := cut_off(line, number, longer(fact[-1], _like_last(facts, columns)))) is not None:
+                raise cut
             facts.append(_in_order(fact, columns))
     return facts
+
+
+def _like_last(facts: list[list[str]], columns: str) -> Iterator[str]:
+    """What has stood where a line ends: relations, or entities."""
+    return (part for fact in facts for part in (fact[1:2] if columns[-1] == "r" else fact[::2]))
 
 
 def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:

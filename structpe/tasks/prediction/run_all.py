@@ -13,12 +13,13 @@ import torch
 from structpe.errors import ConfigError
 from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.crew import Crew, Ended, leads_its_group, reporting
+from structpe.tasks.prediction.crew import LOG, Crew, Ended, leads_its_group, reporting
 from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 from structpe.tasks.runs.prediction import PredictionRun
-from structpe.tasks.training.folder import learned
+from structpe.tasks.training.folder import check_free, learned
 from structpe.tasks.training.progress import say
 from structpe.threads import busy, requested, waiting
 
@@ -50,8 +51,8 @@ def run_all(
         fresh: train again what is finished.
 
     Raises:
-        ConfigError, PositionError: a run's configuration makes no sense, or its folder holds a run of another one;
-            none is started then.
+        ConfigError, PositionError: a run's configuration makes no sense, or its folder, or that of the study, holds a
+            run of another one or files that would be replaced; none is started then.
         ReadError: a benchmark's folder is missing; none is started then.
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
@@ -63,6 +64,9 @@ def run_all(
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
+    for key in left:
+        _check_free(PredictionRun(configs[key]))
+    claim(study, keys)
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
@@ -74,6 +78,7 @@ def run_all(
                 report.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
+            PredictionRun(configs[key]).claim()  # before the log is begun
             with waiting(threads):
                 config = _encoded_by(configs[key], jobs)
                 crew.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
@@ -97,6 +102,12 @@ def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, Predictio
 def _encoded_by(config: PredictionConfig, jobs: int) -> PredictionConfig:
     """The same run, whose graphs are encoded by as many processes as the study has, or by more if it says so."""
     return replace(config, training=replace(config.training, jobs=max(jobs, config.training.jobs)))
+
+
+def _check_free(run: PredictionRun) -> None:
+    """The log comes into the folder of a run before anything else; in one that runs have written, it is theirs."""
+    owned = run.owned()
+    check_free(run.folder, (*run.writes(), LOG), (*owned, LOG) if owned else ())
 
 
 class _Report:

@@ -6,6 +6,7 @@ The folder of every run:
 config.yaml            the configuration, every key
 ...                    what the run learned from the training data before training; see its kind
 SHA256SUMS             checksums of these
+structpe.json          the manifest: what the run writes; nothing else is ever replaced or removed
 model.safetensors      weights of the best model so far
 checkpoints/step-N/    state to resume training from: ``tensors.safetensors`` and ``state.json``, no pickle
 metrics.csv            step, metric, value
@@ -16,7 +17,6 @@ result.json            the result; missing until the run is finished
 
 from __future__ import annotations
 
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import torch
 from torch import nn
 
-from structpe.checksums import SUMS, seal
+from structpe.checksums import SUMS, seal, wrong
 from structpe.data.digests import Content
 from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
@@ -41,7 +41,7 @@ from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.fitting import check_fit
-from structpe.tasks.training.folder import InUse, clear, learned, lock
+from structpe.tasks.training.folder import InUse, learned, lock
 from structpe.tasks.training.nodes import number
 from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
@@ -199,11 +199,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
         Args:
             fresh: remove an earlier run in the folder and start again. It is removed only after the new configuration
-                is checked and its data are read and encoded.
+                is checked and its data are read and encoded, and nothing but that run is.
 
         Raises:
-            ConfigError: the folder holds a run of another configuration, another process trains in it, or the model
-                does not suit the data.
+            ConfigError: the folder holds a run of another configuration, or files that no run has written and this one
+                would replace; another process trains in it; or the model does not suit the data.
             PositionError, EncodingError: as in :meth:`check`, or a structure does not suit the position model.
             StoreError: checkpoints are damaged, or the data are not those that the run began with.
             ReadError: a file of the data is missing or bad.
@@ -213,6 +213,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         check_optimiser(self.config.training)
         if number(self.config.training):
             return self._help(fresh)
+        folders.check_free(self.folder, self.writes(), self.owned())
         with lock(self.folder):
             fresh = fresh or not learned(self.folder)
             if not fresh and (done := self._finished()) is not None:
@@ -305,9 +306,30 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Files that are written when a run begins and never change."""
         return ("config.yaml", *cls.learns)
 
+    @classmethod
+    def writes(cls) -> tuple[str, ...]:
+        """What a run writes into its folder, as its manifest lists it."""
+        names = ("result.json", *cls._sealed(), SUMS, WEIGHTS, "metrics.csv")
+        return (*names, folders.CHECKPOINTS, *folders.LOGS)
+
+    def claim(self) -> None:
+        """Enter what the run writes in the manifest of its folder.
+
+        Raises:
+            ConfigError: the folder holds files that no run has written and this one would replace.
+        """
+        folders.claim(self.folder, self.writes(), self.owned())
+
+    def owned(self) -> tuple[str, ...]:
+        """What runs have written in the folder; of an older structpe, which wrote no manifest, by its checksums."""
+        if (listed := folders.listing(self.folder)) is not None:
+            return listed
+        return self.writes() if not wrong(self.folder, self._sealed()) else ()
+
     def begin(self, found: L) -> None:
         """Remove an earlier run in the folder, and write the files that never change."""
-        clear(self.folder, ("result.json", *self._sealed(), SUMS, WEIGHTS, "metrics.csv"))
+        self.claim()
+        folders.clear(self.folder, self.owned())
         self.write(found)
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))
         seal(self.folder, self._sealed())
@@ -337,7 +359,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
     def _tidy(self) -> None:
         """Remove the checkpoints of a finished run, also of a process that was killed at its very end."""
         if not self.keeps_checkpoints:
-            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            folders.clear(self.folder, [folders.CHECKPOINTS])
 
 
 def _with_config(folder: str | Path) -> Path:

@@ -45,7 +45,7 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
     folder = Path(config.out)
     made = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     sealed = {"config.yaml", "position.json", "signature.json", "SHA256SUMS"}
-    assert made == sealed | {"model.safetensors", "metrics.csv", "tensorboard", "result.json"}
+    assert made == sealed | {"structpe.json", "model.safetensors", "metrics.csv", "tensorboard", "result.json"}
     assert any((folder / "tensorboard").glob("events.out.tfevents.*"))
     assert outcome == Outcome.load(folder)
     assert set(metrics(config.out, "dev_mae")) == {4, 8, 12}
