@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, reduce
 from itertools import repeat
+from numbers import Number
 from operator import or_
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -22,7 +23,7 @@ import msgspec
 from structpe.errors import ConfigError, StructPEError
 from structpe.registry import unknown
 
-__all__ = ["Builder", "hints_of", "options_of"]
+__all__ = ["Builder", "Checked", "hints_of", "options_of"]
 
 T = TypeVar("T")
 
@@ -127,6 +128,37 @@ class Builder:
             for option, value in given.items()
         }
 
+    def bound(self, call: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], whose: str) -> Any:
+        """The arguments of a call of Python, with the checks of :meth:`arguments`.
+
+        Numbers of NumPy become Python's. A hint that plain data cannot be checked by, such as a function, takes any
+        value, as does an argument without a hint.
+
+        Args:
+            call: a function whose first parameter is the object itself.
+            given, named: arguments, without the object.
+            whose: owner of the arguments in errors.
+
+        Returns:
+            An ``inspect.BoundArguments``, without defaults.
+
+        Raises:
+            StructPEError: of class ``error``; as of :meth:`arguments`, or there are more arguments than parameters.
+        """
+        signature, hints = _checked_by(call)
+        try:
+            found = signature.bind(*given, **named)
+        except TypeError as error:
+            self.check_names(list(signature.parameters), named, whose)
+            takes = ", ".join(signature.parameters) or "none"
+            raise self.error(f"{whose}: {error}; arguments: {takes}") from None
+        for name, value in found.arguments.items():
+            if name in hints:
+                found.arguments[name] = self._convert(
+                    hints[name], _of_python(value), name, lambda path: f"option {path!r} of {whose}"
+                )
+        return found
+
     def check_names(self, known: Sequence[str], given: Iterable[str], whose: str) -> None:
         """Check the names of options, but no value.
 
@@ -207,6 +239,46 @@ def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
         return get_type_hints(call)
     except NameError:
         return {}
+
+
+class Checked(ABCMeta):
+    """The class of classes whose constructors check their arguments as plain data are checked.
+
+    Such a class says by ``_bound(given, named)`` which :class:`Builder` does it.
+    """
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        """Check the arguments, and make an instance."""
+        found = cls._bound(given, named)  # type: ignore[attr-defined]
+        return super().__call__(*found.args, **found.kwargs)
+
+
+@cache
+def _checked_by(call: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """The parameters after the first one, and those hints that plain data can be checked by."""
+    signature = inspect.signature(call)
+    own = list(signature.parameters.values())[1:]
+    free = {each.name for each in own if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+    hints = {name: hint for name, hint in hints_of(call).items() if name not in free and _is_checkable(hint)}
+    return signature.replace(parameters=own), hints
+
+
+def _is_checkable(hint: Any) -> bool:
+    try:
+        msgspec.convert(object(), hint, dec_hook=lambda _, value: value)
+    except msgspec.ValidationError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def _of_python(value: Any) -> Any:
+    """Numbers of NumPy as Python's, those in lists and tuples too."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_of_python, value))
+    number = isinstance(value, Number) or type(value).__name__ in ("bool", "bool_")
+    return value.item() if number and type(value).__module__ == "numpy" else value
 
 
 def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -9,7 +9,7 @@ from typing import Any
 from structpe.errors import PositionError
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH
 
-__all__ = ["Dims"]
+__all__ = ["Dims", "check_dims"]
 
 
 @dataclass(frozen=True)
@@ -53,3 +53,17 @@ class Dims:
     def head(self) -> int:
         """d_h, width of one head."""
         return self.width // self.heads
+
+
+def check_dims(given: Any, whose: str) -> None:
+    """Check that what a position model is built for are sizes.
+
+    Args:
+        given: the sizes.
+        whose: what is built, in errors.
+
+    Raises:
+        PositionError: they are not.
+    """
+    if not isinstance(given, Dims):
+        raise PositionError(f"{whose} is built for sizes, Dims(width, heads, layers); given is {given!r}")
