@@ -86,7 +86,7 @@ def positions(batch: Any, encodings: Sequence[Encoding]) -> Positions:
                 f"the batch has no {name}, the encoding {encoding!r}; apply AddEncoding({encoding!r}) to its graphs"
             )
         data, index = batch.ndata if encoding.arity == 1 else batch.edges[name].data, None
-        if encoding.sparse:
+        if encoding.arity == 2:
             keys, queries = batch.edges(etype=name, order="eid")
             index = torch.stack([queries, keys])
         whole[encoding] = restored(encoding, data[name], index, sizes)

@@ -20,7 +20,10 @@ Asked: TypeAlias = Encoding | str | Mapping[str, Any]
 
 
 def as_encoding(
-    given: Asked, what: str = "the encoding", kind: type[Encoding] = Encoding, error: type[StructPEError] = EncodingError
+    given: Asked,
+    what: str = "the encoding",
+    kind: type[Encoding] = Encoding,
+    error: type[StructPEError] = EncodingError,
 ) -> Encoding:
     """The encoding itself, or the one that plain data describes.
 
@@ -75,9 +78,7 @@ def builder(error: type[StructPEError]) -> Builder:
     return Builder(error, Encoding, lambda kind, value, what: as_encoding(value, what, kind, error))
 
 
-def options(
-    error: type[StructPEError], whose: str, init: Any, given: Mapping[str, Any], skip: int
-) -> dict[str, Any]:
+def options(error: type[StructPEError], whose: str, init: Any, given: Mapping[str, Any], skip: int) -> dict[str, Any]:
     """Options from plain data as a constructor wants them.
 
     Args:

@@ -252,6 +252,12 @@ class Checked(ABCMeta):
         found = cls._bound(given, named)  # type: ignore[attr-defined]
         return super().__call__(*found.args, **found.kwargs)
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, for ``help``, editors and pages, which would show that of this class."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
 
 @cache
 def _checked_by(call: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
