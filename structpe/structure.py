@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import StructureError
+from structpe.errors import EncodingError, StructureError
 
-__all__ = ["Structure", "path"]
+__all__ = ["Structure", "check_structures", "path"]
 
 Ids = NDArray[np.int64]
 
@@ -216,6 +216,25 @@ class Structure:
     def _named(self, nodes: Ids) -> str:
         shown = ", ".join(f"{i} ({self.nodes[i]!r})" for i in nodes[:5])
         return shown + (", ..." if len(nodes) > 5 else "") if len(nodes) else "none"
+
+
+def check_structures(given: Any, whose: str) -> None:
+    """Check that what a function is given are structures, one at least.
+
+    Args:
+        given: a list of structures, for all that is known.
+        whose: the function, in errors.
+
+    Raises:
+        EncodingError: it is no list, is empty, or something in it is no structure.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
+        raise EncodingError(f"{whose} takes a list of structures, one at least: {whose}([structure], ...)")
+    if odd := [each for each in given if not isinstance(each, Structure)]:
+        raise EncodingError(
+            f"{whose} takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
+            f"one of what other libraries hold, item.structure is that of an item that was read"
+        )
 
 
 def path(tokens: Sequence[str], name: str = "") -> Structure:

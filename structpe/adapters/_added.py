@@ -31,11 +31,17 @@ class Transform(ABC):
         encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        EncodingError: none, two of one name, one of sequences, which cannot be batched, or an option without encoding.
         PositionError: there is no encoding of a name, or no such option.
     """
 
-    def __init__(self, *encodings: Asked) -> None:
+    def __init__(self, *encodings: Asked, **options: Any) -> None:
+        if options:
+            first = repr(encodings[0]) if encodings else "'random-walk'"
+            given = ", ".join(f"{name!r}: {value!r}" for name, value in options.items())
+            raise EncodingError(
+                f"AddEncoding takes options with their encoding: AddEncoding({{'name': {first}, {given}}})"
+            )
         self.encodings = chosen(encodings)
 
     def __call__(self, graph: Any) -> Any:

@@ -21,14 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
-from structpe.adapters._masks import added, size_of, written
+from structpe.adapters._masks import added, check_additive, size_of, written
 from structpe.adapters._message import Message, of_edges
 from structpe.adapters._origin import Origin, beyond, is_of, marked, origin
 from structpe.converters import as_structure
 from structpe.data.encode import join
 from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
-from structpe.positions import PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model
 
 __all__ = ["AddEncoding", "Handle", "inject", "positions"]
 
@@ -121,7 +122,7 @@ def positions(batch: Any, encodings: Sequence[Asked], any_edges: bool = False) -
     return join(whole)
 
 
-def inject(model: nn.Module, position: PositionModel) -> Handle:
+def inject(model: nn.Module, position: PositionModel | Config) -> Handle:
     """Put a position model into the attention of a model of PyG, whose submodule it becomes.
 
     It enters all ``GPSConv`` layers or, where there is none, all ``TransformerConv`` layers, whose scores of edges it
@@ -130,16 +131,18 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
 
     Args:
         model: with such layers, or one itself; a ``GPSConv`` with attention of the type ``multihead``.
-        position: built for their width (of all heads together), heads and number; the i-th layer is the i-th in
-            ``model.modules()``.
+        position: built for their width (of all heads together), heads and number; or plain data for
+            :func:`structpe.build`. The i-th layer is the i-th in ``model.modules()``.
 
     Raises:
         PositionError: there is no such layer, a position model is there already, sizes differ, or the position model
             acts on something else than scores.
+        UnsupportedTerm: the position model acts by something that is no addition to scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
     sites = _sites(model)
     needed = {_sizes(each) for each in sites}
+    position = as_model(position, Dims(*min(needed), len(sites)))
     if needed != {(position.dims.width, position.dims.heads)} or position.dims.layers != len(sites):
         raise PositionError(
             f"position model {position.name!r} was built for {position.dims}; the {len(sites)} layers have "
@@ -152,6 +155,7 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
         )
     if NAME in model._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or remove it")
+    check_additive(position)
     model.add_module(NAME, position)
     return Handle(model, position, sites)
 

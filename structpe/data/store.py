@@ -34,6 +34,7 @@ from structpe.data._index import INDEX, Digests, Shards, file_of
 from structpe.data._shard import Shard
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
+from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, lock, naming, sha256_of
 from structpe.structure import Structure
@@ -218,7 +219,7 @@ class Names(Sequence[str]):
 def write(
     path: str | Path,
     structures: Iterable[Structure],
-    encodings: Sequence[Encoding],
+    encodings: Sequence[Asked],
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
     executor: Executor | None = None,
@@ -231,7 +232,7 @@ def write(
     Args:
         path: folder of the new store.
         structures: to be stored in this order.
-        encodings: fitted, if they need to be.
+        encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
         executor: workers that encode, see :func:`structpe.workers.workers`; None encodes in this process. The
@@ -242,7 +243,8 @@ def write(
         EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _ignore
+    path, tell = Path(path), say or _ignore
+    encodings = tuple(dict.fromkeys(as_encodings(encodings, "write")))
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
@@ -260,12 +262,12 @@ def write(
     return load(path)
 
 
-def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store:
+def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
     """Open a store.
 
     Args:
         path: its folder.
-        encodings: the encodings to read; None for all.
+        encodings: the encodings to read, in any form; None for all.
 
     Raises:
         StoreError: there is no complete store, its index is damaged, it has another format, it was written by another
@@ -275,7 +277,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     index = _read_index(path)
     with undamaged(path / INDEX, "encode again"):  # its checksum may be right and its content not an index
         stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
-        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
+        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(as_encodings(encodings, "load")))
         if lacking := [e for e in asked if e not in stored]:
             raise StoreError(
                 f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "

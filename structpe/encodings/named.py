@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from structpe.encodings._guards import check_key
 from structpe.encodings.base import ENCODINGS, Encoding
-from structpe.errors import EncodingError, StructPEError
+from structpe.errors import EncodingError, PositionError, StructPEError
 from structpe.plain.bounds import OPTION
 from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.registry import unknown
@@ -55,7 +55,8 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
         whose: the function that takes it, in errors.
 
     Raises:
-        EncodingError: it is no such list, an encoding cannot be a key, or there is none of a name.
+        EncodingError: it is no such list, or an encoding cannot be a key.
+        PositionError: there is no encoding of a name, or no such option.
     """
     example = "such as [Order(), Distance(limit=8)]"
     if isinstance(given, (str, Mapping)) or not isinstance(given, Collection):  # an iterator could be read only once
@@ -66,7 +67,7 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
                 f"{whose} takes a list of encodings, {example}, and {each!r} is not one; a name such as 'distance' "
                 f"makes one with its defaults, {{'name': 'distance', 'limit': 8}} with options"
             )
-    made = tuple(as_encoding(each) for each in given)
+    made = tuple(as_encoding(each, error=PositionError) for each in given)
     for encoding in made:
         check_key(encoding)
     return made

@@ -136,6 +136,17 @@ class PositionModel(nn.Module, metaclass=Checked):
         del prepared, site
         return Terms()
 
+    def forward(self, *given: Any, **named: Any) -> Any:
+        """A position model acts at sites; there is nothing to call.
+
+        Raises:
+            PositionError: always.
+        """
+        raise PositionError(
+            f"position model {self.name!r} is asked at its sites: prepared = model.prepare(structpe.encode(structures, "
+            f"model.encodings)), then model.terms(prepared, structpe.Site(layer)), and model.inputs(x, prepared)"
+        )
+
     @property
     def sites(self) -> frozenset[str]:
         """Those of ``inputs``, ``layer``, ``sources`` and ``terms`` at which it acts."""

@@ -24,7 +24,7 @@ from structpe.positions._schedule import composed, layers_of, unrolled
 from structpe.positions._sum import Sum
 from structpe.positions.base import MODELS, PositionModel
 
-__all__ = ["Config", "build", "build_encoding", "describe"]
+__all__ = ["Config", "as_model", "build", "build_encoding", "check_model", "describe"]
 
 Config: TypeAlias = "str | Mapping[str, Any] | Sequence[Config]"
 """Plain data that describes a position model."""
@@ -63,6 +63,32 @@ def build(config: Config, dims: Dims) -> PositionModel:
         raise PositionError(
             f"position model {name!r} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
         ) from error
+
+
+def as_model(given: Any, dims: Dims) -> PositionModel:
+    """The position model itself, or the one that :func:`build` makes of plain data.
+
+    Args:
+        given: a position model built for these sizes, or plain data.
+        dims: sizes of the Transformer.
+
+    Raises:
+        PositionError: as of :func:`build`.
+    """
+    return given if isinstance(given, PositionModel) else build(given, dims)
+
+
+def check_model(given: Any, whose: str) -> None:
+    """Check that what a function is given is a position model that is built.
+
+    Raises:
+        PositionError: it is none.
+    """
+    if not isinstance(given, PositionModel):
+        raise PositionError(
+            f"{whose} takes a position model, and was given {given!r}; build one: "
+            f"structpe.build('t5', structpe.Dims(width, heads, layers))"
+        )
 
 
 def _sum(configs: Sequence[Config], dims: Dims) -> Sum:
