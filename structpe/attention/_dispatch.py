@@ -119,8 +119,8 @@ def _check_tensors(whose: str, *given: Any) -> None:
         if each.is_nested:
             raise StructPEError(
                 f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
-                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call attend_ragged "
-                f"with its flat values and Layout.of(sizes)"
+                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
+                f"attend_ragged with its flat values and Layout.of(sizes)"
             )
 
 
