@@ -75,6 +75,7 @@ def run_in_an_editable_installation(site: Path, code: str, folder: Path) -> str:
 import pathlib, site, sys
 sys.path[:] = [p for p in sys.path if not (pathlib.Path(p) / "datasets").is_dir()]
 sys.modules.pop("_editable_impl_structpe", None)
+sys.path.insert(0, {str(site)!r})
 site.addsitedir({str(site)!r})
 """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

@@ -8,14 +8,16 @@ error says which key it is about, what the key takes and what was given.
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, reduce
 from itertools import repeat
 from numbers import Number
 from operator import or_
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -99,7 +101,8 @@ class Builder:
     ) -> dict[str, Any]:
         """Build the arguments of a call from options.
 
-        An option without a type hint takes any value. ``**name: type`` takes options of any name.
+        An option without a type hint takes any value. ``**name: type`` takes options of any name. Numbers of NumPy
+        become Python's.
 
         Args:
             call: the function.
@@ -121,7 +124,7 @@ class Builder:
         return {
             option: self._convert(
                 hints.get(option, Any) if option in known else others,
-                value,
+                _of_python(value),
                 option,
                 lambda path: f"option {path!r} of {whose}",
             )
@@ -131,8 +134,7 @@ class Builder:
     def bound(self, call: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], whose: str) -> Any:
         """The arguments of a call of Python, with the checks of :meth:`arguments`.
 
-        Numbers of NumPy become Python's. A hint that plain data cannot be checked by, such as a function, takes any
-        value, as does an argument without a hint.
+        A hint that plain data cannot be checked by, such as a function, takes any value.
 
         Args:
             call: a function whose first parameter is the object itself.
@@ -234,11 +236,16 @@ def options_of(call: Callable[..., Any], skip: int = 1) -> list[str]:
 
 
 def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
-    """Type hints of a function; empty if one is a name that only a type checker imports."""
+    """Type hints of a function, without those with a name that only a type checker imports."""
     try:
         return get_type_hints(call)
     except NameError:
-        return {}
+        own = inspect.unwrap(call)
+    found: dict[str, Any] = {}
+    for name, hint in own.__annotations__.items():
+        with suppress(NameError):
+            found |= get_type_hints(SimpleNamespace(__annotations__={name: hint}), vars(sys.modules[own.__module__]))
+    return found
 
 
 class Checked(ABCMeta):
