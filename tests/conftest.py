@@ -20,8 +20,8 @@ from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest fi
 
 check_shapes()
 
-# The folder datasets of this repository, or of a page's workplace, is no package; Hugging Face's Trainer would take it
-# for the one of that name.
+# pytest puts the checkout on the path, as tests import one another, and pages run in folders with one named datasets.
+# Such a folder is no package; Hugging Face's Trainer would take it for the one of that name.
 if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
     sys.modules["datasets"] = None  # type: ignore[assignment]
 

@@ -22,10 +22,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.adapters._masks import added, written, written_for
+from structpe.adapters._masks import added, check_additive, written, written_for
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
-from structpe.positions import PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model, check_model
 from structpe.terms import Terms
 
 __all__ = ["additive_masks", "eject", "flex", "inject"]
@@ -59,12 +60,13 @@ def additive_masks(
         UnsupportedTerm: it acts by something that is no addition to scores.
         PositionError: positions of listed pairs do not say how many units there are, and ``present`` is not given.
     """
+    check_model(position, "additive_masks")
     prepared = position.prepare(positions)
     layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
     return written(layers, _like(position), position.dims.heads, positions, present, causal)
 
 
-def inject(module: nn.Module, position: PositionModel) -> PositionModel:
+def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel:
     """Put a position model into PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
 
     The position model becomes its submodule ``structpe``, and calls take the positions as ``structpe=``; None for a
@@ -73,17 +75,19 @@ def inject(module: nn.Module, position: PositionModel) -> PositionModel:
 
     Args:
         module: of batches, in either order of axes.
-        position: built for its width, its heads and its number of layers. The model's ``inputs`` act on the input of
-            the encoder, or layer.
+        position: built for its width, its heads and its number of layers; or plain data for :func:`structpe.build`.
+            The model's ``inputs`` act on the input of the encoder, or layer.
 
     Raises:
         PositionError: it is another module, has a position model, or other sizes; or the position model has its own
             attention, or changes what queries and keys are projected from.
+        UnsupportedTerm: the position model acts by something that is no addition to scores.
     """
     layers = _layers(module)
     attending = [layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn for layer in layers]
     first: Any = attending[0]
     needed = (first.embed_dim, first.num_heads, len(layers))
+    position = as_model(position, Dims(*needed))
     if (position.dims.width, position.dims.heads, position.dims.layers) != needed:
         raise PositionError(
             f"position model {position.name!r} was built for {position.dims}; the {type(module).__name__} has width "
@@ -95,6 +99,7 @@ def inject(module: nn.Module, position: PositionModel) -> PositionModel:
         raise PositionError(f"position model {position.name!r} acts on the input of a layer, not of an attention")
     if NAME in module._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or eject it")
+    check_additive(position)
     module.add_module(NAME, position)
     whole = _Whole(position, bool(first.batch_first), [layer is module for layer in layers] == [True])
     hooks = [module.register_forward_pre_hook(whole, with_kwargs=True)]
@@ -174,6 +179,8 @@ class _Whole:
         x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
         if x.ndim != 3:
             raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
+        if x.is_nested:
+            raise PositionError("the input is a nested tensor; pad it, torch.nested.to_padded_tensor(x, 0.0)")
         positions = positions.to(x.device, x.dtype)
         self.prepared = self.position.prepare(positions)
         layers = [

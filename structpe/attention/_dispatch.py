@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -39,12 +40,15 @@ def attend(
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
         StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
-            index is outside its table (not detected on a GPU), or a map does not return queries and keys.
+            index is outside its table (not detected on a GPU), a map does not return queries and keys, or an argument
+            is no tensor, a nested one, or no ``Terms``.
     """
+    _check_tensors("attend", q, k, v)
+    terms = Terms() if terms is None else terms
+    _check_terms("attend", terms)
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
-    terms = terms or Terms()
     b, h, n, d = q.shape
     shape = (b, h, n, k.shape[2], d)
     _check(terms, kernel, shape, q.device.type)
@@ -76,6 +80,9 @@ def attend_ragged(
     Raises:
         UnsupportedTerm, StructPEError: as :func:`attend`; or the layout has a different number of units or buckets.
     """
+    _check_tensors("attend_ragged", q, k, v)
+    for each in terms:
+        _check_terms("attend_ragged", each)
     if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(
@@ -102,6 +109,28 @@ def attend_ragged(
         else:
             mixed.append(_by_bucket(part, alone, mine, by, dropout))
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _check_tensors(whose: str, *given: Any) -> None:
+    """Check that queries, keys and values are padded tensors, or flat ones with a layout."""
+    for each in given:
+        if not isinstance(each, Tensor):
+            raise StructPEError(f"{whose} takes q, k and v as tensors; given is {type(each).__name__}")
+        if each.is_nested:
+            raise StructPEError(
+                f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
+                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
+                f"attend_ragged with its flat values and Layout.of(sizes)"
+            )
+
+
+def _check_terms(whose: str, given: Any) -> None:
+    """Check that terms are such."""
+    if not isinstance(given, Terms):
+        raise StructPEError(
+            f"{whose} takes Terms, and was given {type(given).__name__}; a position model gives them: "
+            f"model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
+        )
 
 
 def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:

@@ -12,7 +12,7 @@ from typing import Any
 from structpe.errors import ConversionError, located
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
-from structpe.structure import Structure
+from structpe.structure import Structure, check_structures
 
 __all__ = [
     "CONVERTERS",
@@ -100,7 +100,7 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
     else:
         chosen = _claimed(thing)
         if options:  # reading a signature takes as long as a small graph
-            Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
+            options = Builder(ConversionError).bound(chosen.read, (), options, f"converter {chosen.name!r}").arguments
         found = chosen.read(thing, **options)
         if isinstance(found, Structure):
             yield found
@@ -148,8 +148,9 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
     if chosen.write is None:
         able = ", ".join(name for name, known in CONVERTERS.items() if known.write is not None)
         raise ConversionError(f"converter {to!r} only reads; a structure can become an object of: {able}")
-    Builder(ConversionError).check_names(options_of(chosen.write), options, f"converter {to!r}")
-    return chosen.write(structure, **options)
+    check_structures([structure], "convert")
+    found = Builder(ConversionError).bound(chosen.write, (), options, f"converter {to!r}")
+    return chosen.write(structure, **found.arguments)
 
 
 def _claimed(thing: Any) -> Converter:

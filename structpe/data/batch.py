@@ -22,9 +22,10 @@ from structpe.computed import computed
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut, overhead
 from structpe.data.edge_types import EdgeTypes
-from structpe.data.encode import join
+from structpe.data.encode import checked, join
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.named import Asked
 from structpe.positions import Positions
 from structpe.structure import Structure
 
@@ -131,7 +132,7 @@ class Batch:
     def of(
         cls,
         structures: Sequence[Structure],
-        encodings: Sequence[Encoding] = (),
+        encodings: Sequence[Asked] = (),
         edge_types: EdgeTypes | None = None,
         grouping: Grouping = "buckets",
     ) -> Batch:
@@ -139,12 +140,16 @@ class Batch:
 
         Args:
             structures: one or more.
-            encodings: the encodings of the position model.
+            encodings: the encodings of the position model, in any form that :func:`structpe.encode` takes.
             edge_types: numbers of edge labels, used as features of edges; None for the structures' ``edge_x``.
             grouping: as the model needs it (:attr:`structpe.nn.stack.Stack.grouping`).
+
+        Raises:
+            EncodingError, PositionError: as of :func:`structpe.encode`.
         """
+        made = checked(structures, encodings, "Batch.of")
         with concatenated_once():
-            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
+            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(made)}
         each = ({encoding: v[i] for encoding, v in values.items()} for i in range(len(structures)))
         return collate(
             [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping

@@ -34,6 +34,7 @@ from structpe.data._index import INDEX, Digests, Shards, file_of
 from structpe.data._shard import Shard
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
+from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, StoreError, listed, undamaged
 from structpe.files import finish, followed, foreign, lock, naming, sha256_of
 from structpe.structure import Structure
@@ -220,7 +221,7 @@ class Names(Sequence[str]):
 def write(
     path: str | Path,
     structures: Iterable[Structure],
-    encodings: Sequence[Encoding],
+    encodings: Sequence[Asked],
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
     executor: Executor | None = None,
@@ -233,7 +234,7 @@ def write(
     Args:
         path: folder of the new store.
         structures: to be stored in this order.
-        encodings: fitted, if they need to be.
+        encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
         executor: workers that encode, see :func:`structpe.workers.workers`; None encodes in this process. The
@@ -245,7 +246,8 @@ def write(
         EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings, tell = followed(Path(path)), tuple(dict.fromkeys(encodings)), say or _ignore
+    path, tell = followed(Path(path)), say or _ignore
+    encodings = tuple(dict.fromkeys(as_encodings(encodings, "write")))
     if not Path(os.path.abspath(path)).name:
         raise StoreError("this is the root of all folders; give the name of a new folder").at(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -267,12 +269,12 @@ def write(
     return load(path)
 
 
-def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store:
+def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
     """Open a store.
 
     Args:
         path: its folder.
-        encodings: the encodings to read; None for all.
+        encodings: the encodings to read, in any form; None for all.
 
     Raises:
         StoreError: there is no complete store, its index is damaged, it has another format, it was written by another
@@ -282,7 +284,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     index = _read_index(path)
     with undamaged(path / INDEX, "encode again"):  # its checksum may be right and its content not an index
         stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
-        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
+        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(as_encodings(encodings, "load")))
         if lacking := [e for e in asked if e not in stored]:
             raise StoreError(
                 f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "

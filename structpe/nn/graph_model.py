@@ -18,6 +18,7 @@ from structpe.nn.readouts import READOUTS, readout_of
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import LAYERS, bounded
 from structpe.positions import PositionModel
+from structpe.positions.build import Config
 
 __all__ = ["GraphModel", "GraphModelConfig"]
 
@@ -71,7 +72,7 @@ class GraphModel(nn.Module):
     def __init__(
         self,
         config: GraphModelConfig,
-        position: PositionModel,
+        position: PositionModel | Config,
         nodes: Features,
         edges: Features,
         outputs: int,

@@ -22,6 +22,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
 from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions.build import Config, as_model
 from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
@@ -125,7 +126,8 @@ class EncoderDecoder(nn.Module):
     Args:
         config: sizes and options.
         vocabulary: number of units.
-        encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``.
+        encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``; or
+            plain data for :func:`structpe.build`.
         edge_types: number of edge labels, for message passing.
 
     Raises:
@@ -136,14 +138,15 @@ class EncoderDecoder(nn.Module):
         self,
         config: TransformerConfig,
         vocabulary: int,
-        encoder_position: PositionModel,
-        decoder_position: PositionModel,
+        encoder_position: PositionModel | Config,
+        decoder_position: PositionModel | Config,
         edge_types: int = 1,
     ) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocabulary, config.width)
         nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
+        decoder_position = as_model(decoder_position, config.dims("decoder"))
         check_causal(decoder_position)
         self.encoder = Stack(config.stack("encoder"), encoder_position, Categories((edge_types,)))
         self.decoder = Decoder(config.stack("decoder"), decoder_position)

@@ -15,6 +15,7 @@ from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import Layer, StackConfig
 from structpe.positions import PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model
 
 __all__ = ["Stack"]
 
@@ -24,7 +25,7 @@ class Stack(nn.Module):
 
     Args:
         config: sizes and options.
-        position: built for ``config.dims``; a model, or a sum of them.
+        position: built for ``config.dims``, a model or a sum of them; or plain data for :func:`structpe.build`.
         edges: features of edges, for convolutions that read them.
         directed: whether to learn a vector for the direction of edges, if features of edges do not contain it.
         reads: whether layers have cross-attention to an encoder, as in a decoder.
@@ -36,12 +37,13 @@ class Stack(nn.Module):
     def __init__(
         self,
         config: StackConfig,
-        position: PositionModel,
+        position: PositionModel | Config,
         edges: Features = None,
         directed: bool = False,
         reads: bool = False,
     ) -> None:
         super().__init__()
+        position = as_model(position, config.dims)
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
             raise ConfigError(
                 "the position model acts on attention only, and this model has none; choose one that acts on the "
