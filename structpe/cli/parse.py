@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from structpe.cli._paths import path_of, seed_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError
+from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.errors import ReadError, located
 from structpe.printing import printable
 
@@ -96,6 +96,8 @@ def _parse(given: Namespace) -> None:
         raise UsageError('give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE').at(
             "parse"
         )
+    if given.tokenizer is None:
+        refuse_idle(given, "without --tokenizer", "--expand")
     if given.format == "conllu" and given.tokenizer:
         raise UsageError("CoNLL-U has words and no subwords; leave --tokenizer out, or choose json or tsv").at("parse")
     if given.file is not None and not given.file.is_file():

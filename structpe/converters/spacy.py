@@ -195,7 +195,8 @@ def _check_pos(pos: Sequence[str]) -> None:
     from spacy.parts_of_speech import IDS
 
     if wrong := [tag for tag in pos if tag not in IDS]:
-        raise ConversionError(f"there is no pos {wrong[0]!r}; give one of {', '.join(filter(None, IDS))}, or '' for none")
+        known = ", ".join(filter(None, IDS))
+        raise ConversionError(f"spaCy has no pos {wrong[0]!r}; give one of {known}, or '' for none")
 
 
 def _spaces(structure: Structure, reading: Ids) -> list[bool]:

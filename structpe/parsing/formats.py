@@ -30,7 +30,10 @@ COLUMNS = ("sentence", "word", "form", "head", "relation", "upos", "xpos", "dept
 
 NOTHING = "_"
 """What stands for a tag that a word does not have."""
-UPOS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
+UPOS = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART"),
+    *("PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
 """The tags of Universal Dependencies."""
 
 BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")

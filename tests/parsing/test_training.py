@@ -40,7 +40,8 @@ def test_a_trained_parser_has_learned_something(parser: Path) -> None:
     assert (scores.sentences, scores.words) == (40, 319)
     assert 10 < scores.las <= scores.uas <= 100  # after 20 steps 19.7 on one processor, above 20 on another
     assert scores.spacy_words == 100
-    assert scores.upos is not None and scores.upos > 50
+    assert scores.upos is not None
+    assert scores.upos > 50
     assert scores.xpos is scores.spacy_xpos is None
 
 
@@ -94,7 +95,8 @@ def test_scores_are_those_of_counting_by_hand(mixed: tuple[Path, Path]) -> None:
             relation = "root" if word.dep_ == "ROOT" else word.dep_
             cells = {"uas": (int(row[6]), head), "las": ((int(row[6]), row[7]), (head, relation))}
             cells |= {
-                name: pair for name, pair in (("upos", (row[3], word.pos_)), ("xpos", (row[4], word.tag_)))
+                name: pair
+                for name, pair in (("upos", (row[3], word.pos_)), ("xpos", (row[4], word.tag_)))
                 if pair[0] != "_"
             }
             of.update(cells.keys())
@@ -165,7 +167,8 @@ def test_a_tag_that_is_none_of_universal_dependencies_is_refused(tmp_path: Path)
     file.write_text(SAMPLE.read_text(encoding="utf-8").replace("\tPROPN\t", "\tNNP\t"), encoding="utf-8")
     for act in (lambda: train(Plan((str(file),)), tmp_path / "out"), lambda: evaluate([file], spacy.blank("en"))):
         with pytest.raises(
-            StructPEError, match=r"a\.conllu:island-\d+: the tag 'NNP' in UPOS is none of Universal Depend.*, ADP.*write _"
+            StructPEError,
+            match=r"a\.conllu:island-\d+: the tag 'NNP' in UPOS is none of Universal Dep.*, ADP.*write _",
         ):
             act()
 

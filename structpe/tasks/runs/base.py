@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -48,7 +47,7 @@ from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
-__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Reads", "Run", "Work", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -93,6 +92,20 @@ class Work(Generic[R]):
     collate: Callable[[Sequence[Any]], Any]
     content: Content
     end: Callable[[Result], R]
+
+
+class Reads(NamedTuple):
+    """How a run reads files.
+
+    Attributes:
+        reader: name of the reader; None if it has none, or several.
+        options: options of the reader.
+        on_error: what to do with bad items.
+    """
+
+    reader: str | None
+    options: Mapping[str, Any]
+    on_error: Literal["raise", "skip"] = "raise"
 
 
 class Run(Registered, ABC, Generic[C, D, L, R]):
@@ -170,6 +183,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The model and the examples, as they are before training."""
 
     @abstractmethod
+    def reads(self) -> Reads:
+        """How its data are read."""
+
+    @abstractmethod
     def load(self) -> tuple[nn.Module, Any]:
         """The best model so far, in evaluation mode, and what else is needed to use it.
 
@@ -189,6 +206,28 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
 
     # --- what all runs share ---
+
+    @property
+    def kept(self) -> C:
+        """The configuration as ``config.yaml`` keeps it."""
+        return self.config
+
+    def reading(
+        self,
+        reader: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_error: Literal["raise", "skip"] | None = None,
+    ) -> Reads:
+        """How another file is read: as the data of the run, except for what is given.
+
+        Args:
+            reader: name of a reader. Options of the run are those of its own reader only.
+            options: options of the reader.
+            on_error: what to do with bad items.
+        """
+        own = self.reads()
+        kept = own.options if reader in (None, own.reader) else {}
+        return Reads(reader or own.reader, {**kept, **(options or {})}, on_error or own.on_error)
 
     def train(self, fresh: bool = False) -> R:
         """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
@@ -257,7 +296,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
+        folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
+
+    def _written(self, file: Path) -> C:
+        written: C = configurations.load(type(self.config), file)
+        return written
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -296,7 +339,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Remove an earlier run in the folder, and write the files that never change."""
         clear(self.folder, ("result.json", *self._sealed(), SUMS, WEIGHTS, "metrics.csv"))
         self.write(found)
-        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))
+        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
         seal(self.folder, self._sealed())
 
     def _fit(self, work: Work[R], fresh: bool) -> Result:
@@ -328,6 +371,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
 
 def _with_config(folder: str | Path) -> Path:
+    if not isinstance(folder, (str, Path)):
+        raise StoreError(f"{folder!r:.80} is no path; give the folder of a run, the 'out' of its configuration")
     if not (Path(folder) / "config.yaml").is_file():
         raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
     return Path(folder)

@@ -1,0 +1,127 @@
+"""Every example in the help of every command runs, in the order of the commands that need one another."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from multiprocessing import get_context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from structpe.cli import COMMANDS
+from structpe.cli.main import main
+from structpe.datasets import Corpus, card
+from structpe.tasks.config import make
+from structpe.tasks.prediction import crew
+from structpe.tasks.prediction.config import PredictionConfig
+from structpe.tasks.runs import train
+from tests.datasets import SAMPLES
+from tests.modules import ROOT
+from tests.tasks.prediction.tiny import MODEL, TRAINING
+
+FIRST = ("train", "study")
+"""Commands that make what others need."""
+ORDER = [*FIRST, *sorted(set(COMMANDS) - set(FIRST))]
+FEW = {"--steps": "1", "--training.steps": "1", "--training.jobs": "1", "--jobs": "1", "--beam": "2"}
+"""Values of options that only take more time; other tests are of them."""
+TRAINED = {"steps": 2, "batch_size": 4, "warmup": 1, "validate_every": 2, "checkpoint_every": 2, "accelerator": "cpu"}
+SMALL: dict[str, Any] = {
+    "model": {"width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "feedforward": 16},
+    "prepare": {"graph": "levi", "vocabulary": 300},
+    "training": TRAINED,
+    "search": {"beam": 2, "longest": 4},
+}
+
+
+def commands(example: str) -> list[list[str]]:
+    """The words of each command line, without what the shell does with comments and ``>``."""
+    lines = (shlex.split(line, comments=True) for line in example.replace("\\\n", " ").splitlines())
+    return [words[1 : words.index(">")] if ">" in words else words[1:] for words in lines]
+
+
+def few(words: list[str]) -> list[str]:
+    for option, value in FEW.items():
+        if option in words:
+            words[words.index(option) + 1] = value
+    return [*words, "--steps", "1"] if words[0] == "demo" and "--steps" not in words else words
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the examples read: the samples, small configurations, and files of one's own."""
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "examples").mkdir()
+    shutil.copytree(SAMPLES, folder / "datasets", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("amr", "kg"):
+        plain = yaml.safe_load((ROOT / "examples" / f"{name}.yaml").read_text(encoding="utf-8")) | SMALL
+        plain["data"]["train"] = plain["data"]["dev"]
+        (folder / "examples" / f"{name}.yaml").write_text(yaml.safe_dump(plain), encoding="utf-8")
+    study = yaml.safe_load((ROOT / "examples" / "study.yaml").read_text(encoding="utf-8"))
+    (folder / "examples" / "study.yaml").write_text(yaml.safe_dump(study | {"training": TRAINED}), encoding="utf-8")
+    trees = SAMPLES / "trees_sample" / "sample.conllu"
+    (folder / "treebank").mkdir()
+    for name in ("train", "dev", "test", "treebank/a"):
+        blocks = trees.read_text(encoding="utf-8").strip().split("\n\n")
+        (folder / f"{name}.conllu").write_text("".join(f"{enhanced(each)}\n\n" for each in blocks), encoding="utf-8")
+    shutil.copy(SAMPLES / "kg_sample" / "test.xml", folder / "facts.xml")
+    (folder / "trees.txt").write_text("( (S (NP-1 (-NONE- *)) (NP (NNP Mira)) (VP (VBD slept))) )\n", encoding="utf-8")
+    (folder / "text.txt").write_text("The keeper slept.\n", encoding="utf-8")
+    (folder / "new.csv").write_text("name,smiles\nwater,O\nethane,CC\n", encoding="utf-8")
+    (folder / "new.smi").write_text("O water\nCC ethane\n", encoding="utf-8")
+    bytes_ = Tokenizer(models.BPE({each: n for n, each in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}, []))
+    bytes_.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bytes_.save(str(folder / "tokenizer.json"))
+    (folder / "release").mkdir()
+    return folder
+
+
+def enhanced(block: str) -> str:
+    """A sentence whose enhanced graph is its tree."""
+    rows = [line.split("\t") for line in block.split("\n")]
+    for row in rows:
+        if len(row) == 10 and row[0].isdigit():
+            row[8] = f"{row[6]}:{row[7]}"
+    return "\n".join("\t".join(row) for row in rows)
+
+
+@pytest.fixture
+def place(world: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """In that folder, without a browser and the network, and with the parser of the examples as the default."""
+    monkeypatch.chdir(world)
+    monkeypatch.setattr(crew, "get_context", lambda how: get_context("fork"))
+    run = SimpleNamespace(run=lambda *given, **named: SimpleNamespace(returncode=0))
+    monkeypatch.setattr("structpe.cli.app.subprocess", run)
+    monkeypatch.setattr("structpe.datasets.get", lambda name, to, *rest: Corpus(card(name), Path(to or "release")))
+    monkeypatch.setattr("structpe.datasets.verify", lambda corpus, *rest: SimpleNamespace(
+        files=[SimpleNamespace(word="ok", name="a", detail="", there=True, good=True)], splits=[], good=True
+    ))  # fmt: skip
+    monkeypatch.setattr("structpe.parsing.models.DEFAULT", "parser")
+    return world
+
+
+def _needed(name: str, world: Path) -> None:
+    """Make what the examples of a command need of the others, once."""
+    if name == "predict" and not (world / "runs" / "solubility").exists():
+        table = world / "table"
+        table.mkdir()
+        rows = "".join(f"{'C' * n}O,{n}.0\n" for n in range(1, 21))
+        (table / "table.csv").write_text(f"smiles,soluble\n{rows}", encoding="utf-8")
+        options = {"file": "table.csv", "targets": ["soluble"]}
+        plain = {"data": {"name": "smiles", "folder": "table", "options": options}, "position": "rwse", "model": MODEL}
+        train(make(PredictionConfig, plain | {"training": {**TRAINING, "steps": 4}, "out": "runs/solubility"}))
+    if name in ("evaluate", "generate", "show") and not (world / "runs" / "kg").exists():
+        for of in ("kg", "amr"):
+            assert main(["train", f"examples/{of}.yaml"]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+@pytest.mark.parametrize("name", ORDER)
+def test_the_examples_run(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _needed(name, place)
+    for words in sorted(commands(COMMANDS[name].example), key=lambda words: "--train" not in words):  # others need it
+        assert main(few(words)) == 0, f"structpe {shlex.join(words)}\n{capfd.readouterr().err}"
