@@ -39,7 +39,7 @@ class Encode(Command, name="encode"):
         "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
         "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
         'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded\n'
-        "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out encoded"
+        "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out enhanced"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:

@@ -1,9 +1,10 @@
-"""Every example in the help of every command runs, in the order of the commands that need one another."""
+"""Every example in the help of every command runs, one after another in one folder."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +17,20 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from structpe.cli import COMMANDS
 from structpe.cli.main import main
 from structpe.datasets import Corpus, card
-from structpe.tasks.config import make
+from structpe.parsing import Plan
+from structpe.parsing.gold import gold_items
+from structpe.tasks.config import make, save
+from structpe.tasks.graph_to_text.config import load_config
 from structpe.tasks.prediction import crew
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.runs import train
+from structpe.tasks.prediction.study import Key, StudyConfig
+from structpe.tasks.runs import run_of
 from tests.datasets import SAMPLES
 from tests.modules import ROOT
+from tests.parsing.conftest import parser  # noqa: F401, a fixture
+from tests.tasks.prediction.test_report import finished
 from tests.tasks.prediction.tiny import MODEL, TRAINING
 
-FIRST = ("train", "study")
-"""Commands that make what others need."""
-ORDER = [*FIRST, *sorted(set(COMMANDS) - set(FIRST))]
 FEW = {"--steps": "1", "--training.steps": "1", "--training.jobs": "1", "--jobs": "1", "--beam": "2"}
 """Values of options that only take more time; other tests are of them."""
 TRAINED = {"steps": 2, "batch_size": 4, "warmup": 1, "validate_every": 2, "checkpoint_every": 2, "accelerator": "cpu"}
@@ -48,7 +52,8 @@ def few(words: list[str]) -> list[str]:
     for option, value in FEW.items():
         if option in words:
             words[words.index(option) + 1] = value
-    return [*words, "--steps", "1"] if words[0] == "demo" and "--steps" not in words else words
+    takes = words[0] == "demo" or "--train" in words
+    return [*words, "--steps", "1"] if takes and "--steps" not in words else words
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +118,58 @@ def _needed(name: str, world: Path) -> None:
         (table / "table.csv").write_text(f"smiles,soluble\n{rows}", encoding="utf-8")
         options = {"file": "table.csv", "targets": ["soluble"]}
         plain = {"data": {"name": "smiles", "folder": "table", "options": options}, "position": "rwse", "model": MODEL}
-        train(make(PredictionConfig, plain | {"training": {**TRAINING, "steps": 4}, "out": "runs/solubility"}))
+        trained = {"training": {**TRAINING, "steps": 4}, "out": "runs/solubility"}
+        run_of(make(PredictionConfig, plain | trained)).train()
     if name in ("evaluate", "generate", "show") and not (world / "runs" / "kg").exists():
         for of in ("kg", "amr"):
-            assert main(["train", f"examples/{of}.yaml"]) == 0
+            run_of(load_config(f"examples/{of}.yaml")).train()
 
 
+@pytest.fixture
+def quick(parser: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Trainings check what they are given and make nothing new; that they train, the slow test and others see."""
+
+    def checked(config: Any, fresh: bool) -> None:
+        run_of(config).check()
+        assert run_of(config).read()
+
+    def made(study: StudyConfig, keys: Sequence[Key], *rest: object) -> list[object]:
+        for key in keys:
+            finished(study, key, 0.1 * key.seed)
+            save(study.run(key), study.folder(key) / "config.yaml")
+        return []
+
+    def copied(plan: Plan, out: Path, report: object) -> None:
+        assert list(gold_items([*plan.files, *plan.dev]))
+        shutil.copytree(parser, out)
+
+    monkeypatch.setattr("structpe.tasks.runs.train", checked)
+    monkeypatch.setattr("structpe.tasks.prediction.run_all.run_all", made)
+    monkeypatch.setattr("structpe.parsing.train", copied)
+    monkeypatch.setattr("structpe.tasks.demo.error_after", lambda position, steps: 1.0)
+    monkeypatch.setattr("structpe.tasks.demo.written", lambda steps, out: ([], 0))
+
+
+@pytest.mark.usefixtures("place", "quick")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_examples_run(name: str, world: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _needed(name, world)
+    _run(name, capfd)
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
-@pytest.mark.parametrize("name", ORDER)
-def test_the_examples_run(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    _needed(name, place)
+@pytest.mark.parametrize("name", ["train", "study", "parse", "demo"])
+def test_the_examples_train(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for made in ("runs", "parser"):
+        shutil.rmtree(place / made, ignore_errors=True)
+    _run(name, capfd)
+
+
+def _run(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     for words in sorted(commands(COMMANDS[name].example), key=lambda words: "--train" not in words):  # others need it
-        assert main(few(words)) == 0, f"structpe {shlex.join(words)}\n{capfd.readouterr().err}"
+        try:
+            code = main(few(words))
+        except SystemExit as end:  # of what only lists
+            code = end.code
+        assert code == 0, f"structpe {shlex.join(words)}\n{capfd.readouterr().err}"
