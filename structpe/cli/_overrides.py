@@ -20,7 +20,7 @@ def as_overrides(words: Sequence[str]) -> list[str]:
     """``--key value`` and ``--key=value`` as ``key=value``.
 
     Raises:
-        UsageError: a word is neither key nor value.
+        UsageError: a word is neither key nor value, or a key is given twice.
     """
     overrides, rest = [], list(words)
     while rest:
@@ -33,5 +33,7 @@ def as_overrides(words: Sequence[str]) -> list[str]:
             if not rest or rest[0].startswith("--"):
                 raise UsageError(f"option {key!r} has no value; write {key} VALUE")
             value = rest.pop(0)
+        if any(each.startswith(f"{key.removeprefix('--')}=") for each in overrides):
+            raise UsageError(f"option {key!r} is given twice; give it once")
         overrides.append(f"{key.removeprefix('--')}={value}")
     return overrides

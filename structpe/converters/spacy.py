@@ -97,12 +97,13 @@ def to_doc(
 
     Raises:
         ConversionError: edges are undirected; a word is empty, which spaCy forbids; the number of spaces, tags or pos
-            is wrong.
+            is wrong; spaCy does not have a ``pos``.
         StructureError: the structure is not a tree.
     """
     with needing("spacy", "trees"):
         from spacy.tokens import Doc as SpacyDoc
     _check(structure, {"spaces": spaces, "tags": tags, "pos": pos})
+    _check_pos(pos or ())
     reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
     place = np.argsort(reading)
     parents = structure.parents()
@@ -191,6 +192,14 @@ def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> No
             raise ConversionError(
                 f"node {node} ({label!r}) has half of a character (a surrogate); correct its text first"
             )
+
+
+def _check_pos(pos: Sequence[str]) -> None:
+    from spacy.parts_of_speech import IDS
+
+    if wrong := [tag for tag in pos if tag not in IDS]:
+        known = ", ".join(filter(None, IDS))
+        raise ConversionError(f"spaCy has no pos {wrong[0]!r}; give one of {known}, or '' for none")
 
 
 def _spaces(structure: Structure, reading: Ids) -> list[bool]:

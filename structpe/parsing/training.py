@@ -1,4 +1,4 @@
-"""Training a parser: a tagger and a parser of spaCy, by spaCy's own trainer, on trees in CoNLL-U."""
+"""Training a parser: taggers and a parser of spaCy, by spaCy's own trainer, on trees in CoNLL-U."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from structpe.checksums import SUMS, check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import needing, reason_of, undamaged
 from structpe.files import atomic_text, atomic_write_folder, finish, foreign, lock, sealed
-from structpe.parsing.gold import documents, gold_items
+from structpe.parsing.formats import NOTHING
+from structpe.parsing.gold import TAGGERS, documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
@@ -40,8 +41,8 @@ class Progress(NamedTuple):
     Attributes:
         step: number of finished steps.
         steps: number of all steps.
-        scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``tag_acc`` and others, in 0..1;
-            otherwise None.
+        scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``pos_acc`` (UPOS), ``tag_acc``
+            (XPOS) and others, in 0..1; otherwise None. There are none of tags that the sentences lack.
     """
 
     step: int
@@ -81,6 +82,9 @@ class Plan:
 def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = lambda progress: None) -> Path:
     """Train a parser, and write it into a folder for ``load_parser`` and ``spacy.load``.
 
+    It has a tagger of UPOS and one of XPOS, each if any word of ``plan.files`` has such a tag. Each learns from the
+    words that have one, and then tags all words.
+
     The folder is written atomically. During training, the last and the best model are in a folder with ``.part`` after
     its name. After an interruption, the same call resumes with the weights of the last evaluation and a new optimizer,
     so the result is similar to that of uninterrupted training, but not the same.
@@ -114,10 +118,10 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
 
 def _train(plan: Plan, out: Path, places: tuple[Path, Path], report: Callable[[Progress], object]) -> Path:
     part, work = places
-    state = _prepare(plan, part, work)
+    state, taggers = _prepare(plan, part, work)
     try:
         with EndRequest("the training ends after this step, with its model; once more ends it at once") as asked:
-            for step, scores in _steps(plan, part, state, asked):
+            for step, scores in _steps(plan, part, state, taggers, asked):
                 report(Progress(step, plan.steps, scores))
             if asked.number and _state(part).step < plan.steps:
                 asked.end()
@@ -137,10 +141,11 @@ class _State:
     best: float = -1.0
 
 
-def _prepare(plan: Plan, part: Path, work: Path) -> _State:
-    """The corpora, which are written the first time, and the state to start from."""
+def _prepare(plan: Plan, part: Path, work: Path) -> tuple[_State, list[str]]:
+    """The corpora, which are written the first time; the state to start from, and the taggers that can learn."""
     nlp = _blank(plan.language)
     items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
+    taggers = [name for name, tags in TAGGERS.items() if any(set(item.metadata[tags]) - {NOTHING} for item in items)]
     began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
     if began is None:
         _begin(work / "new", nlp, items, dev, now)
@@ -153,7 +158,7 @@ def _prepare(plan: Plan, part: Path, work: Path) -> _State:
     else:
         refuse_changed(began["content"], _content(items, dev))
         check(part, CORPORA, REMEDY)
-    return _state(part)
+    return _state(part), taggers
 
 
 def _begun(part: Path) -> dict[str, Any] | None:
@@ -189,7 +194,7 @@ def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
     for what, each in (("training sentences", items), ("sentences to choose by", dev)):
         found |= structures(what, [item.structure for item in each])
         found[f"tags and blanks of the {what}"] = digest(
-            [list(item.metadata[name]) for name in ("xpos", "upos", "space_after")] for item in each
+            [list(item.metadata[name]) for name in (*TAGGERS.values(), "space_after")] for item in each
         )
     return found
 
@@ -214,7 +219,7 @@ def _blank(language: str) -> Language:
         ) from None
 
 
-def _config(plan: Plan, part: Path, done: int) -> Config:
+def _config(plan: Plan, part: Path, done: int, taggers: Sequence[str]) -> Config:
     from thinc.api import Config
 
     config = Config().from_disk(Path(__file__).with_name("pipeline.cfg"), interpolate=False)
@@ -222,12 +227,17 @@ def _config(plan: Plan, part: Path, done: int) -> Config:
     config["system"]["seed"] = plan.seed
     config["nlp"]["lang"] = plan.language
     config["training"]["max_steps"] = plan.steps - done
+    for name in set(TAGGERS).difference(taggers):
+        config["nlp"]["pipeline"].remove(name)
+        del config["components"][name]
     size = config["training"]["batcher"]["size"]
     size["start"] = min(size["stop"], size["start"] * size["compound"] ** done)
     return config
 
 
-def _steps(plan: Plan, part: Path, state: _State, asked: EndRequest) -> Iterator[tuple[int, dict[str, float] | None]]:
+def _steps(
+    plan: Plan, part: Path, state: _State, taggers: Sequence[str], asked: EndRequest
+) -> Iterator[tuple[int, dict[str, float] | None]]:
     """The number of each step, and scores at some of them, such as the last; the model is saved with each score.
 
     After a signal it is saved without scoring, which could take too long.
@@ -239,7 +249,7 @@ def _steps(plan: Plan, part: Path, state: _State, asked: EndRequest) -> Iterator
 
     if state.step >= plan.steps:
         return
-    nlp = init_nlp(_config(plan, part, state.step))
+    nlp = init_nlp(_config(plan, part, state.step, taggers))
     config = nlp.config.interpolate()
     if state.step:
         check(part / "last", _files(part / "last"), REMEDY)

@@ -60,22 +60,27 @@ class Trained:
 CONTENTS = {"same": "all units of the same content", "own": "units of their own content"}
 
 
-def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
+def load(folder: str | Path, item: Item | Structure, content: Content = "same") -> Trained:
     """Run a trained model on the structure of an item.
 
     Args:
         folder: folder of a run of graph to text or of prediction.
-        item: an item from a reader.
+        item: an item from a reader, or a structure.
         content: with ``same``, all units have the same vector, the mean of those in the structure (for prediction, of
             those that the run has learned), so that pairs differ only by their positions; with ``own``, units have
             their own. Runs of prediction have learned the features of their benchmark only, so they need ``same``.
 
     Raises:
         StoreError: the folder has no trained model, or a file is damaged.
-        PictureError: the model is of another task, or the content is not possible.
+        PictureError: the model is of another task, the content is not possible, or the item is none.
         EncodingError, PositionError: the position model does not fit the structure.
     """
-    return _trained(load_run(folder), item, content)
+    if content not in CONTENTS:
+        raise PictureError(f"there is no content {content!r}; give one of {', '.join(CONTENTS)}")
+    run = load_run(folder)
+    if not isinstance(item, Item | Structure):
+        raise PictureError(f"{type(item).__name__} is neither an item nor a structure; structpe.read gives both")
+    return _trained(run, Item(item) if isinstance(item, Structure) else item, content)
 
 
 @singledispatch

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -15,10 +16,10 @@ from structpe.errors import ConfigError, StoreError
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.generator import Generator
-from structpe.tasks.graph_to_text.source import read_split
+from structpe.tasks.graph_to_text.source import NO_READER, named, read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.graph_to_text.writer import Example, Writer
-from structpe.tasks.runs.base import Run, Work, load_run
+from structpe.tasks.runs.base import Reads, Run, Work, load_run
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.weights import WEIGHTS
@@ -56,6 +57,30 @@ class TextRun(Run[C, Splits, L, Result], ABC):
             StoreError: a file is damaged.
         """
 
+    @property
+    def kept(self) -> C:
+        return replace(self.config, data=named(self.config.data))
+
+    def reads(self) -> Reads:
+        data = named(self.config.data)
+        return Reads(data.reader, data.options, data.on_error)
+
+    def reading(
+        self,
+        reader: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_error: Literal["raise", "skip"] | None = None,
+    ) -> Reads:
+        """See :meth:`Run.reading`.
+
+        Raises:
+            ConfigError: no reader is given, and the data of the run have several.
+        """
+        found = super().reading(reader, options, on_error)
+        if found.reader is None:
+            raise ConfigError(NO_READER).at(self.folder)
+        return found
+
     @abstractmethod
     def digests(self, learned: L, writer: Writer) -> Mapping[str, str]:
         """Digests of what was learned or read before training, and on which training depends."""
@@ -83,7 +108,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
         writer = self.trained()
         writer.model.to(device)
-        return Generator(writer, self.config, device)
+        return Generator(writer, self.kept, device)
 
 
 def text_run(folder: str | Path) -> TextRun[Any, Any]:

@@ -18,12 +18,11 @@ result.json            the result; missing until the run is finished
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -49,7 +48,7 @@ from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
-__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Reads", "Run", "Work", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -95,6 +94,20 @@ class Work(Generic[R]):
     collate: Callable[[Sequence[Any]], Any]
     content: Content
     end: Callable[[Result], R]
+
+
+class Reads(NamedTuple):
+    """How a run reads files.
+
+    Attributes:
+        reader: name of the reader; None if it has none, or several.
+        options: options of the reader.
+        on_error: what to do with bad items.
+    """
+
+    reader: str | None
+    options: Mapping[str, Any]
+    on_error: Literal["raise", "skip"] = "raise"
 
 
 class Run(Registered, ABC, Generic[C, D, L, R]):
@@ -172,6 +185,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The model and the examples, as they are before training."""
 
     @abstractmethod
+    def reads(self) -> Reads:
+        """How its data are read."""
+
+    @abstractmethod
     def load(self) -> tuple[nn.Module, Any]:
         """The best model so far, in evaluation mode, and what else is needed to use it.
 
@@ -191,6 +208,28 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
 
     # --- what all runs share ---
+
+    @property
+    def kept(self) -> C:
+        """The configuration as ``config.yaml`` keeps it."""
+        return self.config
+
+    def reading(
+        self,
+        reader: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        on_error: Literal["raise", "skip"] | None = None,
+    ) -> Reads:
+        """How another file is read: as the data of the run, except for what is given.
+
+        Args:
+            reader: name of a reader. Options of the run are those of its own reader only.
+            options: options of the reader.
+            on_error: what to do with bad items.
+        """
+        own = self.reads()
+        kept = own.options if reader in (None, own.reader) else {}
+        return Reads(reader or own.reader, {**kept, **(options or {})}, on_error or own.on_error)
 
     def train(self, fresh: bool = False) -> R:
         """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
@@ -260,7 +299,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
+        folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
+
+    def _written(self, file: Path) -> C:
+        written: C = configurations.load(type(self.config), file)
+        return written
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -331,7 +374,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         self.claim()
         folders.clear(self.folder, self.owned())
         self.write(found)
-        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))
+        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
         seal(self.folder, self._sealed())
 
     def _fit(self, work: Work[R], fresh: bool) -> Result:
@@ -363,6 +406,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
 
 def _with_config(folder: str | Path) -> Path:
+    if not isinstance(folder, (str, Path)):
+        raise StoreError(f"{folder!r:.80} is no path; give the folder of a run, the 'out' of its configuration")
     if not (Path(folder) / "config.yaml").is_file():
         raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
     return Path(folder)
