@@ -41,8 +41,6 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
     """
     with needing("rdkit", "mol"):
         from rdkit import Chem, rdBase
-    if structure.directed:
-        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     atoms, bonds = (None, None) if neutral else _features(structure)
     draft: Any = Chem.RWMol()
     for node, symbol in enumerate(structure.nodes):
@@ -63,6 +61,8 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
         del quiet
+    if structure.directed:
+        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     return draft.GetMol()
 
 
