@@ -6,7 +6,7 @@ with a column ``edge_index``, has a structure for each row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -48,12 +48,16 @@ def from_node_link(data: Mapping[str, Any], features: Names = None) -> Structure
         if node in graph:
             raise ConversionError(f"two nodes have the id {node!r}; ids of nodes differ")
         graph.add_node(node, **attributes)
-    for each in data["edges"] if "edges" in data else data.get("links", ()):
+    key = "edges" if "edges" in data else "links"
+    links = data.get(key) or ()
+    if not isinstance(links, (list, tuple)):
+        raise ConversionError(f"{key!r} is {repr(links)[:80]}; give the list of edges")
+    for each in links:
         (source, target), attributes = _taken(each, ("source", "target"))
         if unknown := [end for end in (source, target) if end not in graph]:
             raise ConversionError(f"an edge names {unknown[0]!r}, which is the id of no node; ids are texts or numbers")
-        key = attributes.pop("key", None) if data.get("multigraph") else None
-        graph.add_edges_from([(source, target, key, attributes)])
+        number = attributes.pop("key", None) if data.get("multigraph") else None
+        graph.add_edges_from([(source, target, number, attributes)])
     return from_networkx(graph, features=features)
 
 
@@ -63,6 +67,8 @@ def _taken(each: Any, names: tuple[str, ...]) -> tuple[list[Any], dict[str, Any]
         needed = lacking[0] if isinstance(each, Mapping) else names[0]
         raise ConversionError(f"a node or edge in node-link form has no {needed!r}: {repr(each)[:80]}; give it one")
     found = [tuple(each[name]) if isinstance(each[name], list) else each[name] for name in names]
+    if wrong := [value for value in found if not isinstance(value, Hashable)]:
+        raise ConversionError(f"the id {repr(wrong[0])[:80]} is no text or number; give each node one")
     return found, {name: value for name, value in each.items() if name not in names}
 
 

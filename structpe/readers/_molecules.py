@@ -60,8 +60,6 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
     """
     with needing("rdkit", "mol"):
         from rdkit import Chem, rdBase
-    if structure.directed:
-        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     if wrong := too_large(structure.size, ring_bonds(structure)):
         raise structure.error(f"this structure {wrong}")
     atoms, bonds = (None, None) if neutral else _features(structure)
@@ -84,6 +82,8 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
         del quiet
+    if structure.directed:
+        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     return draft.GetMol()
 
 

@@ -167,6 +167,10 @@ def test_a_text_with_colons_comes_back(snt: str, tok: str, zh: str, note: str) -
 def test_what_penman_cannot_hold_is_named() -> None:
     pair = structpe.path(["a", "b"])
     for thing, message in [
+        (
+            replace(pair, directed=False),
+            "the edges are undirected, and a role of PENMAN leads from one node to another",
+        ),
         (replace(pair, root=None), "the graph has no root to start from; give Structure(root=...)"),
         (
             Structure(("a", "b"), np.zeros((0, 2), int), root=0),
