@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import operator
 import os
 import random
 import signal
@@ -32,9 +33,10 @@ settings.load_profile("structpe")
 torch.set_num_threads(1)
 
 # Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
-# that does nothing serves this process as well, and those that it starts hear the signal.
+# that does nothing serves this process as well, and those that it starts hear the signal. It is one of the standard
+# library, as Lightning pickles handlers for its processes.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN or "PYTEST_XDIST_WORKER" in os.environ:
-    signal.signal(signal.SIGHUP, lambda number, frame: None)
+    signal.signal(signal.SIGHUP, operator.is_)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
