@@ -451,3 +451,29 @@ def test_pairs_of_which_nothing_says_what_they_were_made_from() -> None:
     del data.pe_undirected_distance_of
     with pytest.raises(EncodingError, match=r"has no pe_undirected_distance, .* as AddEncoding makes it"):
         positions(data, ["undirected-distance"])
+
+
+@pytest.mark.slow
+def test_no_encoding_of_pairs_is_taken_for_that_of_another_graph() -> None:
+    """Every encoding that a graph without labels and order has."""
+    tried, data = [], Data(x=torch.randn(6, 8), edge_index=LINE)
+    for name, encoding in ENCODINGS.items():
+        try:
+            added = AddEncoding(encoding())(data)
+            mine, theirs = positions(added, [encoding()]), encode([as_structure(data)], [encoding()])
+        except EncodingError:
+            continue  # needs labels, features, a root, an order, or is of sequences
+        assert torch.equal(_numbers(mine[name]), _numbers(theirs[name])), name
+        tried.append(name)
+        if encoding.arity == 2:
+            for change in CHANGES.values():
+                with pytest.raises(EncodingError, match="was made from another graph"):
+                    positions(change(added), [name])
+    assert len([name for name in tried if ENCODINGS[name].arity == 2]) >= 10
+
+
+def _numbers(found: Any) -> torch.Tensor:
+    """The numbers of a graph of six nodes, all in one tensor."""
+    if isinstance(found, SparsePairs):
+        return found.dense(1, 6, 6)
+    return found.dense() if isinstance(found, Lookup) else found
