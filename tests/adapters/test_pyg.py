@@ -15,7 +15,8 @@ import pytest
 import torch
 import torch_geometric.transforms as T
 from torch_geometric.data import Data
-from torch_geometric.loader import DataLoader, NeighborLoader
+from torch_geometric.loader import DataLoader
+from torch_geometric.loader.utils import filter_data  # what NeighborLoader does, which needs pyg-lib
 from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
@@ -350,7 +351,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "numbered otherwise": lambda data: data.subgraph(torch.tensor([3, 1, 2, 0, 5, 4])),
     "left out": lambda data: data.subgraph(torch.tensor([0, 1, 3, 4])),
     "largest part": T.LargestConnectedComponents(),
-    "loader": lambda data: _quietly(lambda: next(iter(NeighborLoader(data, [2], batch_size=2, shuffle=False)))),
+    "loader": lambda data: filter_data(data, torch.arange(3), *LINE[:, :4], torch.arange(4)),
     "virtual node": T.VirtualNode(),
     "both ways": lambda data: T.ToUndirected()(T.Compose([_one_way])(data)),
     "other edges": lambda data: _with_edges(data, data.edge_index[:, 2:]),
@@ -414,7 +415,7 @@ def test_values_that_are_as_many_as_the_edges_are_sorted_with_them() -> None:
     edges = torch.cartesian_prod(torch.arange(3), torch.arange(3)).T[:, [4, 0, 8, 2, 1, 3, 7, 5, 6]]
     data = AddEncoding("random-walk", "undirected-distance")(Data(edge_index=edges, num_nodes=3))
     assert positions(data, ["undirected-distance"])
-    moved = data.edge_subgraph(torch.arange(8, -1, -1))
+    moved = data.edge_subgraph(torch.arange(9).roll(1))
     assert not torch.equal(moved.pe_undirected_distance, data.pe_undirected_distance)
     for any_edges in (False, True):
         with pytest.raises(EncodingError, match="edges have changed since"):
@@ -450,3 +451,29 @@ def test_pairs_of_which_nothing_says_what_they_were_made_from() -> None:
     del data.pe_undirected_distance_of
     with pytest.raises(EncodingError, match=r"has no pe_undirected_distance, .* as AddEncoding makes it"):
         positions(data, ["undirected-distance"])
+
+
+@pytest.mark.slow
+def test_no_encoding_of_pairs_is_taken_for_that_of_another_graph() -> None:
+    """Every encoding that a graph without labels and order has."""
+    tried, data = [], Data(x=torch.randn(6, 8), edge_index=LINE)
+    for name, encoding in ENCODINGS.items():
+        try:
+            added = AddEncoding(encoding())(data)
+            mine, theirs = positions(added, [encoding()]), encode([as_structure(data)], [encoding()])
+        except EncodingError:
+            continue  # needs labels, features, a root, an order, or is of sequences
+        assert torch.equal(_numbers(mine[name]), _numbers(theirs[name])), name
+        tried.append(name)
+        if encoding.arity == 2:
+            for change in CHANGES.values():
+                with pytest.raises(EncodingError, match="was made from another graph"):
+                    positions(change(added), [name])
+    assert len([name for name in tried if ENCODINGS[name].arity == 2]) >= 10
+
+
+def _numbers(found: Any) -> torch.Tensor:
+    """The numbers of a graph of six nodes, all in one tensor."""
+    if isinstance(found, SparsePairs):
+        return found.dense(1, 6, 6)
+    return found.dense() if isinstance(found, Lookup) else found

@@ -20,7 +20,7 @@ import transformers as hf
 from structpe.adapters import transformers
 from structpe.adapters._injected import Pass
 from structpe.adapters._places import NONE
-from structpe.adapters.transformers import TokenPositions, dims, eject, inject, load, take_t5
+from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
 from structpe.data.encode import encode
 from structpe.encodings import Offset, Order
@@ -742,3 +742,12 @@ def test_rotations_cannot_enter_cross_attention() -> None:
     assert model.structpe["cross"].position.encodings == (Order(),)
     with pytest.raises(PositionError, match="cannot enter cross-attention"):
         logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+
+
+@pytest.mark.parametrize("name", ["softcap", "s_aux", "sinks"])
+def test_an_attention_that_asks_for_more_than_is_computed_is_refused(name: str) -> None:
+    q, module = torch.randn(1, 2, 3, 4), torch.nn.Module()
+    harmless = {"sliding_window": 3, "position_ids": torch.arange(3), "use_cache": False, name: None}
+    assert attention(module, q, q, q, None, **harmless)[0].shape == (1, 3, 2, 4)
+    with pytest.raises(PositionError, match=rf"attention of Module is asked for {name}, which .* does not compute"):
+        attention(module, q, q, q, None, **{name: torch.ones(2)})
