@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.checksums import SUMS, check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import needing, reason_of, undamaged
+from structpe.errors import StoreError, needing, reason_of, undamaged
 from structpe.files import atomic_text, atomic_write, atomic_write_folder, lock, sealed
 from structpe.parsing.formats import NOTHING
 from structpe.parsing.gold import TAGGERS, documents, gold_items
@@ -146,6 +146,8 @@ def _prepare(plan: Plan, part: Path) -> tuple[_State, list[str]]:
     taggers = [name for name, tags in TAGGERS.items() if any(set(item.metadata[tags]) - {NOTHING} for item in items)]
     began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
     if began is None:
+        if (part / "state.json").exists():
+            raise StoreError(f"plan.json is missing, and a model that was trained before is there; {REMEDY}").at(part)
         _begin(part, nlp, items, dev, now)
     elif began["plan"] != now["plan"]:
         raise ParsingError(
