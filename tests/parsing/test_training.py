@@ -364,6 +364,14 @@ def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], n
             train(plan, out)
 
 
+def test_a_model_of_an_unknown_training_is_not_gone_on_with(part: tuple[Plan, Path, Path]) -> None:
+    plan, out, _ = part
+    out.with_name("parser.part").joinpath("plan.json").unlink()
+    with pytest.raises(StructPEError, match=r"part: plan\.json is missing, and a model that was .*; remove the folder"):
+        train(plan, out)
+    out.with_name("parser.part").joinpath("plan.json").touch()
+
+
 def test_a_parser_without_a_folder_and_a_second_training_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

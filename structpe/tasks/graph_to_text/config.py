@@ -41,7 +41,8 @@ class DataConfig:
         train: file or folder of the training split, or a list of these.
         dev: of the validation split; without one the last model is kept, and training takes all steps.
         test: of the test split, used by nothing in training.
-        reader: name of the reader; null chooses by the suffix.
+        reader: name of the reader; null chooses by the suffix. ``config.yaml`` of the run names that of the training
+            files, if they have one, for other files that the model is given later.
         options: options of the reader.
         on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and tells of them.
     """
