@@ -47,7 +47,7 @@ class TrainingConfig:
     Args:
         steps: updates of the parameters, at most.
         batch_size: examples of a batch, over all devices together.
-        accumulate: batches per step, whose gradients are averaged.
+        accumulate: batches per step, which do what one batch of all their examples does, with less memory.
         order: which examples meet in a batch: ``shuffled``, any; ``by-size``, those of like size, so that less is
             padded, but a batch is no fair sample where targets go with sizes; ``auto``, what the task needs: by size
             for texts, which are padded, shuffled for all else.
