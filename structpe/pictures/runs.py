@@ -99,7 +99,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
         return Trained(example.structure, position, None, str(folder), CONTENTS[content])
     batch = preparer.collate([example], "together")
     precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
-    batch = replace(batch, positions=precise)
+    batch = batch.replaced(positions=precise)
     with listening(model.encoder) as heard:
         _encode(model, batch, content)
     return Trained(example.structure, position, gathered(heard, position), str(folder), CONTENTS[content])
@@ -130,7 +130,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
             f"give all nodes the same content (same)"
         )
     position = build(run.restore().position, config.model.dims)
-    model = _filled(GraphModel(config.model, position, None, None, 1), folder)
+    model = _filled(GraphModel(config.model, position, None, None, 1), folder, run.identity)
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
         return Trained(structure, position, None, str(folder), CONTENTS[content])
@@ -146,13 +146,13 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 
 
-def _filled(model: GraphModel, folder: Path) -> GraphModel:
+def _filled(model: GraphModel, folder: Path, run: str) -> GraphModel:
     """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
     file = folder / WEIGHTS
     if not file.exists():
         raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
     with undamaged(file, REMEDY):
-        weights = load_weights(file, REMEDY)
+        weights = load_weights(file, REMEDY, run)
         own = model.state_dict()  # whose last layer has another number of outputs, and is not used
         weights = {name: value for name, value in weights.items() if not name.startswith(LAST)}
         for part in ("nodes", "stack.edges"):
