@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any
 
 from structpe.errors import ConfigError
 
-__all__ = ["Inert", "refuse_inert"]
+__all__ = ["Inert", "recorded", "refuse_inert"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,19 @@ class Inert:
     when: Callable[[Any], bool] = lambda config: True
 
 
+_ASKED: ContextVar[bool] = ContextVar("_ASKED", default=True)
+
+
+@contextmanager
+def recorded() -> Iterator[None]:
+    """While configurations are read that a run has recorded: what they set is history, and nobody asks for it now."""
+    before = _ASKED.set(False)
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
+
+
 def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> None:
     """Check that a configuration sets nothing that cannot act: only defaults may stand where they have no effect.
 
@@ -39,6 +54,8 @@ def refuse_inert(config: Any, prefix: str = "", also: Iterable[Inert] = ()) -> N
     Raises:
         ConfigError: such a field has another value than its default; the error says which setting makes it inert.
     """
+    if not _ASKED.get():
+        return
     rules = also or [rule for cls in type(config).__mro__ for rule in vars(cls).get("inert", ())]
     defaults = {each.name: _default(each) for each in fields(config)}
     for rule in rules:

@@ -410,7 +410,7 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
         ),
         (
             {"zero_init_attention": True, "attention": False},
-            "zero_init_attention is True, which has no effect, as attention is false; leave zero_init_attention out, or",
+            "zero_init_attention is True, which has no effect, as attention is false; leave zero_init_attention",
         ),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
         ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),

@@ -17,7 +17,7 @@ from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, re
 from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.runs.prediction import PredictionRun
+from structpe.tasks.runs.prediction import PredictionRun, readable
 from structpe.tasks.training.folder import learned
 from structpe.tasks.training.progress import say
 from structpe.threads import busy, requested, waiting
@@ -52,7 +52,7 @@ def run_all(
     Raises:
         ConfigError, PositionError: a run's configuration makes no sense, or its folder holds a run of another one;
             none is started then.
-        ReadError: a benchmark's folder is missing; none is started then.
+        ReadError: data of one of several sets are missing or damaged; none is started then.
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
@@ -63,6 +63,8 @@ def run_all(
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
+    if len({key.data for key in left}) > 1:  # the first run of one set tells at once
+        readable([configs[key] for key in left])
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)

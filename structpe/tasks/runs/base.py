@@ -35,7 +35,7 @@ from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
-from structpe.plain.inert import Inert, refuse_inert
+from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
@@ -48,7 +48,7 @@ from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import FILE, Ended, Result
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded
+from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded_digest
 
 __all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
@@ -134,7 +134,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
         folder = _with_config(folder)
         folders.unbroken(folder, cls._sealed())
-        return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
+        with recorded():
+            return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
 
     # --- what each kind of run defines ---
 
@@ -222,7 +223,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             if fresh:
                 self.begin(found)
             ended = work.end(self._fit(work, fresh))
-            ended.save(self.folder, {"run": self.identity, "weights": recorded(self.folder / WEIGHTS)})
+            ended.save(self.folder, {"run": self.identity, "weights": recorded_digest(self.folder / WEIGHTS)})
             self._tidy()
             say(f"{self.folder}: finished: {ended}")
             return ended
@@ -259,7 +260,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
+        with recorded():
+            folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -284,7 +286,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         file = self.folder / WEIGHTS
         with undamaged(file, AFRESH):
             model.load_state_dict(load_weights(file, AFRESH, self.identity))
-        if (scored := self.result.of(self.folder).get("weights")) and scored != recorded(file):
+        if (scored := self.result.of(self.folder).get("weights")) and scored != recorded_digest(file):
             raise StoreError(f"the result of the run is that of other weights than these; {AFRESH}").at(file)
         model.eval()
 

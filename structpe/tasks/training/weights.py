@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from structpe.errors import StoreError, StructPEError, undamaged
 from structpe.files import atomic_write
 
-__all__ = ["WEIGHTS", "check_finite", "digest", "full", "gathered", "load_weights", "recorded", "save_weights"]
+__all__ = ["WEIGHTS", "check_finite", "digest", "full", "gathered", "load_weights", "recorded_digest", "save_weights"]
 
 WEIGHTS = "model.safetensors"
 """The file of the best model's weights, in the folder of a run."""
@@ -77,7 +77,7 @@ def full(value: Any) -> Any:
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
-def recorded(path: Path) -> str:
+def recorded_digest(path: Path) -> str:
     """The digest of the weights that a file says it holds; empty without such a file."""
     return _written(path)[1] if path.is_file() else ""
 
