@@ -182,18 +182,22 @@ class StackConfig:
         return chosen(self.message_passing).keeps_sums and self.after_messages == "none"
 
     def beside(self, position: PositionModel) -> StackConfig:
-        """The same without a kernel and dropout that no layer has with this position model, for its own attention."""
-        unused: dict[str, Any] = {"kernel": "auto", "attention_dropout": 0.0}
-        return replace(self, **{name: unused[name] for rule in self.of_own_attention(position) for name in rule.fields})
+        """The same with the defaults of what no layer has with this position model, as it has its own attention."""
+        unused: dict[str, Any] = {"kernel": "auto", "attention_dropout": 0.0, "heads": StackConfig.heads}
+        names = {name for rule in self.of_own_attention(position) for name in rule.fields}
+        return replace(self, **{name: unused[name] for name in names})
 
     def of_own_attention(self, position: PositionModel) -> list[Inert]:
         """What has no effect as this position model has its own attention in all layers."""
         if not self.attention or not self.layers or not all(map(position.replaces, range(self.layers))):
             return []
-        drops = any(block.drops for block in position.modules() if isinstance(block, Block))
+        blocks = [each for each in position.modules() if isinstance(each, Block)]
         rules = [Inert(("kernel",), _OWN)]
-        weightless = Inert(("attention_dropout",), "the position model's own attention has no weights to drop")
-        return rules if drops else [*rules, weightless]
+        if not any(block.drops for block in blocks):
+            rules.append(Inert(("attention_dropout",), "the position model's own attention has no weights to drop"))
+        if not any(block.heads for block in blocks):
+            rules.append(Inert(("heads",), "the position model's own attention has none"))
+        return rules
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:

@@ -23,9 +23,11 @@ class Block(PositionModel, ABC):
     Attributes:
         drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
             have ``attention_dropout``.
+        heads: whether the number of heads changes anything; if not, a stack refuses one.
     """
 
     drops: ClassVar[bool] = False
+    heads: ClassVar[bool] = True
 
     def replaces(self, layer: int) -> bool:
         return True

@@ -40,6 +40,7 @@ class DiSANBlock(Block, name="disan-block"):
         UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
     """
 
+    heads = False
     drops = True
     spec = Spec(
         "shen2018",
