@@ -14,6 +14,7 @@ from torch import Tensor
 
 from structpe.adapters._places import NONE
 from structpe.data.encode import encode
+from structpe.data.whole import as_one
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Positions
@@ -99,3 +100,6 @@ class TokenPositions:
         targets = None if self.targets is None else self.targets.to(where, non_blocking=non_blocking)
         units, root = (x.to(where, non_blocking=non_blocking) for x in (self.units, self.root))
         return TokenPositions(self.positions.to(where), self.size, units, root, targets)
+
+
+as_one(TokenPositions)

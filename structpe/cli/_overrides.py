@@ -22,7 +22,8 @@ def as_overrides(words: Sequence[str]) -> list[str]:
     Raises:
         UsageError: a word is neither key nor value, or a key is given twice.
     """
-    overrides, rest = [], list(words)
+    overrides: dict[str, str] = {}
+    rest = list(words)
     while rest:
         key, equals, value = rest.pop(0).partition("=")
         if not key.startswith("--"):
@@ -33,7 +34,7 @@ def as_overrides(words: Sequence[str]) -> list[str]:
             if not rest or rest[0].startswith("--"):
                 raise UsageError(f"option {key!r} has no value; write {key} VALUE")
             value = rest.pop(0)
-        if any(each.startswith(f"{key.removeprefix('--')}=") for each in overrides):
+        if key in overrides:
             raise UsageError(f"option {key!r} is given twice; give it once")
-        overrides.append(f"{key.removeprefix('--')}={value}")
-    return overrides
+        overrides[key] = f"{key.removeprefix('--')}={value}"
+    return list(overrides.values())

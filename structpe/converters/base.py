@@ -5,7 +5,7 @@ The converter of an object is found by the names of its classes, so a library is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,8 @@ def _claimed(thing: Any) -> Converter:
     for cls in sorted(type(thing).__mro__, key=lambda cls: cls.__module__ == "builtins"):
         if (known := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:
             return known
+    if isinstance(thing, Mapping):  # such as a row that Hugging Face's datasets give to a function
+        return CONVERTERS["rows"]
     classes = ", ".join(sorted(claimed))
     given = f"{type(thing).__module__}.{type(thing).__qualname__}"
     raise ConversionError(f"no converter takes a {given}; known are objects of {classes}; files are read with read()")

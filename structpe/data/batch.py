@@ -23,6 +23,7 @@ from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut, overhead
 from structpe.data.edge_types import EdgeTypes
 from structpe.data.encode import checked, join
+from structpe.data.whole import as_one
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoded, Encoding
 from structpe.encodings.named import Asked
@@ -187,10 +188,18 @@ class Batch:
 
     def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
         """A copy whose tensors are what ``move`` makes of these."""
-        moved = {each.name: _each(getattr(self, each.name), move) for each in fields(self)}
+        moved = {name: _each(getattr(self, name), move) for name in _FIELDS}
         if self.position_layout is self.layout:
             moved["position_layout"] = moved["layout"]
         return Batch(**moved)
+
+    def replaced(self, **values: Any) -> Batch:
+        """A copy with other values of these attributes."""
+        return Batch(**{name: getattr(self, name) for name in _FIELDS} | values)
+
+
+_FIELDS = tuple(each.name for each in fields(Batch))
+as_one(Batch)
 
 
 def collate(

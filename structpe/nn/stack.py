@@ -14,6 +14,7 @@ from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import Layer, StackConfig
+from structpe.plain.inert import refuse_inert
 from structpe.positions import PositionModel, Positions, Site
 from structpe.positions.build import Config, as_model
 
@@ -31,7 +32,8 @@ class Stack(nn.Module):
         reads: whether layers have cross-attention to an encoder, as in a decoder.
 
     Raises:
-        ConfigError: the position model has no effect without attention, or cannot be used with the feature map.
+        ConfigError: the position model has no effect without attention, or an option of attention has none, as the
+            position model has its own.
     """
 
     def __init__(
@@ -49,6 +51,8 @@ class Stack(nn.Module):
                 "the position model acts on attention only, and this model has none; choose one that acts on the "
                 "input, or set attention to true"
             )
+        if own := config.of_own_attention(position):
+            refuse_inert(config, also=own)
         self.config, self.position = config, position
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
         self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None

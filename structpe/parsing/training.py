@@ -11,13 +11,13 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from structpe.checksums import SUMS, check, read_sealed, seal
+from structpe.checksums import check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
 from structpe.errors import needing, reason_of, undamaged
 from structpe.files import atomic_text, atomic_write_folder, finish, foreign, lock, sealed
 from structpe.parsing.formats import NOTHING
 from structpe.parsing.gold import TAGGERS, documents, gold_items
-from structpe.parsing.models import ParsingError
+from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
 from structpe.signals import EndRequest
@@ -252,7 +252,7 @@ def _steps(
     nlp = init_nlp(_config(plan, part, state.step, taggers))
     config = nlp.config.interpolate()
     if state.step:
-        check(part / "last", _files(part / "last"), REMEDY)
+        check(part / "last", files_of(part / "last"), REMEDY)
         nlp.from_disk(part / "last")  # with its configuration
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
@@ -326,14 +326,12 @@ def _keep_last(nlp: Language, part: Path, state: _State) -> None:
 
 
 def _write(nlp: Language, folder: Path) -> None:
+    if bad := not_finite(nlp):
+        raise ParsingError(
+            f"the weights of {bad} are no finite numbers any more: training has diverged; give more sentences"
+        )
     nlp.to_disk(folder)
-    seal(folder, _files(folder))
-
-
-def _files(folder: Path) -> list[str]:
-    """Names of all files in a folder and its subfolders, except that of checksums."""
-    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    return [name for name in names if name != SUMS]
+    seal(folder, files_of(folder))
 
 
 def _finish(plan: Plan, part: Path, out: Path) -> None:
@@ -341,8 +339,8 @@ def _finish(plan: Plan, part: Path, out: Path) -> None:
     import spacy
 
     folder = part / ("best" if plan.dev else "last")
-    check(folder, _files(folder), REMEDY)
+    check(folder, files_of(folder), REMEDY)
     nlp = spacy.load(folder)
     nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])
     nlp.meta["name"] = "structpe_parser"
-    atomic_write_folder(out, nlp.to_disk)
+    atomic_write_folder(out, lambda hidden: _write(nlp, hidden))

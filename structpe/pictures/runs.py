@@ -108,7 +108,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
         return Trained(example.structure, position, None, str(folder), CONTENTS[content])
     batch = preparer.collate([example], "together")
     precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
-    batch = replace(batch, positions=precise)
+    batch = batch.replaced(positions=precise)
     with listening(model.encoder) as heard:
         _encode(model, batch, content)
     return Trained(example.structure, position, gathered(heard, position), str(folder), CONTENTS[content])
@@ -139,7 +139,7 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
             f"give all nodes the same content (same)"
         )
     described = run.restore().position
-    model = _filled(lambda: GraphModel(config.model, build(described, config.model.dims), None, None, 1), folder)
+    model = _filled(lambda: GraphModel(config.model, build(described, config.model.dims), None, None, 1), run)
     position = model.position
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
@@ -156,15 +156,15 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 
 
-def _filled(make: Callable[[], GraphModel], folder: Path) -> GraphModel:
+def _filled(make: Callable[[], GraphModel], run: PredictionRun) -> GraphModel:
     """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
-    file = folder / WEIGHTS
+    file = run.folder / WEIGHTS
     if not file.exists():
-        raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
+        raise StoreError(f"{run.folder} holds no model.safetensors; training writes it at the first validation")
     check_fit(make, file, REMEDY, (*LAST, *TABLES))
     model = make()
     with undamaged(file, REMEDY):
-        weights = load_weights(file, REMEDY)
+        weights = load_weights(file, REMEDY, run.identity)
         own = model.state_dict()  # whose last layer has another number of outputs, and is not used
         weights = {name: value for name, value in weights.items() if not name.startswith(LAST)}
         for part in ("nodes", "stack.edges"):

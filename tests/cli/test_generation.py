@@ -180,6 +180,7 @@ def test_options_become_overrides(words: list[str], overrides: list[str]) -> Non
         (["3"], "'3' is not an option; write --key value"),
         (["--out"], "option '--out' has no value; write --out VALUE"),
         (["--out", "--name", "a"], "option '--out' has no value"),
+        (["--out", "a", "--out=b"], "option '--out' is given twice; give it once"),
     ],
 )
 def test_what_is_no_override(words: list[str], message: str) -> None:

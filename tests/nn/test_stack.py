@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = 
         feedforward=16,
         norm="layer",
         norm_first=True,
-        kernel=kernel,
+        kernel="auto" if model.own_attention else kernel,
     )
     return Stack(config, model, Categories((EDGES.size,))).double().eval()
 
@@ -82,7 +81,7 @@ def batch_of(whole: Stack, structures: list[Structure]) -> Batch:
     batch = Batch.of(structures, whole.position.encodings, EDGES, whole.grouping)
     device, dtype = torch.device("cpu"), next(whole.parameters()).dtype
     dtype = torch.float64 if dtype == torch.float64 else torch.float32
-    return replace(batch, positions=tuple(each.to(device, dtype) for each in batch.positions))
+    return batch.replaced(positions=tuple(each.to(device, dtype) for each in batch.positions))
 
 
 def there(structures: list[Structure], n: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,15 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 import spacy
 
 from structpe import files
-from structpe.errors import StructPEError
+from structpe.errors import StoreError, StructPEError
 from structpe.parsing import Plan, Progress, evaluate, load_parser, parse, train
 from structpe.parsing.formats import as_conllu
 from structpe.parsing.gold import as_doc, documents, gold_items
-from structpe.parsing.training import _config, _prepare
+from structpe.parsing.models import ParsingError
+from structpe.parsing.training import _config, _prepare, _write
 from structpe.readers import Item, read
 from tests.datasets import corpus
 from tests.parsing.conftest import PLAN, SAMPLE
@@ -384,3 +387,27 @@ def test_a_parser_without_a_folder_and_a_second_training_are_refused(
         pytest.raises(StructPEError, match=r"parser\.part: another writer is at work there; wait until it has ended"),
     ):
         train(Plan((str(SAMPLE),)), tmp_path / "parser")
+
+
+def test_parts_of_two_parsers_are_not_one(parser: Path, tmp_path: Path) -> None:
+    changed = Path(shutil.copytree(parser, tmp_path / "changed"))
+    load_parser(changed)
+    weights = changed / "parser" / "model"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    with pytest.raises(
+        StoreError, match=r"damaged: its parser/model has other bytes than its checksum says; its parts"
+    ):
+        load_parser(changed)
+
+
+def test_a_parser_with_weights_that_are_no_numbers_is_neither_written_nor_read(parser: Path, tmp_path: Path) -> None:
+    nlp = load_parser(parser)
+    model = next(node for node in nlp.get_pipe("parser").model.walk() if node.has_param("W"))  # type: ignore[attr-defined]
+    model.set_param("W", model.get_param("W") * np.nan)
+    with pytest.raises(
+        ParsingError, match="the weights of parser are no finite numbers any more: training has diverged"
+    ):
+        _write(nlp, tmp_path / "made")
+    nlp.to_disk(tmp_path / "spoilt")  # without checksums, as another program writes it
+    with pytest.raises(StoreError, match="the weights of parser are no finite numbers; train the parser again"):
+        load_parser(tmp_path / "spoilt")

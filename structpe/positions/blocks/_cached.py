@@ -29,6 +29,8 @@ class CachedBlock(Block, ABC):
         sizes: see :class:`PositionModel`.
     """
 
+    drops = True
+
     def __init__(self, dims: Dims, encodings: Sequence[Encoding], bias: bool = False, **sizes: int) -> None:
         super().__init__(dims, encodings, **sizes)
         self.projections = of_layers(dims, 3 * dims.width, bias)

@@ -53,7 +53,7 @@ class ScoreModel(CachedBlock):
         bias = self.biases(prepared, site, score)
         both = torch.cat([score, bias], dim=1).to(next(self.parameters()).dtype)
         changed = score + bias + self.correction(both, seen, prepared, site)
-        return softmax(changed, seen).to(v.dtype) @ v
+        return softmax(changed, seen, site.dropout).to(v.dtype) @ v
 
     def biases(self, prepared: Any, site: Site, score: Tensor) -> Tensor:
         """(b, h, n, m) the biases of a layer."""

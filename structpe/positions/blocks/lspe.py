@@ -71,6 +71,7 @@ class LSPE(Block, name="lspe"):
     """
 
     # It is not unbound, as in the middle of a long path all walks of k steps return alike.
+    heads = False
     spec = Spec(
         "dwivedi2022",
         "graph",

@@ -61,6 +61,7 @@ class PPGT(Block, name="ppgt"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "ma2025",
         "graph",
@@ -92,7 +93,7 @@ class PPGT(Block, name="ppgt"):
         near = q @ k.mT - k.square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
         bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
         scores = near + bias.movedim(-1, 1)
-        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x))
+        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
         return self.outs[site.layer](mixed), prepared
 
     def _stem(self, numbers: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.report import claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.runs.prediction import PredictionRun
+from structpe.tasks.runs.prediction import PredictionRun, readable
 from structpe.tasks.training.folder import check_free, learned
 from structpe.tasks.training.progress import say
 from structpe.threads import busy, requested, waiting
@@ -53,7 +53,7 @@ def run_all(
     Raises:
         ConfigError, PositionError: a run's configuration makes no sense, or its folder, or that of the study, holds a
             run of another one or files that would be replaced; none is started then.
-        ReadError: a benchmark's folder is missing; none is started then.
+        ReadError: data of one of several sets are missing or damaged; none is started then.
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
@@ -66,6 +66,8 @@ def run_all(
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
     for key in left:
         _check_free(PredictionRun(configs[key]))
+    if len({key.data for key in left}) > 1:  # the first run of one set tells at once
+        readable([configs[key] for key in left])
     claim(study, keys)
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):

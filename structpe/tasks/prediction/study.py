@@ -95,6 +95,9 @@ class StudyConfig:
                     )
         for number, row in enumerate(self.rows or []):
             self._check_row(f"rows[{number}]", row)
+        for place, what in enumerate(("models", "positions") if self.rows else ()):
+            if unused := sorted(set(getattr(self, what)) - {row[place] for row in self.rows or []}):
+                raise ConfigError(f"{what}: {unused[0]} has no effect, as rows are given and none has it; leave it out")
         self._check_twice("seeds", list(map(str, self.seeds)))
         self._check_twice("rows", [", ".join(row) for row in self.rows or []])
         count = (

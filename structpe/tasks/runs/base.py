@@ -17,6 +17,7 @@ result.json            the result; missing until the run is finished
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -27,12 +28,13 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import torch
 from torch import nn
 
-from structpe.checksums import SUMS, seal, wrong
+from structpe.checksums import SUMS, seal, sums_of, wrong
 from structpe.data.digests import Content
 from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
+from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
@@ -44,9 +46,9 @@ from structpe.tasks.training.folder import InUse, learned, lock
 from structpe.tasks.training.nodes import number
 from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
-from structpe.tasks.training.result import Ended, Result
+from structpe.tasks.training.result import FILE, Ended, Result
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import WEIGHTS, load_weights
+from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded_digest
 
 __all__ = ["RUNS", "Reads", "Run", "Work", "load", "load_run", "run_of", "train"]
 
@@ -147,7 +149,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
         folder = _with_config(folder)
         folders.unbroken(folder, cls._sealed())
-        return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
+        with recorded():
+            return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
 
     # --- what each kind of run defines ---
 
@@ -262,7 +265,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             if fresh:
                 self.begin(found)
             ended = work.end(self._fit(work, fresh))
-            ended.save(self.folder)
+            ended.save(self.folder, {"run": self.identity, "weights": recorded_digest(self.folder / WEIGHTS)})
             self._tidy()
             say(f"{self.folder}: finished: {ended}")
             return ended
@@ -299,7 +302,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
+        with recorded():
+            folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
 
     def _written(self, file: Path) -> C:
         written: C = configurations.load(type(self.config), file)
@@ -333,15 +337,27 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Give a model the best weights so far, and set it to evaluation.
 
         Raises:
-            StoreError: training has not yet written them, or they are damaged.
+            StoreError: training has not yet written them, they are damaged or those of another run, or the result of
+                the run is that of others.
         """
         file = self.folder / WEIGHTS
         with undamaged(file, AFRESH):
-            model.load_state_dict(load_weights(file, AFRESH))
+            model.load_state_dict(load_weights(file, AFRESH, self.identity))
+        if (scored := self.result.of(self.folder).get("weights")) and scored != recorded_digest(file):
+            raise StoreError(f"the result of the run is that of other weights than these; {AFRESH}").at(file)
         model.eval()
+
+    @property
+    def identity(self) -> str:
+        """A digest of the configuration in the folder and of what was learned before training; empty without these."""
+        names = self._sealed()
+        whole = all((self.folder / name).is_file() for name in names)
+        return hashlib.sha256(sums_of(self.folder, names).encode()).hexdigest() if whole else ""
 
     def _done(self) -> R | None:
         done: R | None = self.result.load(self.folder)
+        if done is not None and self.result.of(self.folder).get("run", self.identity) != self.identity:
+            raise StoreError(f"the result is that of another run; {self.result.remedy}").at(self.folder / FILE)
         return done
 
     @classmethod
@@ -390,13 +406,15 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = work.training
+        if training.order == "by-size" and len(set(work.sizes.tolist())) == 1:
+            refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
         by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
         plan = Plan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
         count = training.steps * training.accumulate
         # One graph of all steps moves once; see Batch.to.
         pinned = folders.device_of(training).type == "cuda" and len(work.sizes) > 1
         batches = Batches(work.examples, plan, work.collate, count, workers=training.workers, pinned=pinned)
-        fit(work.task, batches, training, self.folder, fresh=fresh)
+        fit(work.task, batches, training, self.folder, fresh=fresh, run=self.identity)
         return plan.per_epoch
 
     def _tidy(self) -> None:
