@@ -20,6 +20,7 @@ from structpe.attention._gather import (
     total,
     without_lists,
 )
+from structpe.attention._folded import multiplied
 from structpe.attention.base import Call, kernel, room
 from structpe.dropout import dropout as dropped
 from structpe.terms import Terms
@@ -81,4 +82,4 @@ def _bent(q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, Tensor | None]:
 
 
 def _of_factors(terms: Terms) -> list[Tensor]:
-    return [factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors]
+    return [multiplied(factor) for factor in terms.factors]
