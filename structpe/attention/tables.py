@@ -10,6 +10,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from structpe.attention._folded import multiplied
 from structpe.attention._gather import (
     added,
     collect_values,
@@ -20,7 +21,6 @@ from structpe.attention._gather import (
     total,
     without_lists,
 )
-from structpe.attention._folded import multiplied
 from structpe.attention.base import Call, kernel, room
 from structpe.dropout import dropout as dropped
 from structpe.terms import Terms

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
