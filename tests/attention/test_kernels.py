@@ -341,6 +341,22 @@ def test_dropout_keeps_the_mean(kernel: str) -> None:
     torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.15)
 
 
+@pytest.mark.parametrize("kernel", HERE)
+def test_what_dropout_draws_differs_by_structure_head_and_key(kernel: str) -> None:
+    """And by query, but for the kernel that has no weights: it drops a key for all queries of a head."""
+    n, h = 24, 3
+    q = k = torch.zeros(2, h, n, n)
+    v = torch.eye(n).expand(2, h, n, n)
+    every = Pairs(*torch.ones(2, n, n).nonzero().T)
+    terms = Terms(feature_map=torch.cos) if kernel == "linear" else Terms()
+    terms += Terms(pairs=(every,)) if needs_pairs(kernel) else Terms()
+    kept = attend(q, k, v, terms, kernel, dropout=0.5) * n  # all weights are 1/n
+    assert set(kept.round(decimals=4).unique().tolist()) == {0.0, 2.0}
+    for axis in range(4):
+        alike = torch.equal(kept, kept.roll(1, axis))
+        assert alike == (kernel == "linear" and axis == 2), f"axis {axis}"
+
+
 def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
     terms = drawn({"feature_map", "mask"}, 0)
     text = (
