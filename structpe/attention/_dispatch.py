@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -33,7 +34,8 @@ def attend(
 
     Args:
         q, k, v: queries, keys and values.
-        terms: what position models add; None for plain attention.
+        terms: what position models add; None for plain attention. In half precision, and under autocast, sums of scores
+            and terms are of float32.
         kernel: name of a kernel, or ``auto`` for the cheapest that suits.
         dropout: probability of dropping an attention weight.
 
@@ -184,11 +186,38 @@ def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int], devic
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
+        if _automatic(q.device.type):
+            return _lowered(chosen, q, k, v, terms, dropout)
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
             raise StructPEError(found) from error
         raise
+
+
+def _automatic(device: str) -> bool:
+    """Whether autocast chooses precisions here."""
+    return device != "meta" and torch.is_autocast_enabled(device)
+
+
+def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Under autocast only queries, keys and values are of half precision, not the sums of terms and over keys.
+
+    The functions of the terms may read parameters, so that they keep what autocast does.
+    """
+    device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
+
+    def inside(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        return function and torch.autocast(device, to)(function)
+
+    terms = replace(
+        terms,
+        maps=tuple(map(inside, terms.maps)),
+        act=inside(terms.act),
+        feature_map=inside(terms.feature_map),
+    )
+    with torch.autocast(device, enabled=False):
+        return chosen.compute(*(x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v)), terms, dropout)
 
 
 _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})

@@ -69,7 +69,7 @@ def test_the_authors_tables(key: str) -> None:
         torch.testing.assert_close(mine.float(), table[:, width // 2 :], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("trained", "width"), [(16, 16), (100, 16), (2048, 64), (3, 8)])
+@pytest.mark.parametrize(("trained", "width"), [(16, 16), (100, 16), (2048, 64), (3, 8), ((1 << 31) - 1, 16)])
 @pytest.mark.parametrize("truncate", [True, False])
 def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int, truncate: bool) -> None:
     """As Hugging Face writes it, "truncate" and "attention_factor" included."""

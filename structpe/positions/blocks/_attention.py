@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from structpe.dropout import dropout
 from structpe.errors import UnsupportedTerm
 from structpe.positions import Dims
+from structpe.precision import exactly, wide
 from structpe.terms import Terms
 
-__all__ = ["allowed", "factored", "joined", "of_layers", "softmax", "split", "without_heads"]
+__all__ = ["allowed", "factored", "joined", "of_layers", "products", "softmax", "split", "without_heads"]
 
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
@@ -40,6 +41,12 @@ def allowed(model: str, terms: Terms, x: Tensor, keys: int | None = None) -> Ten
     for mask in (*terms.mask, *(pairs.dense(b, n, m) for pairs in terms.pairs)):
         result = result & mask
     return result.tril(m - n) if terms.causal else result
+
+
+@exactly
+def products(q: Tensor, k: Tensor) -> Tensor:
+    """(b, h, n, m) q.k of (b, h, n, d) and (b or 1, h or 1, m, d), in float32 at least: much may be added to them."""
+    return wide(q) @ wide(k).mT
 
 
 def without_heads(model: str, pairs: Tensor) -> Tensor:

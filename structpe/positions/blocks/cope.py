@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions._tables import Sharing, Table
-from structpe.positions.blocks._attention import allowed, joined, of_layers, softmax, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, products, softmax, split
 from structpe.terms import Terms
 
 __all__ = ["CoPE"]
@@ -78,10 +78,10 @@ class CoPE(Block, name="cope"):
 
     def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor, dropped: float) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.dims.head)
+        score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
-        whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
+        whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
         return softmax(score, seen, dropped).to(v.dtype) @ v
