@@ -8,13 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from structpe.adapters._injected import Given, Pass, Seat
+from structpe.adapters._passes import NAME, Passes
 from structpe.adapters._tokens import TokenPositions
 from structpe.errors import PositionError
 
-__all__ = ["NAME", "Before", "Beginning", "Generating"]
-
-NAME = "structpe"
-"""Of the attention among Hugging Face's, of the submodule, of the key of a batch and of that of a configuration."""
+__all__ = ["Before", "Beginning", "Generating"]
 
 
 class Beginning:
@@ -22,10 +20,11 @@ class Beginning:
 
     Args:
         model: with the position models.
+        writing: what ``generate`` reads in all its passes.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, writing: Passes[Pass]) -> None:
+        self.model, self.writing = model, writing
 
     def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         model = self.model
@@ -40,7 +39,7 @@ class Beginning:
                 "the cache has a fixed size, so that queries do not tell where they are; use the dynamic cache, which "
                 "generate does without cache_implementation"
             )
-        passing = named.get(NAME, model.__dict__.get("_structpe_reading", {}))
+        passing = named[NAME] if NAME in named else self.writing.known() or {}
         masks = _masks(model, named, within=module is not model)
         if isinstance(passing, Pass):
             passing.masks |= masks
@@ -109,17 +108,18 @@ class Generating:
 
     Args:
         model: with the position models.
+        writing: is told what all passes read.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    def __init__(self, model: Any, writing: Passes[Pass]) -> None:
+        self.model, self.writing = model, writing
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Generate; arguments as of Hugging Face's ``generate``, and ``structpe``."""
         model, positions = self.model, named.pop(NAME, {})
         check_given(model, positions)
-        model.__dict__["_structpe_reading"] = Pass(positions, {}, keeps=True)
+        self.writing.begin(Pass(positions, {}, keeps=True))
         try:
             return type(model).generate(model, *given, **named)
         finally:
-            del model.__dict__["_structpe_reading"]
+            self.writing.end()

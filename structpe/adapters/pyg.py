@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
 from structpe.adapters._masks import added, size_of, written
 from structpe.adapters._message import Message, of_edges
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.converters import as_structure
 from structpe.data.encode import join
 from structpe.encodings.base import Encoding
@@ -30,9 +31,6 @@ from structpe.errors import EncodingError, PositionError, needing
 from structpe.positions import PositionModel, Positions, Site
 
 __all__ = ["AddEncoding", "Handle", "inject", "positions"]
-
-NAME = "structpe"
-"""Of the submodule."""
 
 
 class AddEncoding(Transform):
@@ -122,7 +120,7 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
         )
     if NAME in model._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or remove it")
-    model.add_module(NAME, position)
+    enter(model, position)
     return Handle(model, position, sites)
 
 
@@ -138,8 +136,7 @@ class Handle:
     def __init__(self, model: nn.Module, position: PositionModel, sites: Sequence[nn.Module]) -> None:
         self.position = position
         self._model, self._sites = model, sites
-        self._pass: _Pass | None = None
-        self._plain = False
+        self._passes: Passes[_Pass] = Passes()
         hooks = [
             _OfAll(self, number) if isinstance(site, nn.MultiheadAttention) else _OfEdges(self, number, site)
             for number, site in enumerate(sites)
@@ -147,6 +144,8 @@ class Handle:
         self._hooks = [
             site.register_forward_pre_hook(hook, with_kwargs=True) for site, hook in zip(sites, hooks, strict=True)
         ]
+        ends = [(hook.site, hook.end) for hook in hooks if isinstance(hook, _OfEdges)]
+        self._hooks += [site.register_forward_hook(end, always_call=True) for site, end in ends]
 
     @contextmanager
     def reading(self, batch: Any) -> Iterator[None]:
@@ -154,12 +153,11 @@ class Handle:
         found = batch
         if batch is not None and not isinstance(batch, Positions):
             found = positions(batch, self.position.encodings)
-        self._plain = found is None
-        self._pass = None if found is None else _Pass.of(self.position, found)
+        self._passes.begin(_Pass([], torch.empty(0)) if found is None else _Pass.of(self.position, found))
         try:
             yield
         finally:
-            self._pass, self._plain = None, False
+            self._passes.end()
 
     def remove(self) -> None:
         """Take the position model out of the model."""
@@ -175,12 +173,13 @@ class Handle:
         Raises:
             PositionError: the pass is bound to no graphs.
         """
-        if self._pass is None and not self._plain:
+        current = self._passes.known()
+        if current is None:
             raise PositionError(
                 "this model has a position model, and the pass is bound to no graphs; write with "
                 "handle.reading(batch): around it, or reading(None) for a pass without"
             )
-        return self._pass
+        return current if current.masks else None
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ class _Pass:
     """What the layers add to the scores of one batch.
 
     Attributes:
-        masks: (b, h, n, n) of each layer.
+        masks: (b, h, n, n) of each layer; none for a pass without positions.
         sizes: (b,) of the graphs.
     """
 
@@ -234,15 +233,21 @@ class _OfEdges:
     """
 
     def __init__(self, handle: Handle, number: int, conv: Any) -> None:
-        self.handle, self.number = handle, number
+        self.handle, self.number, self.site = handle, number, conv
         conv.message = Message(conv)
 
     def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        current, conv.message.bias = self.handle.current(), None
-        if current is not None:
-            edges = given[1] if len(given) > 1 else named["edge_index"]
-            to_target = conv.flow == "source_to_target"
-            conv.message.bias = of_edges(current.masks[self.number], current.sizes, edges, to_target)
+        current = self.handle.current()
+        if current is None:
+            conv.message.biases.begin(None)
+            return
+        edges = given[1] if len(given) > 1 else named["edge_index"]
+        to_target = conv.flow == "source_to_target"
+        conv.message.biases.begin(of_edges(current.masks[self.number], current.sizes, edges, to_target))
+
+    def end(self, conv: Any, *_: Any) -> None:
+        """Forget the entries, after each call."""
+        conv.message.biases.end()
 
 
 def _sites(model: nn.Module) -> list[Any]:

@@ -24,9 +24,10 @@ from torch import Tensor, nn
 
 from structpe.adapters._collator import Collator
 from structpe.adapters._families import FAMILIES, Where, attentions, sizes, usual
-from structpe.adapters._hooks import NAME, Before, Beginning, Generating
-from structpe.adapters._injected import Injected, Seat, Start, Structures
+from structpe.adapters._hooks import Before, Beginning, Generating
+from structpe.adapters._injected import Injected, Pass, Seat, Start, Structures
 from structpe.adapters._numbers import read_numbers
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.adapters._t5 import take_t5
 from structpe.adapters._tokens import TokenPositions
 from structpe.attention import attend, weights
@@ -116,7 +117,6 @@ def inject(
         raise PositionError(f"the {where} has a position model already; give both as one, first + second, or eject it")
     like = next(model.parameters())
     injected = Injected(made, where, numbers, start, structures, instead).to(like.device, like.dtype)
-    injected.train(model.training)
     _enter(model, injected, found)
     described = {"position": _described(made), "layers": numbers, "start": start}
     described |= {"structures": structures, "instead": instead}
@@ -310,8 +310,8 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
     """Register the position model, mark the attentions and hook the layers."""
     first = not _injections(model)
     if first:
-        model.structpe = nn.ModuleDict().train(model.training)
-    model.structpe[injected.where] = injected
+        enter(model, nn.ModuleDict())
+    enter(model.structpe, injected, injected.where)
     model.set_attn_implementation(NAME)
     hooks = model.__dict__.setdefault("_structpe_hooks", [])
     for number, (layer, attending) in enumerate(found):
@@ -320,13 +320,13 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
         if injected.position.sites & {"inputs", "layer"}:
             hooks.append(layer.register_forward_pre_hook(Before(seat, attending), with_kwargs=True))
     if first:
-        asked = [model]
+        asked, writing = [model], Passes[Pass]()
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:
-            hooks.append(module.register_forward_pre_hook(Beginning(model), with_kwargs=True))
+            hooks.append(module.register_forward_pre_hook(Beginning(model, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
-            model.generate = Generating(model)
+            model.generate = Generating(model, writing)
 
 
 def _described(position: PositionModel) -> Any:
