@@ -324,7 +324,7 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:
-            hooks.append(module.register_forward_pre_hook(Beginning(model, writing), with_kwargs=True))
+            hooks.append(module.register_forward_pre_hook(Beginning(model, module, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
             model.generate = Generating(model, writing)
 
