@@ -13,7 +13,7 @@ from structpe.adapters._passes import NAME, Passes
 from structpe.adapters._tokens import TokenPositions
 from structpe.errors import PositionError
 
-__all__ = ["Before", "Beginning", "Generating"]
+__all__ = ["Before", "Beginning", "Generating", "first_place"]
 
 
 class Beginning:

@@ -24,8 +24,12 @@ from structpe.positions import PositionModel, Positions, Site
 from structpe.structure import path
 from structpe.terms import Terms
 
-__all__ = ["Given", "Injected", "Pass", "Paths", "Seat", "Start", "Structures"]
+__all__ = ["CROSS", "Given", "Injected", "Pass", "Paths", "Seat", "Start", "Structures"]
 
+CROSS = (
+    "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand at one unit; "
+    "choose one with biases or vectors of pairs"
+)
 Start: TypeAlias = Literal["zero", "own"]
 Structures: TypeAlias = Literal["given", "path"]
 Given: TypeAlias = "TokenPositions | Mapping[str, TokenPositions] | None"
@@ -58,11 +62,15 @@ class Injected(nn.Module):
         self.start, self.structures, self.instead = start, structures, instead
         self.first = started(position) if start == "zero" else None
         self.paths = Paths(position.encodings)
+        self.mixes = False  # whether it changes vectors of units by those of others, as far as was tried
 
     def prepare(self, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
         """What the position model prepares for a batch, and what its first numbers do."""
         dtype = next((p.dtype for p in self.position.parameters()), like.dtype)
-        positions = given.positions.to(like.device, dtype)
+        return self.ask_prepare(given.positions.to(like.device, dtype), like)
+
+    def ask_prepare(self, positions: Positions, like: Tensor) -> tuple[Any, Any]:
+        """The same, of positions in the dtype of the position model."""
         return self._both(lambda model, _: model.prepare(positions), (None, None), like)
 
     def terms(self, prepared: tuple[Any, Any], site: Site, like: Tensor) -> Terms:
@@ -271,10 +279,7 @@ class Seat:
         terms = self.injected.terms(prepared, Site(self.layer, training), q)
         places = passing.places(self.injected, positions, q, q.shape[2], keys)
         if places is not None and self.injected.where == "cross" and terms.maps:
-            raise PositionError(
-                "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand "
-                "at one unit; choose one with biases or vectors of pairs"
-            )
+            raise PositionError(CROSS)
         return terms if places is None else places.terms(terms)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
@@ -282,11 +287,10 @@ class Seat:
         if (found := self._asked(given, past + x.shape[1], x)) is None:
             return x
         passing, positions = found
-        width = self.injected.position.dims.width
-        if x.shape[-1] != width:
+        if self.injected.mixes and (positions.repeats or 1) > 1:
             raise PositionError(
-                f"the hidden vectors have {x.shape[-1]} numbers and all heads together {width}, so that a position "
-                f"model that acts on the input does not fit; choose one that acts in attention"
+                f"position model {self.injected.position.name!r} changes the vector of a unit by those of others, and "
+                f"several tokens are one unit; let each token be a unit of its own, or choose another"
             )
         prepared = passing.prepared(self.injected, positions, x)
         places = passing.places(self.injected, positions, x, x.shape[1], past + x.shape[1])

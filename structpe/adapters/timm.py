@@ -28,6 +28,7 @@ from structpe.adapters._injected import Injected, Start
 from structpe.adapters._passes import NAME, Passes, enter
 from structpe.adapters._places import NONE, Places
 from structpe.adapters._tokens import TokenPositions
+from structpe.adapters._trial import check_trial
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
@@ -71,7 +72,9 @@ def inject(
     if made.own_attention or "sources" in made.sites:
         raise PositionError(f"position model {made.name!r} replaces attention or its inputs; choose another")
     injected = Injected(made, "encoder", chosen, start)
-    enter(model, injected.to(next(model.parameters()).device))
+    injected.to(next(model.parameters()).device)
+    check_trial(injected, [grid((2, 2))])
+    enter(model, injected)
     model.__dict__[HOOKS] = _enter(model, _Images(model, injected), chosen)
     return injected
 
