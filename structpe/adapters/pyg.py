@@ -24,6 +24,7 @@ from structpe.adapters._added import Transform, attribute, encoded, listed, rest
 from structpe.adapters._masks import added, check_additive, size_of, written
 from structpe.adapters._message import Message, of_edges
 from structpe.adapters._origin import Origin, beyond, is_of, marked, origin
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.converters import as_structure
 from structpe.data.encode import join
 from structpe.encodings.named import Asked, as_encodings
@@ -32,9 +33,6 @@ from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions.build import Config, as_model
 
 __all__ = ["AddEncoding", "Handle", "inject", "positions"]
-
-NAME = "structpe"
-"""Of the submodule."""
 
 
 class AddEncoding(Transform):
@@ -156,7 +154,7 @@ def inject(model: nn.Module, position: PositionModel | Config) -> Handle:
     if NAME in model._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or remove it")
     check_additive(position)
-    model.add_module(NAME, position)
+    enter(model, position)
     return Handle(model, position, sites)
 
 
@@ -172,8 +170,7 @@ class Handle:
     def __init__(self, model: nn.Module, position: PositionModel, sites: Sequence[nn.Module]) -> None:
         self.position = position
         self._model, self._sites = model, sites
-        self._pass: _Pass | None = None
-        self._plain = False
+        self._passes: Passes[_Pass] = Passes()
         hooks = [
             _OfAll(self, number) if isinstance(site, nn.MultiheadAttention) else _OfEdges(self, number, site)
             for number, site in enumerate(sites)
@@ -181,6 +178,8 @@ class Handle:
         self._hooks = [
             site.register_forward_pre_hook(hook, with_kwargs=True) for site, hook in zip(sites, hooks, strict=True)
         ]
+        ends = [(hook.site, hook.end) for hook in hooks if isinstance(hook, _OfEdges)]
+        self._hooks += [site.register_forward_hook(end, always_call=True) for site, end in ends]
 
     @contextmanager
     def reading(self, batch: Any) -> Iterator[None]:
@@ -188,12 +187,11 @@ class Handle:
         found = batch
         if batch is not None and not isinstance(batch, Positions):
             found = positions(batch, self.position.encodings)
-        self._plain = found is None
-        self._pass = None if found is None else _Pass.of(self.position, found)
+        self._passes.begin(_Pass([], torch.empty(0)) if found is None else _Pass.of(self.position, found))
         try:
             yield
         finally:
-            self._pass, self._plain = None, False
+            self._passes.end()
 
     def remove(self) -> None:
         """Take the position model out of the model."""
@@ -209,12 +207,13 @@ class Handle:
         Raises:
             PositionError: the pass is bound to no graphs.
         """
-        if self._pass is None and not self._plain:
+        current = self._passes.known()
+        if current is None:
             raise PositionError(
                 "this model has a position model, and the pass is bound to no graphs; write with "
                 "handle.reading(batch): around it, or reading(None) for a pass without"
             )
-        return self._pass
+        return current if current.masks else None
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ class _Pass:
     """What the layers add to the scores of one batch.
 
     Attributes:
-        masks: (b, h, n, n) of each layer.
+        masks: (b, h, n, n) of each layer; none for a pass without positions.
         sizes: (b,) of the graphs.
     """
 
@@ -268,15 +267,21 @@ class _OfEdges:
     """
 
     def __init__(self, handle: Handle, number: int, conv: Any) -> None:
-        self.handle, self.number = handle, number
+        self.handle, self.number, self.site = handle, number, conv
         conv.message = Message(conv)
 
     def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        current, conv.message.bias = self.handle.current(), None
-        if current is not None:
-            edges = given[1] if len(given) > 1 else named["edge_index"]
-            to_target = conv.flow == "source_to_target"
-            conv.message.bias = of_edges(current.masks[self.number], current.sizes, edges, to_target)
+        current = self.handle.current()
+        if current is None:
+            conv.message.biases.begin(None)
+            return
+        edges = given[1] if len(given) > 1 else named["edge_index"]
+        to_target = conv.flow == "source_to_target"
+        conv.message.biases.begin(of_edges(current.masks[self.number], current.sizes, edges, to_target))
+
+    def end(self, conv: Any, *_: Any) -> None:
+        """Forget the entries, after each call."""
+        conv.message.biases.end()
 
 
 def _sites(model: nn.Module) -> list[Any]:

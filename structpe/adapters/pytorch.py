@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from structpe.adapters._masks import added, check_additive, written, written_for
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
 from structpe.positions import Dims, PositionModel, Positions, Site
@@ -30,9 +32,6 @@ from structpe.positions.build import Config, as_model, check_model
 from structpe.terms import Terms
 
 __all__ = ["additive_masks", "eject", "flex", "inject"]
-
-NAME = "structpe"
-"""Of the submodule, and of the argument that holds the positions."""
 
 
 def additive_masks(
@@ -100,7 +99,7 @@ def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel
     if NAME in module._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or eject it")
     check_additive(position)
-    module.add_module(NAME, position)
+    enter(module, position)
     whole = _Whole(position, bool(first.batch_first), [layer is module for layer in layers] == [True])
     hooks = [module.register_forward_pre_hook(whole, with_kwargs=True)]
     hooks.append(module.register_forward_hook(whole.end, always_call=True))
@@ -147,6 +146,19 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
     return {"score_mod": score_mod, "block_mask": blocks, "scale": scale, "kernel_options": options}
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What was made for a pass.
+
+    Attributes:
+        masks: of each layer; None for a pass without positions.
+        prepared: what the position model prepared.
+    """
+
+    masks: list[Tensor] | None = None
+    prepared: Any = None
+
+
 class _Whole:
     """A hook of an encoder, a layer or an attention: makes the masks of all layers, once for each call.
 
@@ -158,8 +170,7 @@ class _Whole:
 
     def __init__(self, position: PositionModel, batch_first: bool, alone: bool) -> None:
         self.position, self.batch_first, self.alone = position, batch_first, alone
-        self.masks: list[Tensor] | None = None
-        self.prepared: Any = None
+        self.passes: Passes[_Known] = Passes()
 
     def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if NAME not in named:
@@ -169,8 +180,8 @@ class _Whole:
             )
         named = dict(named)
         positions = named.pop(NAME)
-        self.masks = self.prepared = None
         if positions is None:
+            self.passes.begin(_Known())
             return given, named
         if not isinstance(positions, Positions):
             raise PositionError(
@@ -182,32 +193,40 @@ class _Whole:
         if x.is_nested:
             raise PositionError("the input is a nested tensor; pad it, torch.nested.to_padded_tensor(x, 0.0)")
         positions = positions.to(x.device, x.dtype)
-        self.prepared = self.position.prepare(positions)
-        layers = [
-            self.position.terms(self.prepared, Site(i, module.training)) for i in range(self.position.dims.layers)
-        ]
+        prepared = self.position.prepare(positions)
+        layers = [self.position.terms(prepared, Site(i, module.training)) for i in range(self.position.dims.layers)]
         b, n = x.shape[:2] if self.batch_first else (x.shape[1], x.shape[0])
-        self.masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
+        masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
+        self.passes.begin(_Known(masks, prepared))
         if isinstance(module, nn.MultiheadAttention):
             named = {**dict(zip(_ATTENTION[3:], given[3:], strict=False)), **named, "is_causal": False}
-            return given[:3], added(named, self.masks[0], "attn_mask", "key_padding_mask")
-        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, self.prepared))
+            return given[:3], added(named, masks[0], "attn_mask", "key_padding_mask")
+        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, prepared))
         return self.part(0, given, named) if self.alone else (given, named)
 
     def end(self, *_: Any) -> None:
         """Forget what was made, after each call."""
-        self.masks = self.prepared = None
+        self.passes.end()
 
     def part(self, number: int, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a layer."""
-        if self.masks is None:
+        """The arguments of a layer.
+
+        Raises:
+            PositionError: the layer is called outside of a pass of the encoder.
+        """
+        if (known := self.passes.known()) is None:
+            raise PositionError(
+                "a layer of this encoder is called by itself, where it knows no positions. Call the encoder; and if "
+                "its layers are computed again for gradients (checkpointing), wrap them before inject"
+            )
+        if known.masks is None:
             return given, named
-        site = Site(number, self.position.training)
-        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, self.prepared, site))
+        site, prepared = Site(number, self.position.training), known.prepared
+        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, prepared, site))
         names = ("src", "src_mask", "src_key_padding_mask")
         named = {**dict(zip(names, given, strict=False)), **named}
         x = named.pop("src")
-        return (x,), added({**named, "is_causal": False}, self.masks[number], *names[1:])
+        return (x,), added({**named, "is_causal": False}, known.masks[number], *names[1:])
 
     def changed(
         self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]
