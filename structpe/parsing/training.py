@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.checksums import SUMS, check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import needing, reason_of, undamaged
-from structpe.files import atomic_text, atomic_write_folder, finish, foreign, lock, sealed
+from structpe.errors import foreign, needing, reason_of, undamaged
+from structpe.files import atomic_text, atomic_write_folder, finish, lock, sealed, sweep
 from structpe.parsing.gold import documents, gold_items
 from structpe.parsing.models import ParsingError
 from structpe.plain.bounds import STEPS
@@ -106,6 +106,7 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
+        sweep(part)  # a process may have been killed at its very end
         raise ParsingError("the folder exists; remove it, or choose another folder").at(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(part) as work:
