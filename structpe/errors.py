@@ -174,6 +174,13 @@ DISK = re.compile(r"No space left on device")
 MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)
 
 
+def foreign(place: Path) -> FileExistsError:
+    """The error for what stands where unfinished work is to be, and is not of structpe's making."""
+    what = "a link" if place.is_symlink() else "a folder" if place.is_dir() else "a file"
+    reason = f"this is {what} that structpe did not make, and it keeps its unfinished work under this name"
+    return FileExistsError(errno.EEXIST, reason, str(place))
+
+
 def explained(error: BaseException, debug: str) -> str:
     """The message for an error, as one line.
 

@@ -5,9 +5,8 @@ disk and then renamed. When a process is killed, its lock is released and its fo
 same target takes over the folder and empties it. So remains do not accumulate, and the files of a running writer are
 not touched.
 
-The file of the lock, ``structpe.lock``, is also the mark by which a folder is known as one of these. It is the first
-file in it and the last that is removed. Any other folder of that name, a file or a link is left as it is: a link is
-never followed, and an error says what stands there. An empty folder has nothing to lose, and is taken over.
+The file of the lock, ``structpe.lock``, is the mark of such a folder: the first file in it and the last. Any other
+folder of that name, a file or a link is an error; no link is followed. An empty folder is taken over.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structpe.errors import StructPEError
+from structpe.errors import StructPEError, foreign
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -39,7 +38,6 @@ __all__ = [
     "atomic_write_folder",
     "finish",
     "followed",
-    "foreign",
     "left_in",
     "lock",
     "naming",
@@ -175,24 +173,11 @@ def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def followed(path: Path) -> Path:
-    """Where a link leads, also if nothing is there yet; any other path as it is.
-
-    Raises:
-        OSError: the link leads to itself.
-    """
-    if not path.is_symlink():
-        return path
-    place = Path(os.path.realpath(path))
+    """Where a link leads, also if nothing is there yet; any other path as it is. One to itself is an OSError."""
+    place = Path(os.path.realpath(path)) if path.is_symlink() else path
     if place.is_symlink():
         raise OSError(errno.ELOOP, f"the link leads to itself ({os.strerror(errno.ELOOP)})", str(path))
     return place
-
-
-def foreign(place: Path) -> FileExistsError:
-    """The error for what stands where unfinished work is to be, and is not of structpe's making."""
-    what = "a link" if place.is_symlink() else "a folder" if place.is_dir() else "a file"
-    reason = f"this is {what} that structpe did not make, and it keeps its unfinished work under this name"
-    return FileExistsError(errno.EEXIST, reason, str(place))
 
 
 def finish(hidden: Path, path: Path, work: Path) -> None:
@@ -401,10 +386,7 @@ def left_in(folder: Path) -> list[Path]:
 
 
 def sweep(*places: Path) -> None:
-    """Remove the remains of writers that were killed after renaming; there may be no later writer that would do so.
-
-    What is not the hidden folder of a writer is left as it is.
-    """
+    """Remove the remains of writers that were killed after renaming; there may be no later writer that would do so."""
     for place in places:
         if _remains(place.with_name(f".{place.name}.tmp")):
             with lock(place):

@@ -35,8 +35,8 @@ from structpe.data._shard import Shard
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
 from structpe.encodings.named import Asked, as_encodings
-from structpe.errors import EncodingError, StoreError, listed, undamaged
-from structpe.files import finish, followed, foreign, lock, naming, sha256_of
+from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
+from structpe.files import finish, followed, lock, naming, sha256_of
 from structpe.structure import Structure
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from structpe.checksums import check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import needing, reason_of, undamaged
-from structpe.files import atomic_text, atomic_write_folder, finish, foreign, lock, sealed
+from structpe.errors import foreign, needing, reason_of, undamaged
+from structpe.files import atomic_text, atomic_write_folder, finish, lock, sealed, sweep
 from structpe.parsing.formats import NOTHING
 from structpe.parsing.gold import TAGGERS, documents, gold_items
 from structpe.parsing.models import ParsingError, files_of, not_finite
@@ -110,6 +110,7 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
+        sweep(part)  # a process may have been killed at its very end
         raise ParsingError("the folder exists; remove it, or choose another folder").at(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     with lock(part) as work:

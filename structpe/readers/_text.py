@@ -74,8 +74,8 @@ def cut_off(line: str, number: int, why: str = "") -> ReadError | None:
 def longer(text: str, known: Iterable[str]) -> str:
     """Why a text may be the beginning of another one; empty if it is known itself, or begins none."""
     known = set(known)
-    others = () if text in known else (each for each in known if each.startswith(text))
-    return f"{shown(text)} begins {shown(min(others))}" if (others := list(others)) else ""
+    others = [] if text in known else [each for each in known if each.startswith(text)]
+    return f"{shown(text)} begins {shown(min(others))}" if others else ""
 
 
 def not_utf8(line: bytes, place: int) -> ReadError:

@@ -8,7 +8,6 @@ raise the first error, or skip bad items and report each of them.
 from __future__ import annotations
 
 import inspect
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -20,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, over
 
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.plain.typed import Builder, options_of
+from structpe.readers._folders import files_in, no_file, unreadable
 from structpe.readers._kinds import HEAD, check_text
 from structpe.readers._progress import Meter
 from structpe.readers._text import shown
@@ -351,7 +351,7 @@ def _numbered(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterato
         yield None, error
         return
     except OSError as error:
-        yield None, _unreadable(error)
+        yield None, unreadable(error)
         return
     if not number:
         yield None, ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}")
@@ -366,7 +366,7 @@ def _item_of(numbered: tuple[int | None, Yielded]) -> tuple[int | None, Outcome]
     try:
         return number, each() if isinstance(each, attempt) else each
     except OSError as error:  # of a reader whose one item is the file
-        return None, _unreadable(error)
+        return None, unreadable(error)
 
 
 def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
@@ -375,56 +375,15 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield path, given or _choose(path)
         return
     if not path.is_dir():
-        raise _no_file(path)
+        raise no_file(path)
     if given is not None and not given.suffixes + given.also:
         raise ReadError(f"reader {given.name!r} reads single files; give one of this folder").at(path)
     claimed = given.suffixes + given.also if given else tuple(s for known in READERS.values() for s in known.suffixes)
-    files = sorted(each for each in _within(path) if _wanted(each, claimed))
+    files = files_in(path, claimed)
     if not files:
         raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(path)
     for file in files:
         yield file, given or _choose(file)
-
-
-def _within(folder: Path) -> Iterator[Path]:
-    """What is in a folder and its subfolders, also in those that links lead to; each folder once."""
-    seen: set[tuple[int, int]] = set()
-    for parent, folders, names in os.walk(folder, onerror=_unlisted, followlinks=True):
-        here = os.stat(parent)
-        if (here.st_dev, here.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((here.st_dev, here.st_ino))
-        folders.sort()
-        yield from (Path(parent, name) for name in names)
-
-
-def _unlisted(error: OSError) -> None:
-    raise _unreadable(error).at(error.filename)
-
-
-def _wanted(file: Path, suffixes: Sequence[str]) -> bool:
-    """Whether a file of a folder is read.
-
-    Raises:
-        ReadError: it would be, or may be a folder that would be searched, but nothing can be read there.
-    """
-    if file.name.startswith(".") or (file.suffix not in suffixes and (file.suffix or file.exists())):
-        return False
-    if not file.is_file():
-        raise _no_file(file)
-    return True
-
-
-def _no_file(path: Path) -> ReadError:
-    """The error for a path that is neither a file nor a folder."""
-    if path.exists():
-        wrong = "this is a pipe or a device, which cannot be read twice; write what it gives to a file, and read that"
-    elif path.is_symlink():
-        wrong = f"the link leads to {path.readlink()}, where nothing is; fetch that file, or remove the link"
-    else:
-        wrong = "there is no such file or folder; check the path"
-    return ReadError(wrong).at(path)
 
 
 def _check_head(file: Path) -> None:
@@ -433,11 +392,7 @@ def _check_head(file: Path) -> None:
         with located(file), file.open("rb") as opened:
             check_text(opened.read(HEAD))
     except OSError as error:
-        raise _unreadable(error).at(file) from None
-
-
-def _unreadable(error: OSError) -> ReadError:
-    return ReadError(f"the file cannot be read: {error.strerror}; check its permissions")
+        raise unreadable(error).at(file) from None
 
 
 OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}

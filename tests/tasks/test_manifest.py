@@ -15,7 +15,7 @@ from structpe.tasks.prediction.run_all import run_all
 from structpe.tasks.runs import RUNS, train
 from structpe.tasks.runs.base import Run
 from structpe.tasks.runs.prediction import Learned, PredictionRun
-from structpe.tasks.training.folder import MANIFEST, listing
+from structpe.tasks.training.folder import MANIFEST, claim, listing
 from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.killing import every_moment
 from tests.tasks.prediction.tiny import single, study
@@ -38,7 +38,7 @@ def test_every_kind_of_run_refuses_a_folder_with_files_of_its_names(kind: str, n
     with pytest.raises(
         ConfigError, match=rf"holds {name}, which structpe would replace and has not written, .*\(out\)"
     ):
-        run.claim()
+        claim(run.folder, run.writes(), run.owned())
     assert contents(tmp_path) == {name: "mine"}
 
 

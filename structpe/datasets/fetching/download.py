@@ -28,7 +28,8 @@ from structpe.datasets.fetching._web import (
     total_of,
     validators,
 )
-from structpe.files import foreign, naming
+from structpe.errors import foreign
+from structpe.files import naming
 from structpe.plain import from_json
 
 __all__ = ["Download", "Seen", "download", "sha256_of", "sweep_note", "writing"]

@@ -20,6 +20,7 @@ from structpe.tasks.prediction.report import claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 from structpe.tasks.runs.prediction import PredictionRun, readable
 from structpe.tasks.training.folder import check_free, learned
+from structpe.tasks.training.folder import claim as claim_folder
 from structpe.tasks.training.progress import say
 from structpe.threads import busy, requested, waiting
 
@@ -80,7 +81,8 @@ def run_all(
                 report.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
-            PredictionRun(configs[key]).claim()  # before the log is begun
+            run = PredictionRun(configs[key])
+            claim_folder(run.folder, run.writes(), run.owned())  # before the log is begun
             with waiting(threads):
                 config = _encoded_by(configs[key], jobs)
                 crew.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))

@@ -6,7 +6,7 @@ The folder of every run:
 config.yaml            the configuration, every key
 ...                    what the run learned from the training data before training; see its kind
 SHA256SUMS             checksums of these
-structpe.json          the manifest: what the run writes; nothing else is ever replaced or removed
+structpe.json          the manifest: what the run writes, and may replace or remove
 model.safetensors      weights of the best model so far
 checkpoints/step-N/    state to resume training from: ``tensors.safetensors`` and ``state.json``, no pickle
 metrics.csv            step, metric, value
@@ -367,27 +367,17 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     @classmethod
     def writes(cls) -> tuple[str, ...]:
-        """What a run writes into its folder, as its manifest lists it."""
-        names = ("result.json", *cls._sealed(), SUMS, WEIGHTS, "metrics.csv")
-        return (*names, folders.CHECKPOINTS, *folders.LOGS)
-
-    def claim(self) -> None:
-        """Enter what the run writes in the manifest of its folder.
-
-        Raises:
-            ConfigError: the folder holds files that no run has written and this one would replace.
-        """
-        folders.claim(self.folder, self.writes(), self.owned())
+        """What a run writes into its folder: its manifest."""
+        return ("result.json", *cls._sealed(), SUMS, WEIGHTS, "metrics.csv", folders.CHECKPOINTS, *folders.LOGS)
 
     def owned(self) -> tuple[str, ...]:
         """What runs have written in the folder; of an older structpe, which wrote no manifest, by its checksums."""
-        if (listed := folders.listing(self.folder)) is not None:
-            return listed
-        return self.writes() if not wrong(self.folder, self._sealed()) else ()
+        found = folders.listing(self.folder)
+        return found if found is not None else () if wrong(self.folder, self._sealed()) else self.writes()
 
     def begin(self, found: L) -> None:
         """Remove an earlier run in the folder, and write the files that never change."""
-        self.claim()
+        folders.claim(self.folder, self.writes(), self.owned())
         folders.clear(self.folder, self.owned())
         self.write(found)
         atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
