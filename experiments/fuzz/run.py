@@ -49,7 +49,10 @@ WARM = 20
 ALL, EACH = 1_000_000, 50_000
 """Inputs in all, and those for each reader; the classes share the rest."""
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
-HEADER = ("| what | inputs | good | named errors | kinds | finds | most s | most MiB | minutes |", "|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+HEADER = (
+    "| what | inputs | good | named errors | kinds | finds | most s | most MiB | minutes |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+)
 PART = re.compile(rb"^==> (set_\w{1,40}\.txt) <==\n", re.MULTILINE)
 """Stands before each file in a seed that ends in .parts: formats of several files are damaged as one."""
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

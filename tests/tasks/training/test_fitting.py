@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from structpe.checksums import seal
 from structpe.errors import StoreError
 from structpe.readers import read
+from structpe.tasks.runs import RUNS as KINDS
 from structpe.tasks.runs import load_run, run_of
 from structpe.tasks.training.fitting import check_fit
 from structpe.tasks.training.weights import WEIGHTS, save_weights
 from tests.datasets import SAMPLES
+from tests.memory import FEW, Counting
 from tests.pictures.runs import predicted
 from tests.tasks.graph_to_text.checkpoints import checkpoint, tuned
 from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.tiny import single
-
-FEW = 100_000
-"""Numbers of a tensor; one of a model of the width asked for has more."""
-
-
-class Counting(TorchDispatchMode):
-    """Keeps the largest number of numbers that a tensor with memory has."""
-
-    largest = 0
-
-    def __torch_dispatch__(
-        self, func: Any, types: Sequence[Any], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        out = func(*args, **(kwargs or {}))
-        if isinstance(out, torch.Tensor) and not out.is_meta:
-            self.largest = max(self.largest, out.numel())
-        return out
 
 
 def text(folder: Path) -> Any:
@@ -58,6 +42,10 @@ RUNS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
 """Of each kind of run a configuration, and where it says how wide the model is."""
 
 
+def test_all_kinds_of_runs_are_tried() -> None:
+    assert set(RUNS) == set(KINDS)
+
+
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind: str, tmp_path: Path) -> None:
     made, name, pattern = RUNS[kind]
@@ -71,7 +59,9 @@ def test_a_configuration_with_larger_sizes_is_refused_before_they_are_taken(kind
     file = run.folder / name
     file.write_text(re.sub(pattern, lambda found: found[0].rpartition(" ")[0] + " 2048", file.read_text()))
     seal(run.folder, run._sealed())
-    message = r"model\.safetensors: the weights are not those of this model: \S+ has .* in the file and .* by the configur"
+    message = (
+        r"model\.safetensors: the weights are not those of this model: \S+ has .* in the file and .* by the configur"
+    )
     with Counting() as counting, pytest.raises(StoreError, match=message):
         load_run(run.folder).ready(torch.device("cpu"))
     assert counting.largest < FEW
