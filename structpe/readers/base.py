@@ -385,7 +385,6 @@ def _unreadable(error: OSError) -> ReadError:
 
 
 OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
-"""The functions of networkx for files of graphs that have no reader here."""
 
 
 def _choose(file: Path) -> Reader:
@@ -395,7 +394,7 @@ def _choose(file: Path) -> Reader:
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
     _check_head(file)
     if (call := OF_NETWORKX.get(file.suffix.lower())) is not None:
-        wrong = f"no reader claims {file.suffix!r} files, but networkx reads them"
-        raise ReadError(f"{wrong}; in Python, give as_structure(networkx.{call}(PATH))").at(file)
+        said = f"but networkx reads them; in Python, give as_structure(networkx.{call}(PATH))"
+        raise ReadError(f"no reader claims {file.suffix!r} files, {said}").at(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
     raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(file)
