@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, over
 
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.plain.typed import Builder, options_of
-from structpe.readers._kinds import HEAD, check_text
+from structpe.readers._kinds import HEAD, OF_NETWORKX, check_text
 from structpe.readers._progress import Meter
 from structpe.readers._text import shown
 from structpe.registry import Registry
@@ -382,9 +382,6 @@ def _check_head(file: Path) -> None:
 
 def _unreadable(error: OSError) -> ReadError:
     return ReadError(f"the file cannot be read: {error.strerror}; check its permissions")
-
-
-OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
 
 
 def _choose(file: Path) -> Reader:
