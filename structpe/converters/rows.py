@@ -10,8 +10,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from structpe.converters._networkx import from_networkx
 from structpe.converters.base import ConversionError, add_converter, of_rows
-from structpe.converters.networkx import from_networkx
 from structpe.readers._edge_index import Names
 from structpe.readers._missing import is_missing
 from structpe.readers._rows import from_mapping

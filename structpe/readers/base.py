@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, over
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.plain.typed import Builder, options_of
 from structpe.readers._folders import files_in, no_file, unreadable
-from structpe.readers._kinds import HEAD, check_text
+from structpe.readers._kinds import HEAD, OF_NETWORKX, check_text
 from structpe.readers._progress import Meter
 from structpe.readers._text import shown
 from structpe.registry import Registry
@@ -395,10 +395,6 @@ def _check_head(file: Path) -> None:
         raise unreadable(error).at(file) from None
 
 
-OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
-"""The functions of networkx for files of graphs that have no reader here."""
-
-
 def _choose(file: Path) -> Reader:
     claims = [known for known in READERS.values() if file.suffix in known.suffixes]
     if len(claims) == 1:
@@ -406,7 +402,7 @@ def _choose(file: Path) -> Reader:
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
     _check_head(file)
     if (call := OF_NETWORKX.get(file.suffix.lower())) is not None:
-        wrong = f"no reader claims {file.suffix!r} files, but networkx reads them"
-        raise ReadError(f"{wrong}; in Python, give as_structure(networkx.{call}(PATH))").at(file)
+        said = f"but networkx reads them; in Python, give as_structure(networkx.{call}(PATH))"
+        raise ReadError(f"no reader claims {file.suffix!r} files, {said}").at(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
     raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(file)
