@@ -11,7 +11,7 @@ from structpe.adapters._injected import Given, Pass, Seat
 from structpe.adapters._tokens import TokenPositions
 from structpe.errors import PositionError
 
-__all__ = ["NAME", "Before", "Beginning", "Generating"]
+__all__ = ["NAME", "Before", "Beginning", "Generating", "check_known"]
 
 NAME = "structpe"
 """Of the attention among Hugging Face's, of the submodule, of the key of a batch and of that of a configuration."""
@@ -123,3 +123,25 @@ class Generating:
             return type(model).generate(model, *given, **named)
         finally:
             del model.__dict__["_structpe_reading"]
+
+
+KNOWN = frozenset(
+    {NAME, "is_causal", "position_bias", "output_attentions"}  # are read
+    | {"sliding_window"}  # is in the mask already
+    | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
+    | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}
+)
+"""What a model of Hugging Face may hand to its attention: what is read, and what changes no attention."""
+
+
+def check_known(module: Any, others: Mapping[str, Any]) -> None:
+    """Check what a model of Hugging Face hands to its attention beside queries, keys and values.
+
+    Raises:
+        PositionError: it asks for something that is not computed.
+    """
+    if unknown := sorted(name for name, value in others.items() if value is not None and name not in KNOWN):
+        raise PositionError(
+            f"the attention of {type(module).__name__} is asked for {', '.join(unknown)}, which the attention of "
+            f"structpe does not compute; choose a model without, or structpe.adapters.transformers.eject(model)"
+        )
