@@ -10,10 +10,11 @@ from torch import Tensor
 
 from structpe.adapters._injected import Given, Pass, Seat
 from structpe.adapters._passes import NAME, Passes
+from structpe.adapters._rotations import TURNED
 from structpe.adapters._tokens import TokenPositions
 from structpe.errors import PositionError
 
-__all__ = ["Before", "Beginning", "Generating", "first_place"]
+__all__ = ["Before", "Beginning", "Generating", "check_known", "first_place"]
 
 
 class Beginning:
@@ -141,3 +142,25 @@ class Generating:
             return type(model).generate(model, *given, **named)
         finally:
             self.writing.end()
+
+
+KNOWN = frozenset(
+    {NAME, TURNED, "is_causal", "position_bias", "output_attentions"}  # are read
+    | {"sliding_window"}  # is in the mask already
+    | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
+    | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}
+)
+"""What a model of Hugging Face may hand to its attention: what is read, and what changes no attention."""
+
+
+def check_known(module: Any, others: Mapping[str, Any]) -> None:
+    """Check what a model of Hugging Face hands to its attention beside queries, keys and values.
+
+    Raises:
+        PositionError: it asks for something that is not computed.
+    """
+    if unknown := sorted(name for name, value in others.items() if value is not None and name not in KNOWN):
+        raise PositionError(
+            f"the attention of {type(module).__name__} is asked for {', '.join(unknown)}, which the attention of "
+            f"structpe does not compute; choose a model without, or structpe.adapters.transformers.eject(model)"
+        )

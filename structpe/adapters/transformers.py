@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from structpe.adapters._collator import Collator
 from structpe.adapters._families import FAMILIES, Where, attentions, sizes, usual
-from structpe.adapters._hooks import Before, Beginning, Generating, first_place
+from structpe.adapters._hooks import Before, Beginning, Generating, check_known, first_place
 from structpe.adapters._injected import Injected, Pass, Seat, Start, Structures
 from structpe.adapters._numbers import read_numbers
 from structpe.adapters._passes import NAME, Passes, enter
@@ -54,13 +54,6 @@ __all__ = [
     "take_t5",
 ]
 
-KNOWN = frozenset(
-    {NAME, "is_causal", "position_bias", "output_attentions"}  # are read
-    | {"sliding_window"}  # is in the mask already
-    | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "use_cache"}  # of queries and keys
-    | {"output_hidden_states", "output_router_logits", "return_dict", "num_items_in_batch", "deterministic"}
-)
-"""What a model of Hugging Face may hand to its attention: what is read, and what changes no attention."""
 TRAINED = ("lora_", "adapter", "prompt_encoder", "modules_to_save", f"{NAME}.")
 """Parts of the names of parameters that ``freeze`` leaves trainable: the position model's, and adapters'."""
 
@@ -272,11 +265,7 @@ def attention(
     Raises:
         PositionError: an argument is not known, such as ``softcap`` or sinks, by which attention would be another one.
     """
-    if unknown := sorted(name for name, value in others.items() if value is not None and name not in KNOWN):
-        raise PositionError(
-            f"the attention of {type(module).__name__} is asked for {', '.join(unknown)}, which the attention of "
-            f"structpe does not compute; choose a model without, or structpe.adapters.transformers.eject(model)"
-        )
+    check_known(module, others)
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cache
 from typing import Any, TypeAlias
 
 from structpe.encodings._guards import check_key
@@ -73,7 +72,6 @@ def as_encodings(given: Any, whose: str) -> tuple[Encoding, ...]:
     return made
 
 
-@cache
 def builder(error: type[StructPEError]) -> Builder:
     """What checks options, some of which are encodings in any form; its errors are of this class."""
     return Builder(error, Encoding, lambda kind, value, what: as_encoding(value, what, kind, error))

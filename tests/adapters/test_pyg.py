@@ -477,3 +477,10 @@ def _numbers(found: Any) -> torch.Tensor:
     if isinstance(found, SparsePairs):
         return found.dense(1, 6, 6)
     return found.dense() if isinstance(found, Lookup) else found
+
+
+def test_the_last_node_is_missed_though_it_had_no_edge() -> None:
+    data = AddEncoding("undirected-distance", "adjacency")(Data(x=torch.randn(7, 8), edge_index=LINE))
+    for name in ("undirected-distance", "adjacency"):
+        with pytest.raises(EncodingError, match="nodes have been left out or numbered otherwise"):
+            positions(data.subgraph(torch.arange(6)), [name])
