@@ -394,9 +394,7 @@ def test_parts_of_two_parsers_are_not_one(parser: Path, tmp_path: Path) -> None:
     load_parser(changed)
     weights = changed / "parser" / "model"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
-    with pytest.raises(
-        StoreError, match=r"damaged: its parser/model has other bytes than its checksum says; its parts"
-    ):
+    with pytest.raises(StoreError, match=r"damaged: its parser/model has other bytes than its checksum"):
         load_parser(changed)
 
 
@@ -404,9 +402,7 @@ def test_a_parser_with_weights_that_are_no_numbers_is_neither_written_nor_read(p
     nlp = load_parser(parser)
     model = next(node for node in nlp.get_pipe("parser").model.walk() if node.has_param("W"))  # type: ignore[attr-defined]
     model.set_param("W", model.get_param("W") * np.nan)
-    with pytest.raises(
-        ParsingError, match="the weights of parser are no finite numbers any more: training has diverged"
-    ):
+    with pytest.raises(ParsingError, match="the weights of parser are no finite numbers any more"):
         _write(nlp, tmp_path / "made")
     nlp.to_disk(tmp_path / "spoilt")  # without checksums, as another program writes it
     with pytest.raises(StoreError, match="the weights of parser are no finite numbers; train the parser again"):

@@ -230,18 +230,18 @@ def test_each_option_of_a_search() -> None:
     config = StackConfig.transformer(Dims(8, 2, 1), 16)
     torch.manual_seed(3)
     model = LanguageModel(config, 11, build("sinusoidal", config.dims)).eval()
-    tables = torch.randn(8, 13, 11, 11)  # scores of a unit after another one, at each place
-    tables[..., 2] -= 1.5  # the end of a text
+    tables = torch.randn(16, 13, 11, 11)  # scores of a unit after another one, at each place
+    tables[..., 2] -= 0.5  # the end of a text
 
     def texts(**options: Any) -> list[list[list[int]]]:
-        def step(written: torch.Tensor, state: Any) -> torch.Tensor:
-            model.step(written, state)
-            return scores[state.length][written].log_softmax(-1)
+        def of(scores: torch.Tensor) -> list[list[int]]:
+            def step(written: torch.Tensor, state: Any) -> torch.Tensor:
+                model.step(written, state)
+                return scores[state.length][written].log_softmax(-1)
 
-        found = []
-        for scores in tables:
-            found.append(search(step, model.start(1), 1, 2, SearchConfig(**options)))
-        return found
+            return search(step, model.start(1), 1, 2, SearchConfig(**options))
+
+        return [of(scores) for scores in tables]
 
     plain = {"beam": 4, "length_penalty": 1.5, "longest": 12}
     assert set(plain) == {each.name for each in fields(SearchConfig)}

@@ -95,9 +95,7 @@ def test_weights_that_are_not_finite_are_refused(run: Path, value: float) -> Non
     spoilt = load_file(run / WEIGHTS)
     spoilt[next(name for name in spoilt if spoilt[name].is_floating_point())].view(-1)[-1] = value
     save_file(spoilt, run / WEIGHTS, metadata={"sha256": f"4:{digest(spoilt)}:{owner}"})
-    with pytest.raises(
-        StoreError, match=r"model\.safetensors: the weights '.*' are no finite numbers, so that no output"
-    ):
+    with pytest.raises(StoreError, match=r"model\.safetensors: the weights '.*' are no finite numbers, so"):
         structpe.load(run, "cpu")
 
 

@@ -18,10 +18,13 @@ result.json            the result; missing until the run is finished
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
 
@@ -349,10 +352,15 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     @property
     def identity(self) -> str:
-        """A digest of the configuration in the folder and of what was learned before training; empty without these."""
-        names = self._sealed()
-        whole = all((self.folder / name).is_file() for name in names)
-        return hashlib.sha256(sums_of(self.folder, names).encode()).hexdigest() if whole else ""
+        """A digest of the configuration, but for ``free`` keys, and of what was learned; empty before that is written."""
+        if not all((self.folder / name).is_file() for name in self.learns):
+            return ""
+        plain = configurations.to_dict(self.config)
+        for key in self.free:
+            *groups, last = key.split(".")
+            reduce(getitem, groups, plain).pop(last, None)
+        text = json.dumps(plain, sort_keys=True) + sums_of(self.folder, self.learns)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _done(self) -> R | None:
         done: R | None = self.result.load(self.folder)

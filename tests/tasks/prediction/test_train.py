@@ -30,8 +30,8 @@ NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}
 
 
 def nodes(folder: Path, **changed: Any) -> Any:
-    config = single(folder, **{**NODES, **changed})
-    return replace(config, data=replace(config.data, name="minesweeper"))
+    data = {"name": "minesweeper", "folder": str(data_in(folder))}
+    return single(folder, data=data, **{**NODES, **changed})
 
 
 def metrics(folder: str, name: str) -> dict[int, float]:

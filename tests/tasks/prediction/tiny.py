@@ -85,13 +85,17 @@ def single(folder: Path, **changed: Any) -> PredictionConfig:
 
 
 def that_act(given: dict[str, Any]) -> dict[str, Any]:
-    """The same without the sizes that cannot act: of attention where there is none, of a batch of one whole graph."""
-    model, training = dict(given["model"]), dict(given["training"])
+    """The same without what cannot act: heads without attention, a batch of one whole graph, other ways to sample."""
+    model, training, sampling = dict(given["model"]), dict(given["training"]), dict(given.get("sampling", {}))
+    kind = sampling.get("kind", "full")
     if model.get("attention") is False:
         model.pop("heads", None)
-    if given["data"]["name"] == "minesweeper" and given.get("sampling", {}).get("kind", "full") == "full":
+    if given["data"]["name"] == "minesweeper" and kind == "full":
         training.pop("batch_size", None)
-    return {**given, "model": model, "training": training}
+    for name, needed in {"fanouts": "neighbours", "parts": "partition"}.items():
+        if needed != kind:
+            sampling.pop(name, None)
+    return {**given, "model": model, "training": training, "sampling": sampling}
 
 
 def data_in(folder: Path) -> Path:
