@@ -22,7 +22,8 @@ def as_overrides(words: Sequence[str]) -> list[str]:
     Raises:
         UsageError: a word is neither key nor value, or a key is given twice.
     """
-    overrides, rest = [], list(words)
+    overrides: list[str] = []
+    rest = list(words)
     while rest:
         key, equals, value = rest.pop(0).partition("=")
         if not key.startswith("--"):
