@@ -20,7 +20,10 @@ __all__ = ["dense"]
     cost=lambda call: call.time(600_000, 100.0, 10.0, gathered=(0.0, 0.0)),
 )
 def dense(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
-    """Supports every field. The output is 0 for a query that attends to nothing. Half precision is computed in float32."""
+    """Supports every field. The output is 0 for a query that attends to nothing.
+
+    Half precision is computed in float32.
+    """
     dtype, v = v.dtype, wide(v)
     each = dropped(all_weights(q, k, terms).to(v.dtype), dropout)
     if terms.projection is not None:

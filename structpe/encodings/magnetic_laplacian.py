@@ -43,8 +43,8 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     convention, except for the first step, which removes the phase from the solver.) Ties are broken by the entries
     themselves: in the first step by the imaginary, then the real part of p_u^j conj(sum_w |v_w|^2 p_w^j), p_u = v_u /
     |v_u|, j = 1, 2, 3; in the second by the real part, and then by the other vectors. What is left is a symmetry, and
-    the first in reading order, or by number, is taken. If no edge has one direction only, signs are those of ``laplacian``. The solver
-    chooses the basis for a repeated eigenvalue.
+    the first in reading order, or by number, is taken. If no edge has one direction only, signs are those of
+    ``laplacian``. The solver chooses the basis for a repeated eigenvalue.
 
     Args:
         k: number of eigenvectors.

@@ -36,8 +36,7 @@ LONG: dict[str, dict[str, Any]] = {
     "vit": {"shape": (1, UNITS)},
     "vit-2d": {"shape": (1, UNITS)},
     "vivit": {"shape": (1, 1, UNITS)},
-    **{name: {"length": UNITS} for name in ("diet-abs", "diet-rel", "dufter-abs", "dufter-rel", "shaw-absolute")},
-    **{name: {"length": UNITS} for name in ("tupe-a", "tupe-r", "learned", "diet-abs-lin", "reformer")},
+    "randomised": {"longest": UNITS},
 }
 """Options with which models of a fixed length take a long text."""
 WHOLE = {
@@ -67,8 +66,9 @@ def half(x: Tensor) -> Tensor:
 
 def long(name: str) -> PositionModel:
     """A model with numbers that bfloat16 has, in float32."""
-    options = {k: v for k, v in LONG.get(name, {}).items() if k in MODELS[name](DIMS).options()}
-    model = made(name, DIMS, **options).float()
+    length = MODELS[name](DIMS).options().get("length")
+    rows = {"length": UNITS} if isinstance(length, int) and length < UNITS and name not in BLOCKS else {}
+    model = made(name, DIMS, **rows, **LONG.get(name, {})).float()
     for parameter in model.parameters():
         parameter.data = half(parameter.data).float()
     return model
