@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from structpe.adapters._passes import NAME
 from structpe.adapters._kinds import kind_of
+from structpe.adapters._passes import NAME
 from structpe.adapters.transformers import load, quietly, register, restore
 from structpe.errors import ConfigError, StoreError, StructPEError, needing, reason_of
 from structpe.transforms._tokenizers import as_tokenizer
