@@ -12,11 +12,11 @@ from structpe.adapters._injected import CROSS, Injected
 from structpe.adapters._places import NONE, Places
 from structpe.data.encode import encode
 from structpe.errors import PositionError, StructPEError
-from structpe.positions import Site
+from structpe.positions import PositionModel, Site
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 
-__all__ = ["check_trial"]
+__all__ = ["check_trial", "check_width"]
 
 
 def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> None:
@@ -43,6 +43,19 @@ def check_trial(injected: Injected, structures: Sequence[Structure] = ()) -> Non
                     return
     finally:
         injected.train(was)
+
+
+def check_width(position: PositionModel, width: int) -> None:
+    """Check that a position model that acts on the input is as wide as the hidden vectors of a model.
+
+    Raises:
+        PositionError: it is not.
+    """
+    if position.sites & {"inputs", "layer"} and position.dims.width != width:
+        raise PositionError(
+            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}, so that a position "
+            f"model that acts on the input does not fit; choose one that acts in attention"
+        )
 
 
 def _samples(only_texts: bool) -> list[Structure]:

@@ -31,7 +31,7 @@ from structpe.adapters._passes import NAME, Passes, enter
 from structpe.adapters._rotations import TURNED, Turning
 from structpe.adapters._t5 import take_t5
 from structpe.adapters._tokens import TokenPositions
-from structpe.adapters._trial import check_trial
+from structpe.adapters._trial import check_trial, check_width
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing
@@ -122,7 +122,7 @@ def inject(
         raise PositionError(f"the {where} has a position model already; give both as one, first + second, or eject it")
     like = next(model.parameters())
     injected = Injected(made, where, numbers, start, structures, instead).to(like.device, like.dtype)
-    _check_width(made, model)
+    check_width(made, int(model.config.hidden_size))
     check_trial(injected)
     _enter(model, injected, found)
     described = {"position": _described(made), "layers": numbers, "start": start}
@@ -341,16 +341,6 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
             hooks.append(module.register_forward_pre_hook(Beginning(model, module, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
             model.generate = Generating(model, writing)
-
-
-def _check_width(position: PositionModel, model: Any) -> None:
-    """Check that a position model that acts on the input is as wide as this."""
-    width = int(model.config.hidden_size)
-    if position.sites & {"inputs", "layer"} and position.dims.width != width:
-        raise PositionError(
-            f"the hidden vectors have {width} numbers and all heads together {position.dims.width}, so that a position "
-            f"model that acts on the input does not fit; choose one that acts in attention"
-        )
 
 
 def _described(position: PositionModel) -> Any:

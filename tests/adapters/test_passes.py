@@ -20,7 +20,7 @@ from structpe.adapters._passes import Passes
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, build
 from structpe.structure import Structure
-from tests.adapters.models import HEADS, LAYERS, small, texts
+from tests.adapters.models import small, texts
 from tests.adapters.vision import vit
 
 EDGES: list[Any] = [[(0, 1), (0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)]]
@@ -203,7 +203,7 @@ def test_layers_of_pytorch_that_were_wrapped_before_are_computed_again_with_thei
 def test_a_layer_of_pytorch_outside_of_its_encoder_says_what_to_do() -> None:
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2)
     pytorch.inject(encoder, build(DISTANCES, Dims(8, 2, 2)))
-    with pytest.raises(PositionError, match="called by itself, where it knows no positions.*wrap them before inject"):
+    with pytest.raises(PositionError, match=r"called by itself, where it knows no positions.*wrap them before inject"):
         encoder.layers[0](torch.ones(1, 4, 8))
 
 

@@ -23,7 +23,7 @@ from structpe.adapters._places import NONE
 from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
 from structpe.data.encode import encode
-from structpe.encodings import Offset, Order
+from structpe.encodings import Offset
 from structpe.errors import PositionError, StoreError
 from structpe.positions import Dims, PositionModel, Site, build
 from structpe.structure import Structure, path
@@ -701,6 +701,12 @@ def test_ejected_it_is_the_model_of_before() -> None:
         ("bert", "deberta-v2", {"start": "own"}, "has its own attention, which another model cannot do"),
         ("t5", "learned", {"where": "cross"}, "acts on the input, and cross-attention has none"),
         ("bert", "t5", {"instead": True}, "the encoder has no bias of its own that could be left out"),
+        ("bert", "deberta", {}, "acts by scale changes a pretrained model from the beginning.* use start='own'"),
+        ("bert", "mixed-rotary", {}, "acts by maps changes a pretrained model.* use start='own'"),
+        ("llama", "wire", {}, "acts by maps changes a pretrained model.* use start='own'"),
+        ("bert", "gkat", {}, "use start='own'"),
+        ("t5", "rotary", {"where": "cross", "start": "own"}, "cannot enter cross-attention"),
+        ("t5", "learned", {"start": "own", "structures": "path"}, "have 32 numbers and all heads together 64"),
     ],
 )
 def test_what_cannot_be_is_said(name: str, position: str, options: dict[str, Any], message: str) -> None:
@@ -716,9 +722,9 @@ def test_sizes_and_second_position_models_are_checked() -> None:
     inject(model, "t5")
     with pytest.raises(PositionError, match="the encoder has a position model already; give both as one"):
         inject(model, "shaw")
-    inject(model, "learned", "decoder", start="own", structures="path")
     with pytest.raises(PositionError, match="the hidden vectors have 32 numbers and all heads together 64"):
-        logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+        inject(model, "learned", "decoder", start="own", structures="path")
+    assert set(model.structpe) == {"encoder"}
 
 
 def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -735,12 +741,17 @@ def test_an_unknown_family() -> None:
         inject(model, "t5")
 
 
-def test_rotations_cannot_enter_cross_attention() -> None:
+def test_what_is_refused_leaves_the_model_as_it_was() -> None:
     model = small("t5")
-    inject(model, {"name": "rotary", "encoding": "order"}, "cross", start="own")
-    assert model.structpe["cross"].position.encodings == (Order(),)
-    with pytest.raises(PositionError, match="cannot enter cross-attention"):
-        logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+    batch = texts(model)
+    before = logits(model, **batch)
+    for position, where in (("rotary", "cross"), ("rotary", "encoder"), ("learned", "encoder")):
+        with pytest.raises(PositionError):
+            inject(model, position, where)  # type: ignore[arg-type]
+    assert not hasattr(model, "structpe")
+    assert getattr(model.config, "structpe", None) is None
+    assert model.config._attn_implementation == "sdpa"
+    assert torch.equal(logits(model, **batch), before)
 
 
 @pytest.mark.parametrize("name", ["softcap", "s_aux", "sinks"])
