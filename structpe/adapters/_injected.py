@@ -118,7 +118,7 @@ class Paths:
         self._encode(size)
         return self.traced[size]
 
-    @torch.compiler.assume_constant_result
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def _encode(self, size: int) -> Tensor:
         """Encode a text; when a model is compiled this is done once for each length, and not traced."""
         self.traced[size] = encode([path([""] * size)], self.encodings)

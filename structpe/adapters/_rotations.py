@@ -90,13 +90,13 @@ class Turned:
             raise PositionError(
                 "the keys in the cache were computed before the position model entered; begin with an empty cache"
             )
-        angles = self.cos, self.sin
+        cos, sin = self.cos, self.sin
         if n < m:
-            times = max(1, len(self.cos) // len(known[0]))
-            earlier = (x[:, : m - n].repeat_interleave(times, dim=0)[: len(self.cos)] for x in known)
-            angles = tuple(torch.cat(pair, dim=1) for pair in zip(earlier, angles, strict=True))
-        kept[self.layer] = angles
-        return angles
+            times = max(1, len(cos) // len(known[0]))
+            before = [x[:, : m - n].repeat_interleave(times, dim=0)[: len(cos)] for x in known]
+            cos, sin = torch.cat([before[0], cos], dim=1), torch.cat([before[1], sin], dim=1)
+        kept[self.layer] = cos, sin
+        return cos, sin
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> Tensor:

@@ -13,6 +13,7 @@ from structpe.adapters._places import NONE, Places
 from structpe.data.encode import encode
 from structpe.errors import PositionError, StructPEError
 from structpe.positions import PositionModel, Site
+from structpe.readers import tree
 from structpe.structure import Structure, path
 from structpe.transforms import grid
 
@@ -60,7 +61,7 @@ def check_width(position: PositionModel, width: int) -> None:
 
 def _samples(only_texts: bool) -> list[Structure]:
     text = path(["a", "b", "c"])
-    return [text] if only_texts else [text, Structure(("a", "b", "c"), [(0, 1), (0, 2)], root=0), grid((2, 2))]
+    return [text] if only_texts else [text, tree(["a", "b", "c"], [0, 1, 1]), grid((2, 2))]
 
 
 def _answers(injected: Injected, structure: Structure, like: Tensor) -> bool:

@@ -194,7 +194,7 @@ class _Images:
             self.known[shape] = found
         return found
 
-    @torch.compiler.assume_constant_result
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
     def _encode(self, shape: tuple[int, ...]) -> Tensor:
         """Encode a grid. When a model is compiled this is done once for each form, and not traced."""
         if shape not in self.known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -207,7 +207,7 @@ def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, drop
     """
     device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
 
-    def inside(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    def inside(function: Any) -> Any:
         return function and torch.autocast(device, to)(function)
 
     terms = replace(
@@ -216,8 +216,9 @@ def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, drop
         act=inside(terms.act),
         feature_map=inside(terms.feature_map),
     )
+    q, k, v = (x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v))
     with torch.autocast(device, enabled=False):
-        return chosen.compute(*(x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v)), terms, dropout)
+        return chosen.compute(q, k, v, terms, dropout)
 
 
 _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})

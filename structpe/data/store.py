@@ -247,7 +247,7 @@ def write(
         OSError: the disk is full, or the folder above cannot be written to.
     """
     path, tell = followed(Path(path)), say or _ignore
-    encodings = tuple(dict.fromkeys(as_encodings(encodings, "write")))
+    made = tuple(dict.fromkeys(as_encodings(encodings, "write")))
     if not Path(os.path.abspath(path)).name:
         raise StoreError("this is the root of all folders; give the name of a new folder").at(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -258,13 +258,13 @@ def write(
         if not _index.ours(_growing(path)):
             raise foreign(_growing(path))
         if path.exists():
-            store = _same(path, structures, encodings, tell)
+            store = _same(path, structures, made, tell)
             tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")
             return store
-        if not encodings:
+        if not made:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-        head = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
-        fill(_growing(path), head, structures, encodings, progress or _ignore, executor)
+        head = {"format": FORMAT, "library": __version__, "encodings": _described(made)}
+        fill(_growing(path), head, structures, made, progress or _ignore, executor)
         finish(_growing(path), path, work)
     return load(path)
 

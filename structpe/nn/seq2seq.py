@@ -152,6 +152,7 @@ class EncoderDecoder(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(vocabulary, config.width)
         nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
+        encoder_position = as_model(encoder_position, config.dims("encoder"))
         decoder_position = as_model(decoder_position, config.dims("decoder"))
         check_causal(decoder_position)
         encoder, decoder = config.stack("encoder"), config.stack("decoder")

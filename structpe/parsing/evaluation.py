@@ -82,14 +82,14 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
         if not sentences:
             raise ParsingError("there is no sentence to score a parser on; give files with some")
         found = nlp.evaluate(examples)
-    trees = (100 * counts[name] / counts["words"] for name in ("las", "uas"))
-    tags = (100 * counts[name] / counts[f"with {name}"] if counts[f"guessed {name}"] else None for name in TAGS)
-    of_trees = (100 * float(found[name] or 0) for name in ("dep_las", "dep_uas"))
-    of_tags = (
-        100 * float(found[score]) if counts[f"guessed {name}"] and found.get(score) is not None else None
-        for name, score in (("upos", "pos_acc"), ("xpos", "tag_acc"))
-    )
-    return Scores(sentences, counts["words"], *trees, *tags, *of_trees, *of_tags, 100 * float(found["token_acc"] or 0))
+    trees = {name: 100 * counts[name] / counts["words"] for name in ("las", "uas")}
+    trees |= {f"spacy_{name}": 100 * float(found[f"dep_{name}"] or 0) for name in ("las", "uas")}
+    tags: dict[str, float | None] = dict.fromkeys([*TAGS, *(f"spacy_{name}" for name in TAGS)])
+    for name, score in (("upos", "pos_acc"), ("xpos", "tag_acc")):
+        if counts[f"guessed {name}"]:
+            tags[name] = 100 * counts[name] / counts[f"with {name}"]
+            tags[f"spacy_{name}"] = None if found.get(score) is None else 100 * float(found[score])
+    return Scores(sentences, counts["words"], **trees, **tags, spacy_words=100 * float(found["token_acc"] or 0))
 
 
 def _right(items: Sequence[Item], nlp: Language) -> Iterator[str]:

@@ -87,7 +87,8 @@ def files_of(folder: Path) -> list[str]:
 def not_finite(nlp: Language) -> str:
     """The first component of a pipeline with a weight that is no finite number; empty without one."""
     for name, component in nlp.pipeline:
-        for node in getattr(component, "model", None).walk() if hasattr(component, "model") else ():
+        model = getattr(component, "model", None)
+        for node in () if model is None else model.walk():
             given = (node.get_param(each) for each in node.param_names if node.has_param(each))
             if not all(np.isfinite(np.asarray(each)).all() for each in given):
                 return name

@@ -45,8 +45,8 @@ def build(config: Config, dims: Dims) -> PositionModel:
     if not isinstance(dims, Dims):
         raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
     if isinstance(config, PositionModel) or (isinstance(config, type) and issubclass(config, PositionModel)):
-        made = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
-        raise PositionError(f"build takes plain data, a name say, and was given a position model; use {made}")
+        instead = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
+        raise PositionError(f"build takes plain data, a name say, and was given a position model; use {instead}")
     if isinstance(config, Mapping) and "cycle" in config:
         config = unrolled(config, dims.layers)
     if isinstance(config, Sequence) and not isinstance(config, str):

@@ -122,7 +122,7 @@ def _item(path: Path, columns: str, numbered: bool, names: str | None, header: b
 
 
 def _texts(path: Path, columns: str) -> list[list[str]]:
-    facts = []
+    facts: list[list[str]] = []
     for number, line, ended in ended_lines(path):
         if line.strip():
             fact = [part.strip() for part in line.split("\t")]

@@ -118,7 +118,8 @@ def write(
         WriteError: the writer or option does not exist, there is no item, or an item cannot be written, for example
             because of a lone surrogate. The error has its number from 1, and no file is written.
     """
-    path, given = Path(path), items
+    path = Path(path)
+    given: Any = items
     chosen = choose(path, to)
     chosen.check(options)
     if not isinstance(given, Iterable) or isinstance(given, str):
@@ -151,8 +152,8 @@ def write(
 
 
 def _place(item: Item | Structure, number: int) -> str:
-    named = item.structure if isinstance(item, Item) else item
-    name = named.name if isinstance(named, Structure) else ""
+    named: Any = item.structure if isinstance(item, Item) else item
+    name = named.name if isinstance(named, Structure) else ""  # anything else is refused when it is written
     return f"item {number} ({name})" if name else f"item {number}"
 
 

@@ -68,7 +68,8 @@ class CachedBlock(Block, ABC):
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """(b, h, n, m) q.k / sqrt(d_h), float32 at least."""
-        return products(q, k) / math.sqrt(self.dims.head)
+        scores: Tensor = products(q, k)
+        return scores / math.sqrt(self.dims.head)
 
 
 def ranks(model: str, encoding: Encoding, positions: Positions) -> Tensor:

@@ -79,7 +79,8 @@ class Generator:
             EncodingError, PositionError: the position model does not fit a structure.
         """
         items = self._items(source)
-        if not isinstance(batch_size, int) or batch_size < 1:
+        size: Any = batch_size
+        if not isinstance(size, int) or size < 1:
             raise ConfigError(f"batch_size is {batch_size!r}; give a number of items, 1 or more")
         if not isinstance(search, SearchConfig | None):
             raise ConfigError(f"search is {search!r:.80}; give a SearchConfig, or None for that of the run")
@@ -90,7 +91,7 @@ class Generator:
             if self.config.data.reader is None:
                 raise ConfigError(NO_READER)
             return read_path(source, self.config.data)
-        given = listed(
+        given: list[Item | Structure] = listed(
             source,
             (Item, Structure),
             wrong="generate takes items or structures, or the path of a file",

@@ -54,7 +54,8 @@ class Predictions:
             ConfigError: there are more or fewer ids than graphs.
         """
         graphs = int(self.graph[-1]) + 1
-        if ids is not None and (not isinstance(ids, Sized) or len(ids) != graphs):
+        given: Any = ids
+        if ids is not None and (not isinstance(given, Sized) or len(given) != graphs):
             raise ConfigError(f"ids are {ids!r:.80}; give one for each of {graphs} graphs, or None for their numbers")
         rows = {"id": self.graph if ids is None else np.asarray(ids, dtype=object)[self.graph]}
         if self.node is not None:
