@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from structpe.parsing import Plan, Progress, evaluate, load_parser, train
 from structpe.parsing.gold import as_doc, documents, gold_items
 from structpe.readers import read
 from tests.datasets import corpus
+from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.parsing.conftest import PLAN, SAMPLE
 
 pytestmark = pytest.mark.early
@@ -243,3 +244,21 @@ def test_a_parser_without_a_folder_and_a_second_training_are_refused(
         pytest.raises(StructPEError, match=r"parser\.part: another writer is at work there; wait until it has ended"),
     ):
         train(Plan((str(SAMPLE),)), tmp_path / "parser")
+
+
+@pytest.mark.parametrize("make", FOREIGN, ids=FOREIGN_IDS)
+def test_what_has_the_name_of_the_part_and_is_none_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "parser.part")
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError, match=r"this is a (file|folder|link) that structpe did not make"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == before
+
+
+def test_what_a_process_killed_at_its_very_end_left_beside_the_parser_goes(tmp_path: Path) -> None:
+    (tmp_path / "parser").mkdir()
+    (tmp_path / ".parser.part.tmp" / "gone").mkdir(parents=True)
+    (tmp_path / ".parser.part.tmp" / files.MARK).touch()
+    with pytest.raises(StructPEError, match=r"parser: the folder exists; remove it, or choose another folder"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == {"parser": "folder"}
