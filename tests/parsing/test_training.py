@@ -24,6 +24,7 @@ from structpe.parsing.models import ParsingError
 from structpe.parsing.training import _config, _prepare, _write
 from structpe.readers import Item, read
 from tests.datasets import corpus
+from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.parsing.conftest import PLAN, SAMPLE
 from tests.parsing.validating import UPOS, complaints
 
@@ -370,7 +371,7 @@ def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], n
 def test_a_model_of_an_unknown_training_is_not_gone_on_with(part: tuple[Plan, Path, Path]) -> None:
     plan, out, _ = part
     out.with_name("parser.part").joinpath("plan.json").unlink()
-    with pytest.raises(StructPEError, match=r"part: plan\.json is missing, and a model that was .*; remove the folder"):
+    with pytest.raises(FileExistsError, match=r"this is a folder that structpe did not make"):
         train(plan, out)
     out.with_name("parser.part").joinpath("plan.json").touch()
 
@@ -407,3 +408,21 @@ def test_a_parser_with_weights_that_are_no_numbers_is_neither_written_nor_read(p
     nlp.to_disk(tmp_path / "spoilt")  # without checksums, as another program writes it
     with pytest.raises(StoreError, match="the weights of parser are no finite numbers; train the parser again"):
         load_parser(tmp_path / "spoilt")
+
+
+@pytest.mark.parametrize("make", FOREIGN, ids=FOREIGN_IDS)
+def test_what_has_the_name_of_the_part_and_is_none_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "parser.part")
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError, match=r"this is a (file|folder|link) that structpe did not make"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == before
+
+
+def test_what_a_process_killed_at_its_very_end_left_beside_the_parser_goes(tmp_path: Path) -> None:
+    (tmp_path / "parser").mkdir()
+    (tmp_path / ".parser.part.tmp" / "gone").mkdir(parents=True)
+    (tmp_path / ".parser.part.tmp" / files.MARK).touch()
+    with pytest.raises(StructPEError, match=r"parser: the folder exists; remove it, or choose another folder"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == {"parser": "folder"}
