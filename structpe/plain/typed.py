@@ -29,6 +29,8 @@ __all__ = ["Builder", "Checked", "hints_of", "options_of"]
 
 T = TypeVar("T")
 
+WRONG = msgspec.ValidationError, UnicodeEncodeError
+"""What msgspec raises for a value; the second for a text with half of a character, where it looks for a number."""
 LONGEST = 200
 """Characters of a value that an error shows."""
 WORDS = {
@@ -189,7 +191,7 @@ class Builder:
         def fails(kind: Any, value: Any) -> str:
             try:
                 msgspec.convert(value, kind, dec_hook=find)
-            except msgspec.ValidationError as error:
+            except WRONG as error:
                 return str(error)
             return ""
 
@@ -197,7 +199,7 @@ class Builder:
             return msgspec.convert(data, hint, dec_hook=find)
         except TypeError as error:
             raise self.error(f"{say(path)} has a type hint that plain data cannot be checked by: {error}") from None
-        except msgspec.ValidationError as error:
+        except WRONG as error:
             reason = str(error)
         while wrong := next((part for part in _parts(hint, data, path) if fails(*part[1:])), None):
             path, hint, data = wrong

@@ -23,21 +23,20 @@ from structpe.tasks.training import checkpoint
 from tests.tasks.prediction.tiny import single
 
 Keys = tuple[str | int, ...]
-OPTIONS = {"steps": 10, "checkpoint_every": 5, "validate_every": 2, "log_every": 3, "average": 3, "accumulate": 2}
+OPTIONS = {"steps": 10, "checkpoint_every": 5, "validate_every": 2, "log_every": 3, "average": 3, "patience": 9}
 """A checkpoint lies between two validations and two lines of the log, of which each has something to remember."""
 STEP = "step-00000005"
+COSTS = ("step_seconds", "seconds", "cpu_seconds", "peak_bytes")
 SAME: dict[str, str] = {}
 """Fields that nothing reads when a training goes on, and why."""
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> PredictionConfig:
-    """A training whose learning rate is so large that it gets worse, and which has no more than its first checkpoint."""
+    """A training that has no more than its first checkpoint."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PredictionRun, "keeps_checkpoints", True)
-        config = single(
-            tmp_path_factory.mktemp("begun"), training={**OPTIONS, "patience": 4, "learning_rate": 0.3, "clip": 0.1}
-        )
+        config = single(tmp_path_factory.mktemp("begun"), training=OPTIONS)
         train(config)
     run = Path(config.out)
     (run / "result.json").unlink()
@@ -47,20 +46,32 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> PredictionConfig:
     return config
 
 
-def ended(config: PredictionConfig, folder: Path, keys: Keys = ()) -> Any:
-    """What a training comes to that goes on from the checkpoint, where a field of that is changed: all that it writes."""
+def ended(config: PredictionConfig, folder: Path, keys: Keys = (), improves: bool = True) -> Any:
+    """What a training comes to that goes on from the checkpoint: all that it writes, or its error.
+
+    Args:
+        config: of the training.
+        folder: for it to go on in.
+        keys: the field that is changed before; none if empty.
+        improves: whether a model may get better than the best so far.
+    """
     shutil.copytree(config.out, folder)
     file = folder / "checkpoints" / STEP
+    state = checkpoint.load(file)
+    if not improves:
+        put(state, ("callbacks", "Validation", "best", "mae"), lambda _: -1.0)
     if keys:
-        state = checkpoint.load(file)
         put(state, keys, other)
-        shutil.rmtree(file)
-        checkpoint.save(state, file)
+    shutil.rmtree(file)
+    checkpoint.save(state, file)
     try:
         train(replace(config, out=str(folder)))
     except Exception as error:
         return type(error).__name__
     result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    del result["sha256"], result["encoding_seconds"]
+    for name in COSTS:
+        result["training"][name] = result["training"][name] > 1e5 and (name, result["training"][name] > 1e11)
     return result, (folder / "model.safetensors").read_bytes(), (folder / "metrics.csv").read_text(encoding="utf-8")
 
 
@@ -89,7 +100,7 @@ def other(value: Any) -> Any:
         return not value
     if isinstance(value, torch.Tensor):
         return value + 1
-    return value + ("x" if isinstance(value, str) else 1)
+    return value + ("x" if isinstance(value, str) else 10**12 if isinstance(value, int) else 1e6)
 
 
 def put(state: Any, keys: Keys, change: Callable[[Any], Any]) -> None:

@@ -105,5 +105,5 @@ def test_what_differs_is_said(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match=differs):
             check_fit(lambda model=model: model, file, "train afresh")
     file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(StoreError, match="the file is damaged .*; train afresh"):
+    with pytest.raises(StoreError, match=r"the file is damaged .*; train afresh"):
         check_fit(lambda: nn.Linear(2, 2), file, "train afresh")
