@@ -395,7 +395,7 @@ def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
         "'dense', whose time and memory are quadratic"
     )
     with pytest.raises(UnsupportedTerm, match=re.escape(text)):
-        attend(*inputs(), terms)
+        attend(*inputs(), terms, "linear")
     attend(*inputs(), terms, "dense")
 
 
