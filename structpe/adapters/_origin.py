@@ -139,7 +139,7 @@ def _sums(edges: Tensor, numbers: Tensor, graph: Tensor, count: int) -> Tensor:
     of = graph[edges[0]]
     per_graph = torch.bincount(of, minlength=count)
     place = torch.arange(len(of)) - (per_graph.cumsum(0) - per_graph)[of] + 1
-    source, target = numbers[edges]
+    source, target = numbers[edges[0]], numbers[edges[1]]
     each = torch.stack([_mixed(source, target, torch.zeros_like(place)), _mixed(source, target, place)], dim=1)
     return torch.zeros(count, 2, dtype=torch.int64).index_add_(0, of, each)
 
