@@ -294,7 +294,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     @property
     def identity(self) -> str:
-        """A digest of the configuration, but for ``free`` keys, and of what was learned; empty before that is written."""
+        """A digest of the configuration but for ``free`` keys, and of what was learned; empty before that is there."""
         if not all((self.folder / name).is_file() for name in self.learns):
             return ""
         plain = configurations.to_dict(self.config)
