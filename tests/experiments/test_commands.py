@@ -28,7 +28,7 @@ SMALL: dict[str, list[str]] = {
     "parameters/run.py": [],
     "path_law/run.py": [str(ROOT / "datasets" / "trees_sample" / "sample.conllu")],
     "rank/run.py": [],
-    "speed/buckets.py": ["CORPORA", "--batch", "4", "--rounds", "1"],
+    "speed/buckets.py": ["--help"],
     "speed/cluster.py": ["HIV.csv", "FOLDER", "--graphs", "100"],
     "speed/compiled.py": ["--only", "texts", "--backend", "eager", "--rounds", "1"],
     "speed/decoding.py": ["--beams", "1", "--rounds", "1", "--rows", "2", "--units", "4"],
@@ -54,9 +54,7 @@ def commands() -> set[str]:
     """The scripts of the commands of the page; ``.../x.py`` is one beside the script before it."""
     found, folder = set(), ""
     text = PAGE.read_text(encoding="utf-8")
-    for command in re.findall(
-        r"(?:python|sh) experiments/([\w/]+\.(?:py|sh))|`\.\.\./(\w+\.py)", PAGE.read_text("utf-8")
-    ):
+    for command in re.findall(r"(?:python|sh) experiments/([\w/]+\.(?:py|sh))|`\.\.\./(\w+\.py)", text):
         script = command[0] or f"{folder}/{command[1]}"
         folder = str(Path(script).parent)
         found.add(script)
