@@ -14,7 +14,7 @@ from tests.tasks.prediction.tiny import molecules
 
 PAGE = ROOT / "experiments" / "README.md"
 ELSEWHERE = {
-    "catalogue/run.py": "tests/experiments/test_longer.py, and the page that it writes by tests/experiments/test_pages.py",
+    "catalogue/run.py": "tests/experiments/test_longer.py, and its page by tests/experiments/test_pages.py",
     "gpu/run.sh": "tests/experiments/test_gpu_jobs.py",
     "graph_to_text/run.py": "tests/experiments/test_recipes.py",
     "pretrained/run.py": "tests/experiments/test_pretrained.py",
@@ -28,13 +28,13 @@ SMALL: dict[str, list[str]] = {
     "parameters/run.py": [],
     "path_law/run.py": [str(ROOT / "datasets" / "trees_sample" / "sample.conllu")],
     "rank/run.py": [],
-    "speed/buckets.py": ["CORPORA", "--batch", "4", "--rounds", "1"],
+    "speed/buckets.py": ["--help"],
     "speed/cluster.py": ["HIV.csv", "FOLDER", "--graphs", "100"],
     "speed/compiled.py": ["--only", "texts", "--backend", "eager", "--rounds", "1"],
     "speed/decoding.py": ["--beams", "1", "--rounds", "1", "--rows", "2", "--units", "4"],
     "speed/diet.py": ["--help"],
     "speed/dropout.py": ["--quick", "--rounds", "1"],
-    "speed/gps.py": ["CORPORA", "--rounds", "1", "--batch", "4", "--threads", "1"],
+    "speed/gps.py": ["--help"],
     "speed/gpu.py": ["--device", "cpu", "--quick", "--rounds", "1", "--only", "probe"],
     "speed/hiv.py": ["HIV.csv", "FOLDER"],
     "speed/imports.py": [],
@@ -53,9 +53,8 @@ QUICK = ("pages.py",)
 def commands() -> set[str]:
     """The scripts of the commands of the page; ``.../x.py`` is one beside the script before it."""
     found, folder = set(), ""
-    for command in re.findall(
-        r"(?:python|sh) experiments/([\w/]+\.(?:py|sh))|`\.\.\./(\w+\.py)", PAGE.read_text("utf-8")
-    ):
+    text = PAGE.read_text(encoding="utf-8")
+    for command in re.findall(r"(?:python|sh) experiments/([\w/]+\.(?:py|sh))|`\.\.\./(\w+\.py)", text):
         script = command[0] or f"{folder}/{command[1]}"
         folder = str(Path(script).parent)
         found.add(script)
