@@ -53,8 +53,9 @@ def feature_graph(
         An undirected graph without order; the feature ``edge_weight`` (e,) is the relation, with its sign.
 
     Raises:
-        StructureError: there is no column, or more than 2,048, for mutual information 512; columns have different lengths or fewer than 2 rows; a value is missing or
-            not finite; a correlation of texts or of a constant column is requested; an option is out of range.
+        StructureError: there is no column, or more than 2,048, for mutual information 512; columns have different
+            lengths or fewer than 2 rows; a value is missing or not finite; a correlation of texts or of a constant
+            column is requested; an option is out of range.
     """
     _check_options(relation, threshold, bins)
     _check_count(len(names), relation)
