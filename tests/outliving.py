@@ -1,4 +1,4 @@
-"""Work that starts processes and does not end, for tests that kill the process that does it. Each imports what it needs."""
+"""Work that starts processes and does not end, for tests that kill the process that does it."""
 
 from __future__ import annotations
 

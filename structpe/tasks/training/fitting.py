@@ -44,7 +44,8 @@ def check_fit(make: Callable[[], nn.Module], path: Path, remedy: str, but: Seque
         name = wrong[0]
         raise StoreError(
             f"the weights are not those of this model: {name} has {_said(there.get(name))} in the file and "
-            f"{_said(here.get(name))} by the configuration, and {len(wrong) - 1} others differ; {OTHERWISE}, or {remedy}"
+            f"{_said(here.get(name))} by the configuration, and {len(wrong) - 1} others differ; "
+            f"{OTHERWISE}, or {remedy}"
         ).at(path)
 
 

@@ -1,6 +1,7 @@
 """Every field of a checkpoint matters: where one is changed, what goes on from it ends otherwise, or not at all.
 
-So a field that is written and not read again, or read and not used, shows.
+So a field that is written and not read again, or read and not used, shows. Tried are all fields that callbacks of ours
+write, the weights and the states of the optimizer; not the counters and options that Lightning and PyTorch write.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ Keys = tuple[str | int, ...]
 OPTIONS = {"steps": 10, "checkpoint_every": 5, "validate_every": 2, "log_every": 3, "average": 3, "patience": 9}
 """A checkpoint lies between two validations and two lines of the log, of which each has something to remember."""
 STEP = "step-00000005"
+OURS = re.compile(r"callbacks\.|state_dict\.\*|optimizer_states\.#\.(state|param_groups\.#\.(lr|weight_decay)$)")
 COSTS = ("step_seconds", "seconds", "cpu_seconds", "peak_bytes")
-SAME: dict[str, str] = {}
-"""Fields that nothing reads when a training goes on, and why."""
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +108,27 @@ def put(state: Any, keys: Keys, change: Callable[[Any], Any]) -> None:
     for key in keys[:-1]:
         state = state[key]
     state[keys[-1]] = change(state[keys[-1]])
+
+
+def test_how_long_validation_has_waited_matters(begun: PredictionConfig, tmp_path: Path) -> None:
+    usual = ended(begun, tmp_path / "usual")
+    assert usual == ended(begun, tmp_path / "again")
+    assert usual[0]["training"]["steps"] == OPTIONS["steps"]
+    waited = ended(begun, tmp_path / "waited", ("callbacks", "Validation", "waited"))
+    assert waited[0]["training"]["steps"] < OPTIONS["steps"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_field_matters(begun: PredictionConfig, tmp_path: Path) -> None:
+    """A best score matters where the model gets better, or where it does not."""
+    usual = {improves: ended(begun, tmp_path / f"usual-{improves}", improves=improves) for improves in (True, False)}
+    fields = kinds(checkpoint.load(Path(begun.out) / "checkpoints" / STEP))
+    tried = {name: keys for name, keys in fields.items() if OURS.match(name)}
+    assert {name.split(".")[1] for name in tried if name.startswith("callbacks.")} >= {"Cost", "Metrics", "Validation"}
+    idle = [
+        name
+        for name, keys in tried.items()
+        if all(ended(begun, tmp_path / f"{name}-{improves}", keys, improves) == usual[improves] for improves in usual)
+    ]
+    assert not idle, "where these are changed, a training ends as if they had not been"
