@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -36,6 +36,7 @@ from structpe.files import atomic_write, left_in
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
+from structpe.tasks.reads import Reads
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
@@ -47,7 +48,7 @@ from structpe.tasks.training.result import Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
-__all__ = ["RUNS", "Reads", "Run", "Work", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -92,20 +93,6 @@ class Work(Generic[R]):
     collate: Callable[[Sequence[Any]], Any]
     content: Content
     end: Callable[[Result], R]
-
-
-class Reads(NamedTuple):
-    """How a run reads files.
-
-    Attributes:
-        reader: name of the reader; None if it has none, or several.
-        options: options of the reader.
-        on_error: what to do with bad items.
-    """
-
-    reader: str | None
-    options: Mapping[str, Any]
-    on_error: Literal["raise", "skip"] = "raise"
 
 
 class Run(Registered, ABC, Generic[C, D, L, R]):
@@ -212,23 +199,6 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The configuration as ``config.yaml`` keeps it."""
         return self.config
 
-    def reading(
-        self,
-        reader: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        on_error: Literal["raise", "skip"] | None = None,
-    ) -> Reads:
-        """How another file is read: as the data of the run, except for what is given.
-
-        Args:
-            reader: name of a reader. Options of the run are those of its own reader only.
-            options: options of the reader.
-            on_error: what to do with bad items.
-        """
-        own = self.reads()
-        kept = own.options if reader in (None, own.reader) else {}
-        return Reads(reader or own.reader, {**kept, **(options or {})}, on_error or own.on_error)
-
     def train(self, fresh: bool = False) -> R:
         """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
 
@@ -296,11 +266,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
+        folders.same(self.folder, self.kept, self._kept_in, self.free)
 
-    def _written(self, file: Path) -> C:
-        written: C = configurations.load(type(self.config), file)
-        return written
+    def _kept_in(self, file: Path) -> C:
+        return type(self)(configurations.load(type(self.config), file), self.folder).kept
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -327,8 +296,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         model.eval()
 
     def _done(self) -> R | None:
-        done: R | None = self.result.load(self.folder)
-        return done
+        return self.result.load(self.folder)  # type: ignore[no-any-return]
 
     @classmethod
     def _sealed(cls) -> tuple[str, ...]:
