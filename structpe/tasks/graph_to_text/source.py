@@ -20,9 +20,7 @@ def named(data: DataConfig) -> DataConfig:
     """The same with the reader that the training files have by their suffixes, if there is one, by its name."""
     if data.reader is not None:
         return data
-    suffixes = {
-        file.suffix for path in paths_of(data.train) for file in ([path] if not path.is_dir() else _inside(path))
-    }
+    suffixes = {file.suffix for path in paths_of(data.train) for file in _files(path)}
     found = {known.name for known in READERS.values() if suffixes & set(known.suffixes)}
     return replace(data, reader=found.pop()) if len(found) == 1 else data
 

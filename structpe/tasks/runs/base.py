@@ -249,8 +249,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The result of an earlier run of the same configuration, if it is finished."""
         self.same()
         if (done := self._done()) is not None:
-            again = "to train again, ask for a fresh one or another folder"
-            say(f"{self.folder}: this run is finished: {done}; {again}")
+            say(f"{self.folder}: this run is finished: {done}; to train again, ask for a fresh one or another folder")
         return done
 
     def _prepared(self, fresh: bool) -> tuple[Work[R], L]:
@@ -355,7 +354,7 @@ def run_of(config: Any) -> Run[Any, Any, Any, Any]:
     for kind in RUNS.values():
         if isinstance(config, kind.configured):
             return kind(config)
-    known = ", ".join(kind.configured.__name__ for kind in RUNS.values())
+    known = ", ".join(each.configured.__name__ for each in RUNS.values())
     raise ConfigError(f"{type(config).__name__} is the configuration of no kind of run; give one of {known}")
 
 
