@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from structpe.cli.base import UsageError
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, located
 
 if TYPE_CHECKING:
     from structpe.readers import Reading, Skipped
@@ -153,9 +153,11 @@ def wanted_by(run: Run[Any, Any, Any, Any], path: Path, given: Namespace) -> Wan
     """
     from structpe.readers.base import choose
 
-    reader, options, on_error = run.reading(given.reader, parse_options(given.options), given.on_error)
-    choose(path, reader).check(options)
-    return Wanted(path, reader, on_error, dict(options))
+    options = parse_options(given.options)
+    with located(run.folder):
+        reads = run.reads().but(given.reader, options, given.on_error)
+    choose(path, reads.reader).check(reads.options)
+    return Wanted(path, reads.reader, reads.on_error, dict(reads.options))
 
 
 def check_file(given: Namespace) -> None:

@@ -38,7 +38,6 @@ __all__ = [
     "Yielded",
     "attempt",
     "choose",
-    "claimants",
     "paths_of",
     "read",
     "reader",
@@ -304,19 +303,6 @@ def choose(path: Paths, name: str | None = None) -> Reader:
         ReadError: the path or reader does not exist, or several readers claim the suffix.
     """
     return next(_files(paths_of(path)[0], name))[1]
-
-
-def claimants(path: Paths) -> set[str]:
-    """The names of the readers that files have by their suffixes, and files in folders.
-
-    Raises:
-        ReadError: a file has none or several; a folder does not exist, or has no file with one.
-    """
-    return {
-        chosen.name
-        for one in paths_of(path)
-        for _, chosen in (_files(one, None) if one.is_dir() else [(one, _choose(one))])
-    }
 
 
 def _place(id: str, line: int) -> list[str]:

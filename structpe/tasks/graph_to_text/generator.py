@@ -16,9 +16,10 @@ from structpe.readers import Item
 from structpe.structure import Structure
 from structpe.tasks.forms import listed
 from structpe.tasks.graph_to_text.config import TextConfig
-from structpe.tasks.graph_to_text.source import NO_READER, read_path
+from structpe.tasks.graph_to_text.source import read_path
 from structpe.tasks.graph_to_text.writer import Writer
 from structpe.tasks.graph_to_text.writing import by_size, write
+from structpe.tasks.reads import NO_READER
 
 __all__ = ["Generated", "Generator"]
 

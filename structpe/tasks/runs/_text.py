@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -16,10 +16,11 @@ from structpe.errors import ConfigError, StoreError
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.generator import Generator
-from structpe.tasks.graph_to_text.source import NO_READER, named, read_split
+from structpe.tasks.graph_to_text.source import named, read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.graph_to_text.writer import Example, Writer
-from structpe.tasks.runs.base import Reads, Run, Work, load_run
+from structpe.tasks.reads import Reads
+from structpe.tasks.runs.base import Run, Work, load_run
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 from structpe.tasks.training.weights import WEIGHTS
@@ -64,22 +65,6 @@ class TextRun(Run[C, Splits, L, Result], ABC):
     def reads(self) -> Reads:
         data = named(self.config.data)
         return Reads(data.reader, data.options, data.on_error)
-
-    def reading(
-        self,
-        reader: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        on_error: Literal["raise", "skip"] | None = None,
-    ) -> Reads:
-        """See :meth:`Run.reading`.
-
-        Raises:
-            ConfigError: no reader is given, and the data of the run have several.
-        """
-        found = super().reading(reader, options, on_error)
-        if found.reader is None:
-            raise ConfigError(NO_READER).at(self.folder)
-        return found
 
     @abstractmethod
     def digests(self, learned: L, writer: Writer) -> Mapping[str, str]:

@@ -20,13 +20,13 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
@@ -41,6 +41,7 @@ from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
+from structpe.tasks.reads import Reads
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
@@ -53,7 +54,7 @@ from structpe.tasks.training.result import FILE, Ended, Result
 from structpe.tasks.training.task import Task
 from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded_digest
 
-__all__ = ["RUNS", "Reads", "Run", "Work", "load", "load_run", "run_of", "train"]
+__all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
 RUNS: Registry[type[Run[Any, Any, Any, Any]]] = Registry("structpe.tasks.runs", "kind of run", ConfigError)
 """Every kind of run by its name."""
@@ -99,20 +100,6 @@ class Work(Generic[R]):
     collate: Callable[[Sequence[Any]], Any]
     content: Content
     end: Callable[[Result], R]
-
-
-class Reads(NamedTuple):
-    """How a run reads files.
-
-    Attributes:
-        reader: name of the reader; None if it has none, or several.
-        options: options of the reader.
-        on_error: what to do with bad items.
-    """
-
-    reader: str | None
-    options: Mapping[str, Any]
-    on_error: Literal["raise", "skip"] = "raise"
 
 
 class Run(Registered, ABC, Generic[C, D, L, R]):
@@ -220,23 +207,6 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The configuration as ``config.yaml`` keeps it."""
         return self.config
 
-    def reading(
-        self,
-        reader: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        on_error: Literal["raise", "skip"] | None = None,
-    ) -> Reads:
-        """How another file is read: as the data of the run, except for what is given.
-
-        Args:
-            reader: name of a reader. Options of the run are those of its own reader only.
-            options: options of the reader.
-            on_error: what to do with bad items.
-        """
-        own = self.reads()
-        kept = own.options if reader in (None, own.reader) else {}
-        return Reads(reader or own.reader, {**kept, **(options or {})}, on_error or own.on_error)
-
     def train(self, fresh: bool = False) -> R:
         """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
 
@@ -288,8 +258,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The result of an earlier run of the same configuration, if it is finished."""
         self.same()
         if (done := self._done()) is not None:
-            again = "to train again, ask for a fresh one or another folder"
-            say(f"{self.folder}: this run is finished: {done}; {again}")
+            say(f"{self.folder}: this run is finished: {done}; to train again, ask for a fresh one or another folder")
         return done
 
     def _prepared(self, fresh: bool) -> tuple[Work[R], L]:
@@ -306,11 +275,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
         folders.unbroken(self.folder, self._sealed())
         with recorded():
-            folders.same(self.folder, self.kept, lambda file: type(self)(self._written(file)).kept, self.free)
+            folders.same(self.folder, self.kept, self._kept_in, self.free)
 
-    def _written(self, file: Path) -> C:
-        written: C = configurations.load(type(self.config), file)
-        return written
+    def _kept_in(self, file: Path) -> C:
+        return type(self)(configurations.load(type(self.config), file), self.folder).kept
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -438,7 +406,7 @@ def run_of(config: Any) -> Run[Any, Any, Any, Any]:
     for kind in RUNS.values():
         if isinstance(config, kind.configured):
             return kind(config)
-    known = ", ".join(kind.configured.__name__ for kind in RUNS.values())
+    known = ", ".join(each.configured.__name__ for each in RUNS.values())
     raise ConfigError(f"{type(config).__name__} is the configuration of no kind of run; give one of {known}")
 
 

@@ -38,7 +38,8 @@ from structpe.tasks.prediction.signature import Signature
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.versions import versions
-from structpe.tasks.runs.base import Reads, Run, Work
+from structpe.tasks.reads import Reads
+from structpe.tasks.runs.base import Run, Work
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
@@ -139,7 +140,7 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
 
     def reads(self) -> Reads:
         signature = self.restore().signature
-        return Reads(signature.reader or None, signature.options)
+        return Reads(signature.reader or None, signature.options, by_suffix=True)
 
     def load(self) -> tuple[GraphModel, Signature]:
         """The best model so far, ready for use, and what it reads and predicts. The data are not needed."""

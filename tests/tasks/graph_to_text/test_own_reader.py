@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from structpe.errors import ConfigError, ReadError
-from structpe.readers.base import claimants
+from structpe.errors import ConfigError
 from structpe.tasks.config import make
 from structpe.tasks.graph_to_text.config import GraphToTextConfig
 from structpe.tasks.graph_to_text.generator import Generator
@@ -46,26 +45,21 @@ def test_it_is_that_of_the_training_files(
 
 def test_without_one_of_its_own_it_must_be_given(tmp_path: Path) -> None:
     several = run(tmp_path, train=["a.amr", "b.xml"], on_error="skip")
-    told = (
-        r"run: the run has no reader of its own, as its training files are of several formats, or gone; say .* --reader"
-    )
+    told = r"^the run has no reader of its own, as its training files are of several formats, or gone; say .* --reader"
     with pytest.raises(ConfigError, match=told):
-        several.reading()
-    assert several.reading("amr") == ("amr", {}, "skip")
+        several.reads().but()
+    assert several.reads().but("amr") == ("amr", {}, "skip", False)
     with pytest.raises(ConfigError, match=r"^the run has no reader of its own"):
         Generator(None, several.kept, None).generate("a.amr")  # type: ignore[arg-type]
 
 
 def test_options_belong_to_the_reader(tmp_path: Path) -> None:
     own = run(tmp_path, train="a.conllu", options={"graph": "enhanced"}, on_error="skip")
-    assert own.reading() == ("conllu", {"graph": "enhanced"}, "skip")
-    assert own.reading("conllu", {"strict": False}) == ("conllu", {"graph": "enhanced", "strict": False}, "skip")
-    assert own.reading("webnlg", {"lang": "en"}, "raise") == ("webnlg", {"lang": "en"}, "raise")
-
-
-def test_files_that_no_reader_claims_have_none(tmp_path: Path) -> None:
-    (tmp_path / "a.xyz").touch()
-    with pytest.raises(ReadError, match=r"a\.xyz: no reader claims '\.xyz' files"):
-        claimants(tmp_path / "a.xyz")
-    with pytest.raises(ReadError, match="the folder has no file whose name ends in"):
-        claimants(tmp_path)
+    assert own.reads().but() == ("conllu", {"graph": "enhanced"}, "skip", False)
+    assert own.reads().but("conllu", {"strict": False}) == (
+        "conllu",
+        {"graph": "enhanced", "strict": False},
+        "skip",
+        False,
+    )
+    assert own.reads().but("webnlg", {"lang": "en"}, "raise") == ("webnlg", {"lang": "en"}, "raise", False)
