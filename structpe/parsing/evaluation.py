@@ -89,7 +89,8 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
         if counts[f"guessed {name}"]:
             tags[name] = 100 * counts[name] / counts[f"with {name}"]
             tags[f"spacy_{name}"] = None if found.get(score) is None else 100 * float(found[score])
-    return Scores(sentences, counts["words"], **trees, **tags, spacy_words=100 * float(found["token_acc"] or 0))
+    trees["spacy_words"] = 100 * float(found["token_acc"] or 0)
+    return Scores(sentences, counts["words"], **{**trees, **tags})  # type: ignore[arg-type]  # only tags may be None
 
 
 def _right(items: Sequence[Item], nlp: Language) -> Iterator[str]:
