@@ -276,7 +276,6 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     def filled(self, make: Callable[[], M]) -> M:
         """A model with the best weights so far, in evaluation mode; it is made only if these fit it.
-
         Raises:
             StoreError: training has not yet written the weights, or they are damaged or those of another model.
         """
