@@ -15,7 +15,6 @@ from structpe.cli._paths import path_of
 from structpe.cli._reading import add_reading, check_file, parse_options
 from structpe.cli.base import Command, UsageError
 from structpe.errors import MissingExtra, StructPEError
-from structpe.workers import ends_with_its_parent
 
 __all__ = ["App"]
 
@@ -59,6 +58,8 @@ class App(Command, name="app"):
 
 def _marimo(words: list[str]) -> None:
     """Run marimo with these words, in a process of its own."""
+    from structpe.workers import ends_with_its_parent
+
     ends_with_its_parent()
     os.environ["MARIMO_SKIP_UPDATE_CHECK"] = "1"
     sys.argv = ["marimo", *words]

@@ -294,11 +294,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         return True
 
     def filled(self, make: Callable[[], M]) -> M:
-        """A model with the best weights so far, in evaluation mode; it is made only if these fit it.
-
-        Raises:
-            StoreError: training has not yet written the weights, or they are damaged or those of another model.
-        """
+        """A model with the best weights so far; a :class:`StoreError` before it is made if they do not fit it."""
         check_fit(make, self.folder / WEIGHTS, AFRESH)
         model = make()
         self.best(model)
