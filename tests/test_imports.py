@@ -138,7 +138,7 @@ def is_member(name: str) -> bool:
 
 def test_position_models_know_no_kernel() -> None:
     assert "attention" not in below("positions")
-    assert below("attention") == {"computed", "dropout", "terms", "quantities", "registry", "errors"}
+    assert below("attention") == {"computed", "dropout", "precision", "terms", "quantities", "registry", "errors"}
 
 
 def test_the_command_line_is_light() -> None:
