@@ -52,6 +52,9 @@ clean:  ## remove the environment and the files of tools; keep trained models
 # A stamp is touched when an installation has succeeded; a second run installs nothing until a prerequisite changes.
 # PyTorch is installed first and separately, so that no other package can install another version.
 
+# What earlier editable installations left, an empty folder, would be imported in place of the checkout.
+UNSHADOWED := rm -rf $(VENV)/lib/python3*/site-packages/structpe
+
 $(VENV)/.torch: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "structpe needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
@@ -62,9 +65,11 @@ $(VENV)/.torch: constraints.txt
 
 $(VENV)/.demo: $(VENV)/.torch pyproject.toml
 	$(PIP) --editable '.[all]'
+	$(UNSHADOWED)
 	@touch $@
 
 # The packages of the tests contain those of the demo.
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --editable '.[dev]'
+	$(UNSHADOWED)
 	@touch $(VENV)/.demo $@

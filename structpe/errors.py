@@ -13,9 +13,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+LONGEST_TEXT, LONGEST_PLACE = 4000, 1000
+
+
+def bounded(text: str, most: int = LONGEST_TEXT) -> str:
+    """A text of at most this many characters: its beginning and its end, which says what to do.
+
+    What an error quotes may be as long as the file that it is from.
+    """
+    return text if len(text) <= most else f"{text[: most // 2 - 10]} [...] {text[10 - most // 2 :]}"
+
 
 class StructPEError(Exception):
     """Base of all errors that structpe raises on purpose.
+
+    A message has 4,000 characters at most, a place 1,000: of longer ones the middle is left out.
 
     Attributes:
         message: what was given, what is needed and what to do.
@@ -23,13 +35,14 @@ class StructPEError(Exception):
     """
 
     def __init__(self, message: str) -> None:
+        message = bounded(message)
         super().__init__(message)
         self.message = message
         self.places: tuple[str, ...] = ()
 
     def at(self, *places: str | Path) -> Self:
         """Add ``places`` in front of the others, and return the error."""
-        self.places = (*map(str, places), *self.places)
+        self.places = (*(bounded(str(place), LONGEST_PLACE) for place in places), *self.places)
         return self
 
     def __str__(self) -> str:
@@ -94,13 +107,15 @@ def undamaged(path: Path, remedy: str) -> Iterator[None]:
         remedy: what to do.
 
     Raises:
-        StoreError: the file cannot be read.
+        StoreError: the file cannot be read, or is gone.
     """
     try:
         yield
     except (StructPEError, MemoryError):
         raise
     except Exception as error:
+        if isinstance(error, FileNotFoundError):  # it may have been there when the folder was looked at
+            raise StoreError(f"there is no such file; {remedy}").at(error.filename or path) from error
         if isinstance(error, OSError) and error.filename is not None:
             raise
         reason = " ".join(str(error).split())
@@ -147,7 +162,7 @@ REMEDIES = {
     errno.EACCES: "; check its permissions",
     errno.EPERM: "; check its permissions",
     errno.EROFS: "; choose another place",
-    errno.EEXIST: "; remove it, or choose another name",
+    errno.EEXIST: "; move it elsewhere, or choose another name",
     errno.EISDIR: "; give a file",
     errno.ENOENT: "; check the path, and that its folder exists",
     errno.ENOTDIR: "; check the path, one part of it is a file",
@@ -157,6 +172,13 @@ REMEDIES = {
 }
 DISK = re.compile(r"No space left on device")
 MEMORY = re.compile(r"can't allocate memory|out of memory", re.IGNORECASE)
+
+
+def foreign(place: Path) -> FileExistsError:
+    """The error for what stands where unfinished work is to be, and is not of structpe's making."""
+    what = "a link" if place.is_symlink() else "a folder" if place.is_dir() else "a file"
+    reason = f"this is {what} that structpe did not make, and it keeps its unfinished work under this name"
+    return FileExistsError(errno.EEXIST, reason, str(place))
 
 
 def explained(error: BaseException, debug: str) -> str:
@@ -178,5 +200,5 @@ def explained(error: BaseException, debug: str) -> str:
     if isinstance(error, UnicodeEncodeError):
         letter = error.object[error.start]
         return f"the output is in {error.encoding}, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
-    kind, message = type(error).__name__, " ".join(str(error).split())
+    kind, message = type(error).__name__, bounded(" ".join(str(error).split()))
     return f"{kind}: {message}. This is a bug in structpe, please report it; {debug}"

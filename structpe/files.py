@@ -4,6 +4,9 @@ A writer works in a hidden folder next to the target, ``.NAME.tmp``, and holds a
 disk and then renamed. When a process is killed, its lock is released and its folder remains; the next writer of the
 same target takes over the folder and empties it. So remains do not accumulate, and the files of a running writer are
 not touched.
+
+The file of the lock, ``structpe.lock``, is the mark of such a folder: the first file in it and the last. Any other
+folder of that name, a file or a link is an error; no link is followed. An empty folder is taken over.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structpe.errors import StructPEError
+from structpe.errors import StructPEError, foreign
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -34,6 +37,7 @@ __all__ = [
     "atomic_write",
     "atomic_write_folder",
     "finish",
+    "followed",
     "left_in",
     "lock",
     "naming",
@@ -44,6 +48,8 @@ __all__ = [
     "unsealed",
 ]
 
+MARK = "structpe.lock"
+"""The lock of a hidden folder, by which it is known."""
 PATIENCE = 10.0
 """Seconds that a writer waits for another writer of the same target."""
 
@@ -70,6 +76,7 @@ def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Pa
 
     Raises:
         Busy: another process still writes there.
+        FileExistsError: the hidden folder's name is taken by something else, which is left as it is.
         OSError: the folder of the target is missing or cannot be written to.
     """
     whole = Path(os.path.abspath(path))
@@ -88,7 +95,7 @@ def lock(path: Path, waiting: Callable[[], object] | None = None) -> Iterator[Pa
             # its file is gone and creates another; then the folder stays.
             with suppress(OSError):
                 _empty(work)
-                (work / "lock").unlink()
+                (work / MARK).unlink()
                 work.rmdir()
             lock.release()
 
@@ -102,9 +109,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Raises:
         Busy: another process writes to the same file.
-        OSError: the disk is full, the folder cannot be written to, or ``path`` is a folder.
+        OSError: the disk is full, the folder cannot be written to, ``path`` is a folder or a link that leads to itself,
+            or the name of the hidden folder is taken; see :func:`lock`.
     """
-    path = Path(os.path.realpath(path)) if path.is_symlink() and (path.is_file() or not path.exists()) else path
+    path = followed(path) if path.is_file() or not path.exists() else path
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.exists() and not path.is_file():
@@ -150,9 +158,10 @@ def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
 
     Raises:
         Busy: another process writes to the same folder.
-        OSError: the disk is full, the folder above cannot be written to, or ``path`` is a file.
+        OSError: the disk is full, the folder above cannot be written to, ``path`` is a file or a link that leads to
+            itself, or the name of the hidden folder is taken; see :func:`lock`.
     """
-    path = Path(os.path.realpath(path)) if path.is_symlink() else path
+    path = followed(path)
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,6 +170,14 @@ def atomic_write_folder(path: Path, write: Callable[[Path], object]) -> None:
         hidden.mkdir()
         write(hidden)
         finish(hidden, path, work)
+
+
+def followed(path: Path) -> Path:
+    """Where a link leads, also if nothing is there yet; any other path as it is. One to itself is an OSError."""
+    place = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if place.is_symlink():
+        raise OSError(errno.ELOOP, f"the link leads to itself ({os.strerror(errno.ELOOP)})", str(path))
+    return place
 
 
 def finish(hidden: Path, path: Path, work: Path) -> None:
@@ -245,13 +262,15 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
     timeout = PATIENCE if waiting is None else 0.0
     while True:
         try:
-            work.mkdir(exist_ok=True)
+            work.mkdir()
         except FileExistsError:
-            with suppress(FileNotFoundError):  # mkdir found the folder of a writer that has removed it since
-                if not stat.S_ISDIR(work.lstat().st_mode):
-                    raise
-            continue
-        lock = FileLock(work / "lock")
+            try:
+                ours = _ours(work)
+            except FileNotFoundError:  # the folder of a writer that has removed it since
+                continue
+            if not ours:
+                raise foreign(work) from None
+        lock = FileLock(work / MARK)
         try:
             lock.acquire(timeout)
             return lock
@@ -265,12 +284,40 @@ def _locked(path: Path, work: Path, waiting: Callable[[], object] | None) -> Bas
             timeout = -1.0
 
 
+@contextmanager
+def _opened(work: Path) -> Iterator[int]:
+    """A folder that is no link, by a handle: whatever its name leads to meanwhile, it stays this one."""
+    handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _ours(work: Path) -> bool:
+    """Whether there is a hidden folder of a writer: with its lock, or empty, as a process is killed before it locks.
+
+    Raises:
+        FileNotFoundError: there is nothing.
+    """
+    try:
+        with _opened(work) as folder:
+            names = os.listdir(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        return False
+    return not names or MARK in names
+
+
 def _empty(work: Path) -> None:
-    for each in work.iterdir():
-        if each.is_dir() and not each.is_symlink():
-            shutil.rmtree(each)
-        elif each.name != "lock":
-            each.unlink()
+    """Remove all but the lock; of a link the link."""
+    with _opened(work) as folder:
+        for name in os.listdir(folder):
+            if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=folder)
+            elif name != MARK:
+                os.unlink(name, dir_fd=folder)
 
 
 def _within(filename: Any, work: Path) -> bool:
@@ -335,12 +382,19 @@ def _sync(path: Path) -> None:
 
 def left_in(folder: Path) -> list[Path]:
     """The targets in a folder with a hidden folder next to them, of a running or a killed writer."""
-    return [folder / work.name[1:-4] for work in folder.glob(".*.tmp") if work.is_dir()]
+    return [folder / work.name[1:-4] for work in folder.glob(".?*.tmp") if _remains(work)]
 
 
 def sweep(*places: Path) -> None:
     """Remove the remains of writers that were killed after renaming; there may be no later writer that would do so."""
     for place in places:
-        if place.with_name(f".{place.name}.tmp").exists():
+        if _remains(place.with_name(f".{place.name}.tmp")):
             with lock(place):
                 pass
+
+
+def _remains(work: Path) -> bool:
+    try:
+        return _ours(work)
+    except OSError:  # there is nothing, or nothing that this user may look into
+        return False

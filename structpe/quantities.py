@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Int, Integer
 from torch import Tensor
 
+from structpe.computed import computed
 from structpe.errors import PositionError
 
 __all__ = ["Lookup", "Pairs", "SparsePairs", "Toeplitz"]
@@ -199,7 +199,7 @@ class Pairs:
         allowed[self.batch, 0, self.query, self.key] = True
         return allowed
 
-    @cached_property
+    @computed
     def offsets(self) -> tuple[int, int]:
         """The least and the greatest offset, key minus query; (0, 0) of an empty list. This waits for a GPU."""
         if not len(self.key):

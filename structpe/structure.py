@@ -6,16 +6,21 @@ an undirected labelled graph. All of them are this one frozen class; readers cre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.errors import StructureError
+from structpe.errors import EncodingError, StructureError
 
-__all__ = ["Structure", "path"]
+__all__ = ["Structure", "check_structures", "of_structures", "path"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Ids = NDArray[np.int64]
 
@@ -160,9 +165,8 @@ class Structure:
     def _check_graph(self) -> None:
         if not self.nodes:
             raise self.error("the graph has no node; a structure needs at least one")
-        for node, label in enumerate(self.nodes):
-            if not issubclass(type(label), str):
-                raise self.error(f"the label of node {node} is {label!r}; labels are texts, so give a str")
+        self._check_texts("the label of node", self.nodes)
+        self._check_texts("the relation of edge", self.relations)
         wrong = np.flatnonzero(((self.edges < 0) | (self.edges >= self.size)).any(axis=1))
         if len(wrong):
             source, target = self.edges[wrong[0]]
@@ -178,11 +182,19 @@ class Structure:
         if self.order is not None and sorted(self.order.tolist()) != list(range(self.size)):
             raise self.error(f"the order must be a permutation of 0..{self.size - 1}, it is {self.order.tolist()}")
 
+    def _check_texts(self, what: str, texts: Sequence[str]) -> None:
+        if set(map(type, texts)) <= {str}:
+            return
+        for place, text in enumerate(texts):
+            if not issubclass(type(text), str):
+                raise self.error(f"{what} {place} is {text!r}; labels are texts, so give a str")
+
     def _check_units(self) -> None:
         if (self.units is None) != (self.owner is None):
             raise self.error("units and owner come together: give the owner node of each unit, or neither")
         if self.units is None or self.owner is None:
             return
+        self._check_texts("unit", self.units)
         if len(self.units) != len(self.owner) or not len(self.units):
             raise self.error(
                 f"{len(self.units)} units and {len(self.owner)} owners; give one owner per unit, at least one"
@@ -216,6 +228,48 @@ class Structure:
     def _named(self, nodes: Ids) -> str:
         shown = ", ".join(f"{i} ({self.nodes[i]!r})" for i in nodes[:5])
         return shown + (", ..." if len(nodes) > 5 else "") if len(nodes) else "none"
+
+
+def check_structures(given: Any, whose: str) -> None:
+    """Check that what a function is given are structures, one at least.
+
+    Args:
+        given: a list of structures, for all that is known.
+        whose: the function, in errors.
+
+    Raises:
+        EncodingError: it is no list, is empty, or something in it is no structure.
+    """
+    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
+        raise EncodingError(f"{whose} takes a list of structures, one at least: {whose}([structure], ...)")
+    if odd := [each for each in given if not isinstance(each, Structure)]:
+        raise EncodingError(
+            f"{whose} takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
+            f"one of what other libraries hold, item.structure is that of an item that was read"
+        )
+
+
+def of_structures(function: Callable[P, T]) -> Callable[P, T]:
+    """A function whose parameters with the hint ``Structure`` are checked, so that anything else is explained.
+
+    Raises:
+        StructureError: such an argument is no structure; raised by the function.
+    """
+    own = signature(function)
+    names = [each.name for each in own.parameters.values() if each.annotation in (Structure, "Structure")]
+
+    @wraps(function)
+    def checked(*given: P.args, **named: P.kwargs) -> T:
+        arguments = own.bind_partial(*given, **named).arguments
+        odd = [value for name, value in arguments.items() if name in names and not isinstance(value, Structure)]
+        if odd:
+            raise StructureError(
+                f"{function.__name__} takes a structure, and was given {type(odd[0]).__name__}; structpe.as_structure "
+                f"makes one of what other libraries hold, item.structure is that of an item that was read"
+            )
+        return function(*given, **named)
+
+    return checked
 
 
 def path(tokens: Sequence[str], name: str = "") -> Structure:

@@ -7,7 +7,8 @@
     s_ij = gate_ij act(s_ij) + left_i.right_j + bias_ij,   -inf where not mask_ij                    pair scalars
     o_i  = sum_j softmax_j(s_ij) (v_j + value_ij)
 
-Vectors are inside the scale, biases outside it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
+Vectors are inside the scale, biases outside it. The d of the root is the width after the maps, which is that of a head
+unless a map changes it. A quantity of pairs is never stored per pair: it is a :class:`Lookup`,
 or :class:`SparsePairs` if only few pairs attend (``pairs``). Two terms make attention linear in the number of
 units: ``feature_map``, with which softmax_j(s_ij) becomes f(q'_i).f(k'_j) / sum_j f(q'_i).f(k'_j), and
 ``projection``, which replaces the m keys and values by fewer mixtures of them.
@@ -80,7 +81,7 @@ class Terms:
         product: pair vectors that weight each channel of q.k, added to it.
         value: pair vectors added to the value.
         act: function of the scaled score, before gate and bias; at most one.
-        scale: factor of 1/sqrt(d), of any sign; scales multiply.
+        scale: factor of 1/sqrt(d), of any sign, d being the width after the maps; scales multiply.
         pairs: lists of the only pairs that attend; a pair must be in all lists.
         causal: whether the i-th last query sees the i-th last key and those before it, and no other.
         feature_map: f, which replaces the exponential of the score. It can be combined only with maps, mask, pairs,

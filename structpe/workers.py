@@ -1,19 +1,22 @@
-"""Workers that encode shards: processes of this machine, or those of a Dask cluster."""
+"""Processes of this machine, none of which outlives the one that started it; workers, also those of a Dask cluster."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from structpe.errors import ConfigError
 from structpe.threads import waiting
 
-__all__ = ["Workers", "in_order", "workers"]
+__all__ = ["Workers", "ends_with_its_parent", "in_order", "workers"]
 
 T = TypeVar("T")
 
@@ -41,6 +44,25 @@ class Workers(Executor):
         return self.executor.submit(fn, *args, **kwargs)
 
 
+def ends_with_its_parent(end: Callable[[], object] = lambda: os._exit(1)) -> None:
+    """Let this process end when the one that started it does, however that ends. Every process calls this first.
+
+    A process that has none for a parent that ``multiprocessing`` knows is left as it is.
+
+    Args:
+        end: ends the process; called in a thread, once the other has ended.
+    """
+    if (parent := parent_process()) is None:
+        return
+    sentinel = parent.sentinel
+
+    def watch() -> None:
+        wait([sentinel])
+        end()
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @contextmanager
 def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers | None]:
     """A context with an executor of several workers; None, for the calling process, if one job is asked for.
@@ -62,8 +84,8 @@ def workers(jobs: int = 1, scheduler: str | None = None) -> Iterator[Workers | N
     elif jobs == 1:
         yield None
     else:
-        # Threads of a forked process may hold locks for ever, so processes are started anew.
-        with waiting(threads=1), ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        spawn = get_context("spawn")  # threads of a forked process may hold locks for ever
+        with waiting(threads=1), ProcessPoolExecutor(jobs, spawn, ends_with_its_parent) as pool:
             try:
                 yield Workers(pool, jobs)
             except BaseException:

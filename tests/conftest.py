@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import operator
+import os
 import random
+import signal
 import sys
 from functools import partial
 
@@ -18,8 +21,8 @@ from tests.skips import pytest_terminal_summary  # noqa: F401  a hook: pytest fi
 
 check_shapes()
 
-# The folder datasets of this repository, or of a page's workplace, is no package; Hugging Face's Trainer would take it
-# for the one of that name.
+# pytest puts the checkout on the path, as tests import one another, and pages run in folders with one named datasets.
+# Such a folder is no package; Hugging Face's Trainer would take it for the one of that name.
 if (_found := importlib.util.find_spec("datasets")) is not None and _found.origin is None:
     sys.modules["datasets"] = None  # type: ignore[assignment]
 
@@ -28,6 +31,12 @@ if (_found := importlib.util.find_spec("datasets")) is not None and _found.origi
 settings.register_profile("structpe", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("structpe")
 torch.set_num_threads(1)
+
+# Under nohup SIGHUP is ignored, also by each process that is started, and tests of it would see nothing. A function
+# that does nothing serves this process as well, and those that it starts hear the signal. It is one of the standard
+# library, as Lightning pickles handlers for its processes.
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN or "PYTEST_XDIST_WORKER" in os.environ:
+    signal.signal(signal.SIGHUP, operator.is_)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

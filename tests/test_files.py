@@ -477,7 +477,7 @@ def test_what_writers_left_that_nobody_follows_can_be_swept(tmp_path: Path) -> N
     for name in ("a.json", ".hidden.json"):
         work = tmp_path / f".{name}.tmp"
         work.mkdir()
-        (work / "lock").touch()
+        (work / files.MARK).touch()
         (work / "new.json").write_text("half")
     (tmp_path / ".mine.tmp").write_text("a file")
     assert sorted(path.name for path in files.left_in(tmp_path)) == [".hidden.json", "a.json"]

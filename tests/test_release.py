@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -54,6 +57,63 @@ def test_the_wheel_has_every_sample(wheel: Path) -> None:
     files |= {f"{card.parent.name}/card.yaml": card for card in SAMPLES.glob("*/card.yaml")}
     files |= {f"examples/{file.name}": file for file in (ROOT / "examples").glob("*.yaml")}
     assert inside == {name: file.read_bytes() for name, file in files.items()}
+
+
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of packages after an editable installation."""
+    pytest.importorskip("editables")
+    builders, folder = pytest.importorskip("hatchling.builders.wheel"), tmp_path_factory.mktemp("editable")
+    (built,) = builders.WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["editable"])
+    zipfile.ZipFile(built).extractall(folder / "site")
+    return folder / "site"
+
+
+def run_in_an_editable_installation(site: Path, code: str, folder: Path) -> str:
+    """What a program prints that finds the checkout by nothing but the installation."""
+    begin = f"""
+import pathlib, site, sys
+sys.path[:] = [p for p in sys.path if not (pathlib.Path(p) / "datasets").is_dir()]
+sys.modules.pop("_editable_impl_structpe", None)
+sys.path.insert(0, {str(site)!r})
+site.addsitedir({str(site)!r})
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if not (Path(p) / "datasets").is_dir())
+    found = subprocess.run(
+        [sys.executable, "-c", begin + code], capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def test_an_editable_installation_has_the_package_and_nothing_else(editable: Path, tmp_path: Path) -> None:
+    """Hugging Face's libraries take any folder named datasets for their own package."""
+    code = """
+import importlib.util, structpe
+print(structpe.__file__)
+print(*(importlib.util.find_spec(name) for name in ("datasets", "experiments", "examples", "docs")))
+"""
+    where, others = run_in_an_editable_installation(editable, code, tmp_path).splitlines()
+    assert Path(where) == ROOT / "structpe" / "__init__.py"
+    assert others == "None None None None"
+    assert not (editable / "structpe").exists(), "which would be imported in place of the checkout"
+
+
+@pytest.mark.slow
+def test_the_trainer_of_hugging_face_predicts_in_an_editable_installation(editable: Path, tmp_path: Path) -> None:
+    code = """
+import torch, structpe, transformers as hf
+config = hf.BertConfig(
+    hidden_size=8, num_attention_heads=2, num_hidden_layers=1, intermediate_size=8, vocab_size=10, num_labels=2
+)
+arguments = hf.TrainingArguments(output_dir="out", report_to=[], disable_tqdm=True, use_cpu=True, max_steps=1)
+items = [{"input_ids": torch.tensor([1, 2, 3]), "labels": torch.tensor(1)}] * 2
+trainer = hf.Trainer(hf.BertForSequenceClassification(config), arguments, train_dataset=items)
+trainer.train()
+print("shape", trainer.predict(items).predictions.shape)
+"""
+    assert "shape (2, 2)" in run_in_an_editable_installation(editable, code, tmp_path)
 
 
 def test_a_sample_is_found_by_its_name() -> None:

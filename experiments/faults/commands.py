@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
 import multiprocessing
+import os
 import re
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import penman  # noqa: F401  --what commands load is loaded once, before they are forked
 import threadpoolctl  # noqa: F401
 import yaml
+from processes import Process
 from safetensors.torch import load_file
 
 import structpe.tasks.prediction.report
@@ -46,6 +52,7 @@ class Command(NamedTuple):
         made: what it makes there, by patterns; removing these begins afresh.
         guarded: of these the files in which a changed bit must be noticed.
         use: reads what was made, and raises a StructPEError where it is damaged.
+        within: folders into which files of a user are put that have names as of temporary files.
     """
 
     name: str
@@ -54,16 +61,29 @@ class Command(NamedTuple):
     made: tuple[str, ...]
     guarded: tuple[str, ...] = ()
     use: Callable[[Path], object] | None = None
+    within: tuple[str, ...] = (".",)
 
     def afresh(self, folder: Path) -> None:
         """Remove what was made."""
         for pattern in self.made:
             for path in list(folder.glob(pattern)):
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+        self.lay_foreign(folder)
+
+    def lay_foreign(self, folder: Path) -> None:
+        """Put files of a user beside what is to be made: they must be there, unchanged, at the end."""
+        (folder / "precious").mkdir(exist_ok=True)
+        (folder / "precious" / "thesis.txt").write_text("years", encoding="utf-8")
+        for each in self.within:
+            place = folder / each
+            (place / ".notes.tmp").mkdir(parents=True, exist_ok=True)
+            (place / ".notes.tmp" / "mine").write_text("mine", encoding="utf-8")
+            if not (place / ".linked.tmp").is_symlink():
+                (place / ".linked.tmp").symlink_to(os.path.relpath(folder / "precious", place))
 
     def result(self, folder: Path) -> dict[str, Any]:
         """All files but the inputs, by name, without what the clock decides."""
-        inputs = {"inputs", "config.yaml.in"}
+        inputs = {"inputs"}
         found: dict[str, Any] = {}
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder).as_posix()
@@ -185,6 +205,48 @@ def _encode() -> int:
     return main(words.split())
 
 
+def _encode_by_two() -> int:
+    # Its workers are new processes, as in use; without this they would import this program first.
+    program = sys.modules["__main__"]
+    program.__dict__.pop("__file__", None)
+    program.__spec__ = None
+    parts.STRUCTURES = SHARD
+    words = "encode inputs/graphs.txt --reader amr --encoding distance:limit=8 --out store --jobs 2"
+    return main(words.split())
+
+
+def _generate() -> int:
+    return main(["generate", "inputs/run", "inputs/dev.txt", "--device", "cpu", "--out", "texts.txt"])
+
+
+def _predict_table() -> int:
+    return main(["predict", "inputs/run", "inputs/molecules.csv", "--device", "cpu", "--out", "predicted.csv"])
+
+
+@cache
+def trained(name: str) -> Path:
+    """A folder with a finished run, which generating or predicting begins with."""
+    folder = Path(tempfile.mkdtemp(prefix="faults-trained-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command = COMMANDS[name]
+    command.lay(folder)
+    ended = Process(command.run, folder).end()
+    if ended.code:
+        raise SystemExit(f"{name} does not work even undisturbed, exit code {ended.code}: {ended.said}")
+    return folder
+
+
+def _trained_text(folder: Path) -> None:
+    shutil.copytree(trained("train, text") / "run", folder / "inputs" / "run")
+    shutil.copy(trained("train, text") / "inputs" / "dev.txt", folder / "inputs")
+
+
+def _trained_prediction(folder: Path) -> None:
+    made = trained("train, prediction")
+    shutil.copytree(made / "runs" / "one", folder / "inputs" / "run")
+    shutil.copy(made / "inputs" / "molecules.csv", folder / "inputs")
+
+
 def _convert() -> int:
     return main(["convert", "inputs/graphs.txt", "graphs.amr", "--reader", "amr", "--writer", "amr"])
 
@@ -231,14 +293,25 @@ COMMANDS = {
     for each in (
         Command("train, text", _text, lambda: main(["train", "inputs/text.yaml"]), ("run", ".run.tmp"),
                 tuple(f"run/{name}" for name in (*RUN, "tokenizer.json", "prepare.json", "positions.json")),
-                lambda folder: GraphToTextRun.of(folder / "run").load()),
+                lambda folder: GraphToTextRun.of(folder / "run").load(), (".", "run")),
         Command("train, prediction", _molecules, _predict, ("runs", ".runs.tmp"),
-                tuple(f"runs/one/{name}" for name in (*RUN, "position.json")), _read_prediction),
+                tuple(f"runs/one/{name}" for name in (*RUN, "position.json")), _read_prediction, (".", "runs/one")),
         Command("study", _molecules, _study, ("runs", ".runs.tmp"),
                 tuple(f"runs/*/*/*/*/{name}" for name in (*RUN, "position.json")), _read_prediction),
         Command("encode", _graphs, _encode, ("store", "store.tmp", ".store.tmp"),
                 ("store/*", "store.tmp/*.safetensors", ".store.tmp/**/*.safetensors"), _read_store),
         Command("convert", _graphs, _convert, ("graphs.amr", ".graphs.amr.tmp")),
-        Command("data", _nothing, _get, ("sets",), ("sets/faults/*.txt",), _verify),
+        Command("data", _nothing, _get, ("sets",), ("sets/faults/*.txt",), _verify,
+                (".", "sets/faults")),
     )
 }  # fmt: skip
+KILLED = {
+    each.name: each
+    for each in (
+        Command("encode, two jobs", _graphs, _encode_by_two, ("store", "store.tmp", ".store.tmp"), (), _read_store),
+        Command("generate", _trained_text, _generate, ("texts.txt", ".texts.txt.tmp")),
+        COMMANDS["convert"],
+        Command("predict", _trained_prediction, _predict_table, ("predicted.csv", ".predicted.csv.tmp")),
+    )
+}
+"""Commands of the campaign of kills alone."""

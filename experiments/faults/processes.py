@@ -122,6 +122,31 @@ class Process:
 count = 0
 
 
+def outliving(folder: Path, seconds: float = 10.0) -> list[int]:
+    """Processes whose current folder this still is after some time: those that a killed one has left. They are ended.
+
+    Only Linux tells.
+    """
+    end = time.monotonic() + seconds
+    while (left := _inside(folder)) and time.monotonic() < end:
+        time.sleep(0.05)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return left
+
+
+def _inside(folder: Path) -> list[int]:
+    found = []
+    for each in Path("/proc").glob("[0-9]*"):
+        try:
+            inside = os.readlink(each / "cwd") == str(folder.resolve())
+            if inside and (each / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                found.append(int(each.name))
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
+
+
 def watch(blow: Blow, folder: str) -> None:
     """Count looks at, and changes of, a folder, and send a signal at one of them; children go on counting."""
 

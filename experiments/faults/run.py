@@ -3,11 +3,13 @@
 python experiments/faults/run.py --write               # 240 faults, 150 of them kills; goes on if stopped
 python experiments/faults/run.py --cases 20 --seed 7
 python experiments/faults/run.py --number 42           # that one again, with what the processes said
+python experiments/faults/run.py --kills --write       # 100 kills of encode with two jobs, generate, convert, predict
 
 A case is a function of the seed and its number: a command on tiny inputs in a folder of its own, a fault at some
 moment, then the same command again. It is survived if that goes on by itself, or refuses in a clear line and then
 succeeds afresh, and what is there at the end is what an undisturbed run leaves: the same files, no others, the same
-bytes where no clock decides them. Anything else is a find. With --write the table goes into results.md beside this
+bytes where no clock decides them. No process may outlive a killed one, and files of a user that have names as of
+temporary files must be as they were. Anything else is a find. With --write the table goes into results.md beside this
 file when all are done.
 """
 
@@ -37,8 +39,8 @@ from typing import Any, NamedTuple
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
-from commands import CARD, COMMANDS, Command
-from processes import Blow, Ended, Process
+from commands import CARD, COMMANDS, KILLED, Command
+from processes import Blow, Ended, Process, outliving
 from serving import FILES, serving
 
 import structpe
@@ -50,6 +52,9 @@ HERE = Path(__file__).parent
 KINDS = [*["kill"] * 10, "SIGTERM", "SIGHUP", "SIGINT", "full disk", "damage", "two writers"]
 """Of sixteen cases ten are kills; which command it is, and when, is drawn."""
 DAMAGES = ("flipped bit", "cut file")
+ALL = {**COMMANDS, **KILLED}
+SECTION = "\n## Kills\n\n"
+"""What begins the table of kills on the page."""
 IGNORED = re.compile(r"Exception ignored in: <function .*?\nSystemExit: \d+\n", re.DOTALL)
 """What Python prints where a signal meets a fork in hooks of libraries; in use, runs are spawned and not forked."""
 
@@ -69,65 +74,70 @@ def main() -> None:
     given = arguments()
     torch.set_num_threads(1)
     numbers = range(given.cases) if given.number is None else [given.number]
-    done = {} if given.number is not None else known(given.out, given.seed)
+    file = given.out / f"{'kills' if given.kills else 'seed'}-{given.seed}.jsonl"
+    done = {} if given.number is not None else known(file)
     began, todo = time.monotonic(), [number for number in numbers if number not in done]
     print(f"seed {given.seed}, {len(numbers)} cases, {len(done)} of them done", flush=True)
     with serving() as address:
         for count, number in enumerate(todo, 1):
-            found = case(given.seed, number, address, loud=given.number is not None)
+            found = case(given.seed, number, address, given.number is not None, given.kills)
             done[number] = found
             minutes = (time.monotonic() - began) / 60
             line = f"{number}: {found.command}, {found.kind}: {found.outcome} {found.detail}".rstrip()
             print(f"[{count}/{len(todo)}, {minutes:.1f} min] {line}", flush=True)
             if given.number is None:
                 given.out.mkdir(parents=True, exist_ok=True)
-                append_line(kept(given.out, given.seed), json.dumps(found._asdict()))
+                append_line(file, json.dumps(found._asdict()))
     cases = [done[number] for number in numbers]
     print("\n" + table(cases))
     if given.number is None and given.write:
-        (HERE / "results.md").write_text(page(cases, given.seed), encoding="utf-8")
+        results = HERE / "results.md"
+        before, _, kills = results.read_text(encoding="utf-8").partition(SECTION)
+        parts = (before, page(cases, given.seed, True)) if given.kills else (page(cases, given.seed), kills)
+        results.write_text(SECTION.join(filter(None, parts)), encoding="utf-8")
     raise SystemExit(any(each.outcome == "FIND" for each in cases))
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=240)
+    parser.add_argument("--cases", type=int, help="how many; 240 by default, of kills alone 100")
+    parser.add_argument("--kills", action="store_true", help="nothing but kills, of commands that write one thing")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--number", type=int, help="only this case")
     parser.add_argument("--out", type=Path, default=Path("runs/faults"), help="where cases that are done are kept")
     parser.add_argument("--write", action="store_true", help="write the table into results.md beside this file")
-    return parser.parse_args()
+    given = parser.parse_args()
+    given.cases = given.cases or (100 if given.kills else 240)
+    return given
 
 
-def kept(out: Path, seed: int) -> Path:
-    """The file of cases that are done, one a line."""
-    return out / f"seed-{seed}.jsonl"
-
-
-def known(out: Path, seed: int) -> dict[int, Case]:
+def known(file: Path) -> dict[int, Case]:
     """Cases that an earlier call has done; finds are tried again."""
-    file = kept(out, seed)
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     cases = [Case(**json.loads(line)) for line in lines if line.endswith("}")]
     return {each.number: each for each in cases if each.outcome != "FIND"}
 
 
-def drawn(seed: int, number: int) -> tuple[Command, str, random.Random]:
+def drawn(seed: int, number: int, kills: bool = False) -> tuple[Command, str, random.Random]:
     """The command and the kind of a case, and what draws the rest of it."""
     numbers = random.Random(int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:8]))
+    if kills:
+        return list(KILLED.values())[number % len(KILLED)], "kill", numbers
     kind = KINDS[number % len(KINDS)]
     suit = [each for each in COMMANDS.values() if kind != "damage" or each.guarded]
     return numbers.choice(suit), kind, numbers
 
 
-def case(seed: int, number: int, address: str, loud: bool = False) -> Case:
+def case(seed: int, number: int, address: str, loud: bool = False, kills: bool = False) -> Case:
     """Try one."""
-    command, kind, numbers = drawn(seed, number)
+    command, kind, numbers = drawn(seed, number, kills)
     expected, length = undisturbed(command.name, address)
     with place(command, address) as folder:
         said: list[Ended] = []
         kind, wrong = strike(command, kind, folder, numbers, length, said)
+        if left := outliving(folder):
+            wrong = wrong or f"{len(left)} processes outlive it"
         outcome, detail = ("FIND", wrong) if wrong else again(command, folder, expected, said)
     met = kind == "two writers" or (kind not in DAMAGES and any(each.code for each in said[:-1]))
     if outcome == "untouched" and met:
@@ -150,6 +160,7 @@ def place(command: Command, address: str) -> Iterator[Path]:
 def lay(command: Command, folder: Path, address: str) -> None:
     """Put the inputs into a folder."""
     command.lay(folder)
+    command.lay_foreign(folder)
     if command.name == "data":
         (folder / CARD).write_text(json.dumps(card(address)), encoding="utf-8")
 
@@ -168,7 +179,7 @@ def card(address: str) -> dict[str, Any]:
 @cache
 def undisturbed(name: str, address: str) -> tuple[dict[str, Any], Ended]:
     """What a command leaves that nothing befalls, and how it went."""
-    command = COMMANDS[name]
+    command = ALL[name]
     with place(command, address) as folder:
         ended = Process(command.run, folder).end()
         if ended.code:
@@ -238,14 +249,14 @@ def full(folder: Path, numbers: random.Random) -> Iterator[int]:
 def mount(folder: Path) -> bool:
     """Put a small file system in the place of a folder, with the same inputs; False where that is not allowed."""
     inside = folder.parent / "inside"
-    shutil.copytree(folder, inside)
+    shutil.copytree(folder, inside, symlinks=True)
     words = ["mount", "-t", "tmpfs", "-o", "size=16m", "faults", str(folder)]
     try:
         done = subprocess.run(words, capture_output=True).returncode == 0
     except OSError:
         done = False
     if done:
-        shutil.copytree(inside, folder, dirs_exist_ok=True)
+        shutil.copytree(inside, folder, symlinks=True, dirs_exist_ok=True)
     shutil.rmtree(inside)
     return done
 
@@ -326,7 +337,7 @@ def table(cases: list[Case]) -> str:
         "|---|---|--:|--:|--:|--:|--:|",
     ]
     rows: dict[tuple[str, str], Counter[str]] = {}
-    for each in sorted(cases, key=lambda case: (list(COMMANDS).index(case.command), case.kind)):
+    for each in sorted(cases, key=lambda case: (list(ALL).index(case.command), case.kind)):
         rows.setdefault((each.command, each.kind), Counter())[each.outcome] += 1
     rows["all", ""] = Counter(each.outcome for each in cases)
     for (command, kind), counts in rows.items():
@@ -335,14 +346,15 @@ def table(cases: list[Case]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(cases: list[Case], seed: int) -> str:
-    """The table, and what it was made with."""
+def page(cases: list[Case], seed: int, of_kills: bool = False) -> str:
+    """The table, and what it was made with; a page of its own, or the section of kills."""
     day, kills = datetime.datetime.now(datetime.UTC).date(), sum(each.kind == "kill" for each in cases)
     made = f"structpe {structpe.__version__}, torch {torch.__version__}, Python {platform.python_version()}"
-    command = f"`python experiments/faults/run.py --cases {len(cases)} --seed {seed} --write`"
+    alone = "--kills " if of_kills else ""
+    command = f"`python experiments/faults/run.py {alone}--cases {len(cases)} --seed {seed} --write`"
     finds = [f"- {each.number}: {each.command}, {each.kind}: {each.detail}" for each in cases if each.outcome == "FIND"]
-    return (
-        f"# Faults\n\n{len(cases)} faults, {kills} of them kills; {command}, {day}, {made}, {platform.system()}.\n\n"
+    return ("" if of_kills else "# Faults\n\n") + (
+        f"{len(cases)} faults, {kills} of them kills; {command}, {day}, {made}, {platform.system()}.\n\n"
         + table(cases)
         + ("\n" + "\n".join(finds) + "\n" if finds else "")
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from mutate import GROWN, grown
+
 from structpe.readers import read
 
 __all__ = ["make", "take"]
@@ -49,7 +51,8 @@ PIECES = (
 def make(chance: random.Random) -> bytes:
     """A good molecule, and one to three that may be none."""
     lines = ["".join(chance.choice(PIECES) for _ in range(chance.randint(1, 8))) for _ in range(chance.randint(1, 3))]
-    return "\n".join(["CCO good", *lines]).encode()
+    bad = "\n".join(lines).encode()
+    return b"CCO good\n" + (grown(bad, chance) if chance.random() < GROWN else bad)
 
 
 def take(content: bytes, folder: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-__all__ = ["mutated"]
+__all__ = ["grown", "mutated"]
 
+GROWN = 0.01
+"""Of so many files a piece is repeated up to 64 KiB."""
 Change = Callable[[bytes, random.Random], bytes]
 
 TOKENS = (
@@ -29,7 +31,14 @@ def mutated(seeds: Sequence[bytes], seed: int, number: int) -> bytes:
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 4))):
         change = chance.choice(CHANGES)
         content = spliced(content, chance.choice(seeds), chance) if change is spliced else change(content, chance)
-    return content
+    return grown(content, chance) if chance.random() < GROWN else content
+
+
+def grown(content: bytes, chance: random.Random) -> bytes:
+    """A short piece, so often that work which grows faster than the file shows."""
+    at = chance.randrange(len(content) + 1)
+    piece = content[at : at + chance.choice((1, 1, 2, 4, 8, 30))] or b"1"
+    return content[:at] + piece * (int(2 ** chance.uniform(8, 16)) // len(piece)) + content[at:]
 
 
 def flipped(content: bytes, chance: random.Random) -> bytes:

@@ -5,8 +5,8 @@ python experiments/fuzz/run.py --only conllu amr --inputs 100000     # readers, 
 python experiments/fuzz/run.py --only amr --seed 7 --number 4711     # that one input again, with its traceback
 
 A find is an exception that is no StructPEError, a reader's error that does not say in which file, a control character
-that is printed, more than 10 s, or a process that dies (of a crash, or of more than 4 GiB). Finds are made as short as
-they can be, and lie in runs/fuzz.
+that is printed, more than 5 s of a processor or 512 MiB of memory, or a process that dies (of a crash, of 4 GiB, or of
+20 s in code that hears no signal). Finds are made as short as they can be, and lie in runs/fuzz.
 """
 
 from __future__ import annotations
@@ -39,15 +39,25 @@ from structpe.readers import READERS, read
 
 HERE = Path(__file__).parent
 SAMPLES = HERE.parents[1] / "datasets"
-CHUNK, SECONDS, BYTES = 500, 10, 4 << 30
+CHUNK = 500
+SECONDS, MIB = 5.0, 512
+"""What one input may take, of a processor and of memory."""
+DEADLY, BYTES = 20, 4 << 30
+"""Seconds of one input, and bytes of a process, after which the system ends it."""
+WARM = 20
+"""Inputs that are not measured, since they import what the others need."""
 ALL, EACH = 1_000_000, 50_000
 """Inputs in all, and those for each reader; the classes share the rest."""
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
-HEADER = ("| what | inputs | good | named errors | kinds | finds | minutes |", "|---|--:|--:|--:|--:|--:|--:|")
+HEADER = (
+    "| what | inputs | good | named errors | kinds | finds | most s | most MiB | minutes |",
+    "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+)
 PART = re.compile(rb"^==> (set_\w{1,40}\.txt) <==\n", re.MULTILINE)
 """Stands before each file in a seed that ends in .parts: formats of several files are damaged as one."""
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where files are not on a disk, if there is such a place."""
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 FEW = 6_000
 """Bytes of a sample that are enough for a seed: short files are read often."""
 
@@ -62,6 +72,16 @@ class Find(NamedTuple):
     content: bytes
 
 
+class Cost(NamedTuple):
+    """Seconds of a processor, and MiB of memory more than before."""
+
+    seconds: float = 0.0
+    mib: float = 0.0
+
+    def most(self, other: Cost) -> Cost:
+        return Cost(*map(max, self, other))
+
+
 class Chunk(NamedTuple):
     """What became of some files."""
 
@@ -69,6 +89,7 @@ class Chunk(NamedTuple):
     named: int
     finds: list[Find]
     kinds: Counter[str]
+    cost: Cost = Cost()
 
 
 def main() -> None:
@@ -149,15 +170,17 @@ def damaged(name: str, seed: int, number: int) -> tuple[str, bytes]:
 
 def fuzz(name: str, given: argparse.Namespace) -> tuple[str, list[Find]]:
     """All inputs of one kind: a row of the table, and what was found."""
-    start, good, named, finds, kinds = time.monotonic(), 0, 0, [], Counter[str]()
+    start, good, named, finds, kinds, cost = time.monotonic(), 0, 0, [], Counter[str](), Cost()
     for chunk in chunks(name, given):
+        cost = cost.most(chunk.cost)
         good, named = good + chunk.good, named + chunk.named
         finds += chunk.finds
         kinds += chunk.kinds
     unlike = {find.what: find for find in sorted(finds, key=lambda find: -len(find.content))}
     minutes = (time.monotonic() - start) / 60
     inputs = good + named + len(finds)
-    row = f"| `{name}` | {inputs:,} | {good:,} | {named:,} | {len(kinds):,} | {len(finds)} | {minutes:.1f} |"
+    counts = f"{inputs:,} | {good:,} | {named:,} | {len(kinds):,} | {len(finds)}"
+    row = f"| `{name}` | {counts} | {cost.seconds:.2f} | {cost.mib:.0f} | {minutes:.1f} |"
     return row, [find._replace(content=shortest(find)) for find in unlike.values()]
 
 
@@ -167,7 +190,7 @@ def chunks(reader: str, given: argparse.Namespace) -> Iterator[Chunk]:
     starts = list(range(0, inputs, CHUNK))
     sizes = [min(CHUNK, inputs - start) for start in starts]
     while starts:
-        with pool(given.jobs) as workers:
+        with pool(given.jobs, reader) as workers:
             jobs = [workers.submit(work, reader, given.seed, *job) for job in zip(starts, sizes, strict=True)]
             dead = []
             for start, size, job in zip(starts, sizes, jobs, strict=True):
@@ -182,19 +205,21 @@ def chunks(reader: str, given: argparse.Namespace) -> Iterator[Chunk]:
         starts, sizes = [start for start, _ in dead], [size for _, size in dead]
 
 
-def pool(jobs: int) -> ProcessPoolExecutor:
-    """Processes of little memory."""
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), limit)
+def pool(jobs: int, name: str) -> ProcessPoolExecutor:
+    """Processes of little memory, for one kind of input."""
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), begin, (name,))
 
 
-def limit() -> None:
-    """What a process may take."""
+def begin(name: str) -> None:
+    """Limit a process, and import what inputs of a kind need."""
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+    for number in range(WARM):
+        outcome(name, *damaged(name, -1, number))
 
 
 def alone(reader: str, seed: int, number: int) -> Chunk:
     """One file in a process of its own."""
-    with pool(1) as worker:
+    with pool(1, reader) as worker:
         try:
             return worker.submit(work, reader, seed, number, 1).result()
         except BrokenProcessPool:
@@ -204,10 +229,11 @@ def alone(reader: str, seed: int, number: int) -> Chunk:
 
 def work(reader: str, seed: int, first: int, many: int) -> Chunk:
     """Take in some inputs."""
-    good, named, finds, kinds = 0, 0, [], Counter[str]()
+    good, named, finds, kinds, cost = 0, 0, [], Counter[str](), Cost()
     for number in range(first, first + many):
         suffix, content = damaged(reader, seed, number)
-        wrong, message = outcome(reader, suffix, content)
+        wrong, message, taken = measured(reader, suffix, content)
+        cost = cost.most(taken)
         if wrong:
             finds.append(Find(reader, number, message, suffix, content))
         elif message:
@@ -215,13 +241,33 @@ def work(reader: str, seed: int, first: int, many: int) -> Chunk:
             kinds[kind(message)] += 1
         else:
             good += 1
-    return Chunk(good, named, finds, kinds)
+    return Chunk(good, named, finds, kinds, cost)
+
+
+def measured(name: str, suffix: str, content: bytes) -> tuple[bool, str, Cost]:
+    """The outcome of an input, which is a find if it takes more than it may, and what it takes."""
+    before, began = memory(reset=True), time.process_time()
+    resource.setrlimit(resource.RLIMIT_CPU, (int(began) + DEADLY, resource.RLIM_INFINITY))
+    wrong, message = outcome(name, suffix, content)
+    cost = Cost(time.process_time() - began, memory() - before)
+    for what, given, most in (("s of a processor", cost.seconds, SECONDS), ("MiB", cost.mib, MIB)):
+        if given > most and not wrong:
+            wrong, message = True, f"it took more than {most:g} {what}"
+    return wrong, message, cost
+
+
+def memory(reset: bool = False) -> float:
+    """The most MiB that this process has had in memory; from now on, if it is to be reset. Linux only."""
+    if reset:
+        RESET.write_text("5")
+    found = STATUS.read_bytes()
+    return int(found[found.index(b"VmHWM:") + 6 :].split(None, 1)[0]) / 1024
 
 
 def outcome(name: str, suffix: str, content: bytes) -> tuple[bool, str]:
     """Whether it is a find, and the error, of several the first; the empty text where all was well."""
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
+    signal.alarm(2 * DEADLY)  # what waits takes no processor
     try:
         return taken(name, content) if name in CLASSES else reading(name, suffix, content)
     except MemoryError:
@@ -272,7 +318,7 @@ class Late(Exception):
 def late(number: int, frame: object) -> None:
     """Called by the alarm."""
     del number, frame
-    raise Late(f"no end after {SECONDS} s")
+    raise Late(f"no end after {2 * DEADLY} s")
 
 
 def kind(message: str) -> str:
@@ -282,7 +328,7 @@ def kind(message: str) -> str:
 
 def shortest(find: Find) -> bytes:
     """The same find in fewer bytes: pieces are left out as long as it stays."""
-    if "died" in find.what or "no end" in find.what:
+    if any(each in find.what for each in ("died", "no end", "it took")):
         return find.content
     content, size = find.content, max(1, len(find.content) // 2)
     while size:

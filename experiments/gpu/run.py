@@ -47,7 +47,7 @@ STUDIES = {
 MODELS = ("linearised", "graformer", "zhu-cnn")
 JOBS = max(1, min(6, (os.cpu_count() or 1) // 2))
 """Trainings at a time: steps of small models wait for the host, where each has two cores then."""
-QUICK = ["--training.steps", "2", "--training.batch_size", "4", "--training.validate_every", "2", "--seeds", "[0]"]
+QUICK = ["--training.steps", "2", "--training.validate_every", "2", "--seeds", "[0]"]
 GRACE = 60.0
 """Seconds that a job gets to write its checkpoint."""
 

@@ -6,24 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.data.parts import columns
 from structpe.data.store import write
 from structpe.encodings.base import Column, Encoded, Encoding
-from structpe.errors import EncodingError
-from structpe.positions.build import build_encoding
+from structpe.encodings.named import Asked, as_encoding
+from structpe.errors import EncodingError, PositionError
 from structpe.structure import Structure
 from structpe.workers import workers
 
 __all__ = ["Asked", "Transform", "attribute", "chosen", "encoded", "listed", "restored", "values"]
-
-Asked: TypeAlias = Encoding | str | Mapping[str, Any]
-"""An encoding, its name, or ``name`` and options."""
 
 
 class Transform(ABC):
@@ -33,11 +31,17 @@ class Transform(ABC):
         encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        EncodingError: none, two of one name, one of sequences, which cannot be batched, or an option without encoding.
         PositionError: there is no encoding of a name, or no such option.
     """
 
-    def __init__(self, *encodings: Asked) -> None:
+    def __init__(self, *encodings: Asked, **options: Any) -> None:
+        if options:
+            first = repr(encodings[0]) if encodings else "'random-walk'"
+            given = ", ".join(f"{name!r}: {value!r}" for name, value in options.items())
+            raise EncodingError(
+                f"AddEncoding takes options with their encoding: AddEncoding({{'name': {first}, {given}}})"
+            )
         self.encodings = chosen(encodings)
 
     def __call__(self, graph: Any) -> Any:
@@ -71,7 +75,7 @@ def chosen(asked: Sequence[Asked]) -> tuple[Encoding, ...]:
         EncodingError: there is none, two have one name, or one has values that no tensor holds.
         PositionError: there is no encoding of a name, or no such option.
     """
-    made = tuple(each if isinstance(each, Encoding) else build_encoding(each) for each in asked)
+    made = tuple(as_encoding(each, error=PositionError) for each in asked)
     names = [attribute(each) for each in made]
     if not made or len(set(names)) < len(names):
         raise EncodingError(f"AddEncoding takes encodings of different names; given are {list(asked)}")
@@ -136,17 +140,34 @@ def restored(encoding: Encoding, values: Tensor, index: Tensor | None, sizes: Se
     Args:
         encoding: the encoding.
         values: those of all graphs, one after the other.
-        index: (2, e) the listed pairs, with the numbers of nodes in the batch.
+        index: (2, e) the pairs, queries first, with the numbers of nodes in the batch; None: all, row by row.
         sizes: of the graphs.
+
+    Raises:
+        EncodingError: not every pair has one value.
     """
     array, ends = values.cpu().numpy(), list(pairwise(np.cumsum([0, *sizes]).tolist()))
     if encoding.arity == 1:
         return [Encoded(array[start:stop]) for start, stop in ends]
-    if index is not None:
+    if encoding.sparse:
+        assert index is not None
         pairs = index.cpu().numpy()
         of = [(start, stop, (pairs[0] >= start) & (pairs[0] < stop)) for start, stop in ends]
         return [Encoded.of_list(pairs[:, mine].T - start, array[mine], stop - start) for start, stop, mine in of]
+    if index is not None:
+        array = array[_by_rows(encoding, index.cpu().numpy(), sizes)]
     parts = zip(np.split(array, np.cumsum(np.square(sizes))[:-1]), sizes, strict=True)
     if array.dtype.kind in "iu" and array.ndim == 1:
         return [Encoded.of_pairs(part.reshape(n, n)) for part, n in parts]
     return [Encoded(part, np.arange(n * n).reshape(n, n)) for part, n in parts]
+
+
+def _by_rows(encoding: Encoding, pairs: NDArray[np.int64], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """The order in which all pairs are row by row."""
+    order: NDArray[np.int64] = np.lexsort((pairs[1], pairs[0]))
+    if len(order) != np.square(sizes).sum() or not np.diff(pairs[:, order]).any(axis=0).all():
+        raise EncodingError(
+            f"encoding {encoding.name!r} has a value for each pair of nodes, and the graph has {len(order)}: nodes or "
+            f"edges have been left out or added since; apply AddEncoding({encoding!r}) after what changes the graph"
+        )
+    return order

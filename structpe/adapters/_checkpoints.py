@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from structpe.adapters._hooks import NAME
 from structpe.adapters._kinds import kind_of
+from structpe.adapters._passes import NAME
 from structpe.adapters.transformers import load, quietly, register, restore
 from structpe.errors import ConfigError, StoreError, StructPEError, needing, reason_of
 from structpe.transforms._tokenizers import as_tokenizer
@@ -52,7 +52,8 @@ def tokenizer(name: str, config: Any) -> tuple[Any, int, int]:
     Raises:
         StoreError: there is none.
         TokenizerError: it is a slow one.
-        ConfigError: it has more tokens than the model, or none that ends a text.
+        ConfigError: it has more tokens than the model, none that ends a text, or writes another language than it
+            reads.
     """
     with needing("transformers", "hf"):
         from transformers import AutoTokenizer
@@ -60,6 +61,11 @@ def tokenizer(name: str, config: Any) -> tuple[Any, int, int]:
         if Path(name).is_dir() and not any(any(Path(name).glob(each)) for each in TOKENIZER):
             raise OSError(f"no file {' or '.join(TOKENIZER)}")  # transformers would make up one without words
         found = AutoTokenizer.from_pretrained(name)
+    if getattr(found, "tgt_lang", None) not in (None, getattr(found, "src_lang", None)):
+        raise ConfigError(
+            f"the tokenizer {name} writes {found.tgt_lang} and reads {found.src_lang}, and here one form is for both; "
+            f"inject into the model, whose collator knows the target language, and train with the Trainer"
+        )
     fast, last = as_tokenizer(found), found.eos_token_id
     if last is None:
         raise ConfigError(f"the tokenizer {name} has no token that ends a text; set its eos_token, and save it again")

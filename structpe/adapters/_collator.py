@@ -56,6 +56,8 @@ class Collator:
         prompt: text before the structure.
         suffix: text behind it.
         special: whether the tokenizer's special tokens, such as [CLS] and </s>, are added.
+        places: whether batches that are padded on the left have ``position_ids``, without which a text would begin at
+            another place in each batch. Not for models without this argument.
     """
 
     def __init__(
@@ -66,18 +68,22 @@ class Collator:
         prompt: str = "",
         suffix: str = "",
         special: bool = True,
+        places: bool = False,
     ) -> None:
         self.tokenizer, self.fast = tokenizer, as_tokenizer(tokenizer)
         self.encodings, self.encoder_decoder = tuple(encodings), encoder_decoder
         self.before, self.behind = self._ids(prompt), self._ids(suffix)
-        self.special = special
+        self.special, self.places = special, places
 
     def __call__(self, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """A batch: ``input_ids``, ``attention_mask``, ``structpe``, and ``labels`` and others if items have them.
 
         Raises:
-            PositionError: an item has no structure, something that is no number, or the tokenizer no padding.
+            PositionError: there is no item; one has no structure, or something that is no number, or lacks what
+                others have and has no sign for nothing; or the tokenizer has no padding.
         """
+        if not items:
+            raise PositionError("a batch needs one item or more; given is none")
         rows = [self._row(item) for item in items]
         padding = self.tokenizer.pad_token_id
         if padding is None and len({len(row.ids) for row in rows}) > 1:
@@ -90,9 +96,14 @@ class Collator:
         if self.encodings:
             structures, units = [row.structure for row in rows], [row.units for row in rows]
             batch["structpe"] = TokenPositions.of(structures, units, self.encodings, left=left)
-        if labels := [row.labels for row in rows if row.labels is not None]:
+        if left and self.places:
+            batch["position_ids"] = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
+        if any(row.labels is not None for row in rows):
+            # Where there is no target nothing is compared.
+            none = [[] if self.encoder_decoder else [IGNORED] * len(row.ids) for row in rows]
+            labels = [each if row.labels is None else row.labels for row, each in zip(rows, none, strict=True)]
             batch["labels"] = padded(labels, IGNORED, left and not self.encoder_decoder)
-        return batch | _others(items, left)
+        return batch | _others(items, [len(row.ids) for row in rows], left)
 
     def _row(self, item: Mapping[str, Any]) -> _Row:
         structure = item.get("structure")
@@ -114,7 +125,7 @@ class Collator:
         if target is None:
             return _Row(ids, units, None, structure)
         if self.encoder_decoder:
-            return _Row(ids, units, list(self.fast.encode(target).ids), structure)
+            return _Row(ids, units, self._written(target), structure)
         written = self._ids(target)
         if self.tokenizer.eos_token_id is not None:
             written.append(self.tokenizer.eos_token_id)
@@ -144,6 +155,12 @@ class Collator:
         first, last = (inner[0], inner[-1] + 1) if inner else (len(encoding.ids), len(encoding.ids))
         return encoding.ids[:first], encoding.ids[last:]
 
+    def _written(self, target: str) -> list[int]:
+        """The ids of a text that a decoder writes: of several languages it is in the tokenizer's target language."""
+        if getattr(self.tokenizer, "tgt_lang", None) is None:
+            return list(self.fast.encode(target).ids)
+        return list(self.tokenizer(text_target=target, truncation=False)["input_ids"])
+
     def _ids(self, text: str) -> list[int]:
         return list(self.fast.encode(text, add_special_tokens=False).ids)
 
@@ -151,15 +168,18 @@ class Collator:
 _CONSUMED = ("structure", "text", "target", "input_ids", "units")
 
 
-def _others(items: Sequence[Mapping[str, Any]], left: bool) -> dict[str, Tensor]:
-    """What items have besides, stacked."""
+def _others(items: Sequence[Mapping[str, Any]], lengths: Sequence[int], left: bool) -> dict[str, Tensor]:
+    """What items have besides, stacked; labels that one lacks are ignored ones."""
     made = {}
-    for key in items[0]:
-        if key in _CONSUMED:
-            continue
-        given = [item[key] for item in items]
-        if key == "labels" and isinstance(given[0], (list, tuple)):
-            made[key] = padded([list(each) for each in given], IGNORED, left)
+    for key in dict.fromkeys(key for item in items for key in item if key not in _CONSUMED):
+        given = [item.get(key) for item in items]
+        some = next((each for each in given if each is not None), None)
+        lists = key == "labels" and isinstance(some, (list, tuple))
+        for number, each in enumerate(given):
+            if each is None:
+                given[number] = _nothing(key, some, lengths[number], number)
+        if lists:
+            made[key] = padded([list(each) for each in given if each is not None], IGNORED, left)
             continue
         try:
             made[key] = torch.stack([torch.as_tensor(each) for each in given])
@@ -168,6 +188,22 @@ def _others(items: Sequence[Mapping[str, Any]], left: bool) -> dict[str, Tensor]
                 f"{key!r} of the items is no number or array of one shape, and cannot be part of a batch; leave it out"
             ) from error
     return made
+
+
+def _nothing(key: str, some: Any, length: int, number: int) -> Any:
+    """The label of an item without one, as those of others are.
+
+    Raises:
+        PositionError: it is no label, or a number that nothing stands for.
+    """
+    if key == "labels" and isinstance(some, (list, tuple)):
+        return [IGNORED] * length
+    if key == "labels" and some is not None and not torch.as_tensor(some).is_floating_point():
+        return torch.full_like(torch.as_tensor(some), IGNORED)
+    raise PositionError(
+        f"item {number} of the batch has no {key!r}, and others have; give it to all or none (a whole number as a "
+        f"label may be left out, and is then {IGNORED})"
+    )
 
 
 def padded(rows: Sequence[Sequence[int]], padding: int, left: bool) -> Tensor:

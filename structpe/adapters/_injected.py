@@ -6,6 +6,7 @@ kept between two passes, and a layer that is computed again, by gradient checkpo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -17,13 +18,18 @@ from structpe.adapters._places import NONE, Places
 from structpe.adapters._start import difference, drawn, started, with_same_draws
 from structpe.adapters._tokens import TokenPositions
 from structpe.data.encode import encode
+from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
-from structpe.positions import PositionModel, Site
+from structpe.positions import PositionModel, Positions, Site
 from structpe.structure import path
 from structpe.terms import Terms
 
-__all__ = ["Given", "Injected", "Pass", "Seat", "Start", "Structures"]
+__all__ = ["CROSS", "Given", "Injected", "Pass", "Paths", "Seat", "Start", "Structures"]
 
+CROSS = (
+    "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand at one unit; "
+    "choose one with biases or vectors of pairs"
+)
 Start: TypeAlias = Literal["zero", "own"]
 Structures: TypeAlias = Literal["given", "path"]
 Given: TypeAlias = "TokenPositions | Mapping[str, TokenPositions] | None"
@@ -55,11 +61,16 @@ class Injected(nn.Module):
         self.position, self.where, self.layers = position, where, tuple(layers)
         self.start, self.structures, self.instead = start, structures, instead
         self.first = started(position) if start == "zero" else None
+        self.paths = Paths(position.encodings)
+        self.mixes = False  # whether it changes vectors of units by those of others, as far as was tried
 
     def prepare(self, given: TokenPositions, like: Tensor) -> tuple[Any, Any]:
         """What the position model prepares for a batch, and what its first numbers do."""
         dtype = next((p.dtype for p in self.position.parameters()), like.dtype)
-        positions = given.positions.to(like.device, dtype)
+        return self.ask_prepare(given.positions.to(like.device, dtype), like)
+
+    def ask_prepare(self, positions: Positions, like: Tensor) -> tuple[Any, Any]:
+        """The same, of positions in the dtype of the position model."""
         return self._both(lambda model, _: model.prepare(positions), (None, None), like)
 
     def terms(self, prepared: tuple[Any, Any], site: Site, like: Tensor) -> Terms:
@@ -88,6 +99,32 @@ def _changed(position: PositionModel, x: Tensor, prepared: Any, site: Site) -> T
     return position.layer(x, prepared, site)
 
 
+class Paths:
+    """Texts as paths of their tokens.
+
+    Args:
+        encodings: of a position model.
+    """
+
+    def __init__(self, encodings: Sequence[Encoding]) -> None:
+        self.encodings = tuple(encodings)
+        self.traced: dict[int, Positions] = {}
+
+    def of(self, size: int) -> Positions:
+        """The positions of a text of so many tokens."""
+        if not torch.compiler.is_compiling():
+            return encode([path([""] * size)], self.encodings)
+        size = operator.index(size)  # no symbol
+        self._encode(size)
+        return self.traced[size]
+
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+    def _encode(self, size: int) -> Tensor:
+        """Encode a text; when a model is compiled this is done once for each length, and not traced."""
+        self.traced[size] = encode([path([""] * size)], self.encodings)
+        return torch.empty(0)  # tracing takes nothing but tensors
+
+
 class Pass:
     """One pass of a model over a batch.
 
@@ -95,10 +132,20 @@ class Pass:
         given: the positions of the batch.
         masks: 2-D padding masks of the tokens, by where; for texts that are paths.
         keeps: whether layers share what is made once; not under gradient checkpointing.
+        ids: (b or 1, n) the places of the tokens in their texts, where the model is given ``position_ids``; by where.
     """
 
-    def __init__(self, given: Given, masks: Mapping[str, Tensor | None], keeps: bool) -> None:
+    def __init__(
+        self,
+        given: Given,
+        masks: Mapping[str, Tensor | None],
+        keeps: bool,
+        ids: Mapping[str, Tensor | None] | None = None,
+    ) -> None:
         self.plain, self.masks, self.keeps = given is None, dict(masks), keeps
+        self.ids = dict(ids or {})
+        self._read: dict[str, Tensor] = {}
+        self._paths: dict[str, tuple[tuple[Any, ...], TokenPositions]] = {}
         self._given = given
         self._prepared: dict[str, tuple[int, tuple[Any, Any]]] = {}
         self._moved: dict[str, TokenPositions] = {}
@@ -133,7 +180,7 @@ class Pass:
         """
         where = injected.where
         if injected.structures == "path":
-            return _of_path(injected, m, self.masks.get(where), like)
+            return self._path(injected, m, like)
         if self.plain:
             return None
         given = self._given.get(where) if isinstance(self._given, Mapping) else self._given
@@ -148,6 +195,44 @@ class Pass:
                 self._moved[where] = given.to(like.device)
             given = self._moved[where]
         return given
+
+    def _path(self, injected: Injected, m: int, like: Tensor) -> TokenPositions:
+        """A text of m tokens as a path, the same for all layers of a step."""
+        where = injected.where
+        mask, ids = self.masks.get(where), self.ids.get(where)
+        if torch.compiler.is_compiling():
+            return _of_path(injected.paths, m, mask, self._places_in_texts(where, ids, mask, m), like)
+        known = self._paths.get(where)
+        if known is None or any(a is not b for a, b in zip(known[0][1:], (mask, ids), strict=True)) or known[0][0] != m:
+            made = _of_path(injected.paths, m, mask, self._places_in_texts(where, ids, mask, m), like)
+            self._paths[where] = known = (m, mask, ids), made
+        return known[1]
+
+    def _places_in_texts(self, where: str, ids: Tensor | None, mask: Tensor | None, m: int) -> Tensor | None:
+        """(b or 1, m) ``position_ids`` of all tokens, those in the cache included; None if there are none given.
+
+        Raises:
+            PositionError: those of the tokens in the cache are not known.
+        """
+        if ids is None or ids.ndim != 2:
+            return None
+        n, read = ids.shape[1], self._read.get(where)
+        if n < m and read is not None and read.shape[1] >= m - n and len(ids) % len(read) == 0:
+            ids = torch.cat([_repeated(read[:, : m - n], len(ids) // len(read)).to(ids.device), ids], dim=1)
+        elif n < m:
+            # Another pass filled the cache: all is well if places go on as the mask says.
+            there = _there(mask, m)
+            goes_on = (
+                torch.arange(m, device=ids.device)[None] if there is None else there.to(ids.device).long().cumsum(1) - 1
+            )
+            if bool((goes_on[:, m - n :] != ids).any()):
+                raise PositionError(
+                    "position_ids say where the new tokens are, and not those in the cache, which texts with gaps or "
+                    "several texts in a row need; give the whole rows without a cache, or call generate"
+                )
+            ids = goes_on
+        self._read[where] = ids
+        return ids
 
     def _new_places(self, injected: Injected, given: TokenPositions, like: Tensor, n: int, m: int) -> Places | None:
         structures, group = len(given.units), len(like) // len(given.units)
@@ -164,7 +249,7 @@ class Pass:
                 return None if group == 1 else Places(keys, keys, given.size, structures, self.keeps)
             queries = keys[:, m - n :]
         shared = 1 if injected.structures == "path" else structures
-        return Places(queries, keys, given.size, shared, self.keeps)
+        return Places(queries, keys, given.size, shared, self.keeps, given.repeats or 1)
 
 
 class Seat:
@@ -194,10 +279,7 @@ class Seat:
         terms = self.injected.terms(prepared, Site(self.layer, training), q)
         places = passing.places(self.injected, positions, q, q.shape[2], keys)
         if places is not None and self.injected.where == "cross" and terms.maps:
-            raise PositionError(
-                "a position model that rotates queries and keys cannot enter cross-attention, whose queries all stand "
-                "at one unit; choose one with biases or vectors of pairs"
-            )
+            raise PositionError(CROSS)
         return terms if places is None else places.terms(terms)
 
     def change(self, given: Any, x: Tensor, past: int, training: bool) -> Tensor:
@@ -205,20 +287,18 @@ class Seat:
         if (found := self._asked(given, past + x.shape[1], x)) is None:
             return x
         passing, positions = found
-        width = self.injected.position.dims.width
-        if x.shape[-1] != width:
+        if self.injected.mixes and (positions.repeats or 1) > 1:
             raise PositionError(
-                f"the hidden vectors have {x.shape[-1]} numbers and all heads together {width}, so that a position "
-                f"model that acts on the input does not fit; choose one that acts in attention"
+                f"position model {self.injected.position.name!r} changes the vector of a unit by those of others, and "
+                f"several tokens are one unit; let each token be a unit of its own, or choose another"
             )
         prepared = passing.prepared(self.injected, positions, x)
         places = passing.places(self.injected, positions, x, x.shape[1], past + x.shape[1])
         if places is None:
             return self.injected.change(x, prepared, Site(self.layer, training))
         site = Site(self.layer, training)
-        of_units = places.to_units(x, 0)
-        (changed,) = places.in_groups(lambda each: (self.injected.change(each, prepared, site),), of_units)
-        return places.to_tokens(changed.to(x.dtype), x, 0)
+        (changed,) = places.changed(lambda each: (self.injected.change(each, prepared, site),), x)
+        return changed
 
     def _asked(self, given: Any, keys: int, like: Tensor) -> tuple[Pass, TokenPositions] | None:
         passing = given if isinstance(given, Pass) else Pass(given, {}, keeps=False)
@@ -226,14 +306,26 @@ class Seat:
         return None if positions is None else (passing, positions)
 
 
-def _of_path(injected: Injected, m: int, mask: Tensor | None, like: Tensor) -> TokenPositions:
-    """A text of m tokens as a path; padded tokens have no place."""
-    positions = encode([path([""] * m)], injected.position.encodings)
-    units = torch.arange(m, device=like.device)[None]
-    if mask is not None and mask.ndim == 2 and mask.shape[1] >= m:
-        there = mask[:, :m].to(like.device) != 0
-        units = torch.where(there, there.long().cumsum(1) - 1, NONE)
-    return TokenPositions(positions, m, units, units.new_zeros(len(units)))
+def _of_path(paths: Paths, m: int, mask: Tensor | None, ids: Tensor | None, like: Tensor) -> TokenPositions:
+    """A text of m tokens as a path, or several texts, as ``ids`` say; padded tokens have no place."""
+    units, there, size = torch.arange(m, device=like.device)[None], _there(mask, m), m
+    if there is not None:
+        there = there.to(like.device)
+        units = there.long().cumsum(1) - 1
+    if ids is not None:
+        units = ids.to(like.device).long().expand(len(units) if len(ids) == 1 else -1, -1)
+    if there is not None:
+        units = torch.where(there, units, NONE)
+    if ids is not None:
+        size = max(m, int(units.max()) + 1)
+        if int(units.min()) < NONE or (there is None and int(units.min()) < 0):
+            raise PositionError("position_ids of a token that is no padding are less than 0; places begin with 0")
+    return TokenPositions(paths.of(size), size, units, units.new_zeros(len(units)), repeats=1 if ids is None else None)
+
+
+def _there(mask: Tensor | None, m: int) -> Tensor | None:
+    """(b, m) which tokens are no padding; None if all are."""
+    return mask[:, :m] != 0 if mask is not None and mask.ndim == 2 and mask.shape[1] >= m else None
 
 
 def _fitting(units: Tensor, length: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any
 
@@ -9,11 +10,13 @@ import torch
 from torch import Tensor
 
 from structpe.attention import additive
-from structpe.errors import PositionError
-from structpe.positions import Positions
+from structpe.data.encode import encode
+from structpe.errors import PositionError, StructPEError
+from structpe.positions import PositionModel, Positions, Site
+from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
-__all__ = ["added", "size_of", "written", "written_for"]
+__all__ = ["added", "check_additive", "size_of", "written", "written_for"]
 
 
 def written(
@@ -36,6 +39,25 @@ def written_for(layers: list[Terms], like: Tensor, present: Tensor | None, causa
         known = [mask for other, mask in made if other == of]
         made.append((of, known[0] if known else additive(terms + extra, like, like.shape[2])))
     return [mask for _, mask in made]
+
+
+def check_additive(position: PositionModel) -> None:
+    """Check that what a position model adds to scores is a mask, by asking it for a text of two words.
+
+    It cannot be asked before the first pass if it reads more of a structure than a text has.
+
+    Raises:
+        UnsupportedTerm: it acts by something that is no addition to scores.
+    """
+    asked, like = copy.deepcopy(position).eval(), next(iter(position.parameters()), torch.zeros(()))
+    with torch.random.fork_rng([like.device] if like.is_cuda else []), torch.no_grad():
+        try:
+            given = encode([path(["a", "b"])], asked.encodings).to(like.device, like.dtype)
+            prepared = asked.prepare(given)
+            terms = [asked.terms(prepared, Site(layer)) for layer in range(asked.dims.layers)]
+        except StructPEError:
+            return
+        written(terms, like, asked.dims.heads, given, torch.ones(1, 2, dtype=torch.bool))
 
 
 def size_of(positions: Positions) -> tuple[int, int]:

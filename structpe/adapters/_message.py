@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout
 
+from structpe.adapters._passes import Passes
 from structpe.errors import PositionError
 
 __all__ = ["Message", "of_edges"]
@@ -25,7 +26,7 @@ class Message:
 
     def __init__(self, conv: Any) -> None:
         self.conv = conv
-        self.bias: Tensor | None = None
+        self.biases: Passes[Tensor | None] = Passes()
 
     def __call__(
         self,
@@ -37,7 +38,7 @@ class Message:
         ptr: Tensor | None,
         size_i: int | None,
     ) -> Tensor:
-        """(E, h, d) messages; the bias is (E, h), None for a pass without."""
+        """(E, h, d) messages; the bias of a pass is (E, h), None for one without."""
         from torch_geometric.utils import softmax
 
         conv = self.conv
@@ -45,8 +46,8 @@ class Message:
             edge_attr = conv.lin_edge(edge_attr).view(-1, conv.heads, conv.out_channels)
             key_j, value_j = key_j + edge_attr, value_j + edge_attr
         scores = (query_i * key_j).sum(-1) / math.sqrt(conv.out_channels)
-        if self.bias is not None:
-            scores = scores + _somewhere(self.bias, index, int(index.max()) + 1 if size_i is None else size_i)
+        if (bias := self.biases.known()) is not None:
+            scores = scores + _somewhere(bias, index, int(index.max()) + 1 if size_i is None else size_i)
         conv._alpha = softmax(scores, index, ptr, size_i)
         weights: Tensor = dropout(conv._alpha, conv.dropout, conv.training)
         return value_j * weights[..., None]

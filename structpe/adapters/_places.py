@@ -25,6 +25,8 @@ NONE = -1
 class Places:
     """Which unit each query and each key is; a pair without a unit on both sides is left as it is.
 
+    Tokens of one unit have its place, and each its own vector.
+
     Args:
         queries: (b, n) unit of each query, -1 for none.
         keys: (b, m) unit of each key.
@@ -32,12 +34,20 @@ class Places:
         structures: p, of which b is a multiple.
         keeps: whether what is made of an index is kept for the next layer. Not under gradient checkpointing, which
             must make everything again.
+        repeats: the most tokens that are one unit.
     """
 
     def __init__(
-        self, queries: Int[Tensor, "b n"], keys: Int[Tensor, "b m"], units: int, structures: int, keeps: bool = True
+        self,
+        queries: Int[Tensor, "b n"],
+        keys: Int[Tensor, "b m"],
+        units: int,
+        structures: int,
+        keeps: bool = True,
+        repeats: int = 1,
     ) -> None:
-        self.units, self.structures, self.keeps = units, structures, keeps
+        self.units, self.structures, self.keeps, self.repeats = units, structures, keeps, repeats
+        self.turns = tuple(_turns(each) if repeats > 1 else None for each in (queries, keys))
         self.there = queries != NONE, keys != NONE
         self.queries, self.keys = queries.clamp(min=0), keys.clamp(min=0)
         self.group = len(queries) // structures
@@ -73,18 +83,42 @@ class Places:
             causal=terms.causal,
         )
 
-    def to_units(self, x: Tensor, side: int) -> Tensor:
+    def changed(self, change: Callable[..., tuple[Tensor, ...]], *given: Tensor) -> tuple[Tensor, ...]:
+        """Tokens as a function of units changes them: (b, ..., n, d) queries, and (b, ..., m, d) keys if given.
+
+        The first tokens of all units are changed together, then the second ones and so on: the function changes the
+        vector of a unit by the unit's place, whatever the others are. Tokens without a unit are left as they are.
+        """
+        made = given
+        for turn in range(self.repeats):
+            units = self.in_groups(change, *(self._to_units(x, side, turn) for side, x in enumerate(given)))
+            made = tuple(
+                self._to_tokens(x, old, side, turn) for side, (x, old) in enumerate(zip(units, made, strict=True))
+            )
+        return made
+
+    def _to_units(self, x: Tensor, side: int, turn: int) -> Tensor:
         """(b, ..., u, d) the tokens (b, ..., n, d) as units, 0 where a unit has no token; side 0 queries, 1 keys."""
-        place = torch.where(self.there[side], (self.queries, self.keys)[side], self.units)
+        place = torch.where(self._of_turn(side, turn), (self.queries, self.keys)[side], self.units)
         spread = place.view(len(place), *[1] * (x.ndim - 3), -1, 1).expand(x.shape)
         empty = x.new_zeros(*x.shape[:-2], self.units + 1, x.shape[-1])
         return empty.scatter(-2, spread, x)[..., : self.units, :]
 
-    def to_tokens(self, x: Tensor, otherwise: Tensor, side: int) -> Tensor:
-        """The units (b, ..., u, d) as tokens (b, ..., n, d); tokens without a unit are as in ``otherwise``."""
+    def _to_tokens(self, x: Tensor, otherwise: Tensor, side: int, turn: int) -> Tensor:
+        """The units (b, ..., u, d) as tokens (b, ..., n, d); tokens that are none are as in ``otherwise``."""
+        if x.shape[-1] != otherwise.shape[-1]:
+            raise PositionError(
+                f"the position model makes heads of {otherwise.shape[-1]} channels {x.shape[-1]} wide, which tokens "
+                f"without a unit are not; choose one that keeps the width"
+            )
         form = (len(otherwise), *[1] * (x.ndim - 3), -1, 1)
         place = (self.queries, self.keys)[side].view(form).expand(*x.shape[:-2], -1, x.shape[-1])
-        return torch.where(self.there[side].view(form), x.gather(-2, place), otherwise)
+        return torch.where(self._of_turn(side, turn).view(form), x.gather(-2, place).to(otherwise.dtype), otherwise)
+
+    def _of_turn(self, side: int, turn: int) -> Tensor:
+        """(b, n) which tokens are a unit, and the so manieth of its tokens."""
+        turns = self.turns[side]
+        return self.there[side] if turns is None else self.there[side] & (turns == turn)
 
     def in_groups(self, change: Callable[..., Any], *given: Tensor) -> tuple[Tensor, ...]:
         """Apply a function of tensors with p rows to tensors with b rows: once for each beam of a group."""
@@ -143,13 +177,8 @@ class Places:
         """Turns queries and keys where they have a unit; others are left as they are."""
 
         def turned(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-            of_q, of_k = self.in_groups(change, self.to_units(q, 0), self.to_units(k, 1))
-            if of_q.shape[-1] != q.shape[-1]:
-                raise PositionError(
-                    f"the position model makes heads of {q.shape[-1]} channels {of_q.shape[-1]} wide, which tokens "
-                    f"without a unit are not; choose one that keeps the width"
-                )
-            return self.to_tokens(of_q.to(q.dtype), q, 0), self.to_tokens(of_k.to(k.dtype), k, 1)
+            of_q, of_k = self.changed(change, q, k)
+            return of_q, of_k
 
         return turned
 
@@ -171,6 +200,11 @@ class Places:
         made = make()
         self._made.append((of, made))
         return made
+
+
+def _turns(units: Tensor) -> Tensor:
+    """(b, n) how many tokens before each are the same unit."""
+    return (units[:, :, None] == units[:, None, :]).tril(-1).sum(-1)
 
 
 def _of_list(x: SparsePairs, structures: int, units: int, nothing: float) -> Lookup:

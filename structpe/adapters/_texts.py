@@ -17,6 +17,7 @@ from structpe.adapters._places import NONE
 from structpe.adapters._tokens import TokenPositions
 from structpe.data.encode import join
 from structpe.data.parts import columns
+from structpe.data.whole import as_one
 from structpe.encodings.base import Encoded, Encoding
 from structpe.errors import ConfigError, StructureError
 from structpe.plain.bounds import UNITS, bounded
@@ -110,6 +111,9 @@ class TextBatch:
         """The same on another device."""
         moved = {name: each.to(device, non_blocking=non_blocking) for name, each in self.given.items()}
         return TextBatch(moved, None if self.labels is None else self.labels.to(device, non_blocking=non_blocking))
+
+
+as_one(TextBatch)
 
 
 class Texts:

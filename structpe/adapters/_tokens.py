@@ -14,6 +14,7 @@ from torch import Tensor
 
 from structpe.adapters._places import NONE
 from structpe.data.encode import encode
+from structpe.data.whole import as_one
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Positions
@@ -35,6 +36,7 @@ class TokenPositions:
         root: (b,) unit that stands for the structure: that of all tokens of a decoder that reads it by
             cross-attention, unless ``targets`` says more.
         targets: (b, t) unit of each token of the decoder, for cross-attention; None for the root.
+        repeats: the most tokens that are one unit, such as the pieces of a word; None for counting them.
     """
 
     positions: Positions
@@ -42,12 +44,15 @@ class TokenPositions:
     units: Integer[Tensor, "b n"]
     root: Integer[Tensor, " b"]
     targets: Integer[Tensor, "b t"] | None = None
+    repeats: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("units", "targets"):
             given: Any = getattr(self, name)
             if given is not None and (not isinstance(given, Tensor) or given.ndim != 2 or given.is_floating_point()):
                 raise PositionError(f"{name} of TokenPositions are (b, n) whole numbers, a unit for each token, or -1")
+        if self.repeats is None:
+            object.__setattr__(self, "repeats", _most(self.units))
 
     @classmethod
     def of(
@@ -98,4 +103,15 @@ class TokenPositions:
             return self
         targets = None if self.targets is None else self.targets.to(where, non_blocking=non_blocking)
         units, root = (x.to(where, non_blocking=non_blocking) for x in (self.units, self.root))
-        return TokenPositions(self.positions.to(where), self.size, units, root, targets)
+        return TokenPositions(self.positions.to(where), self.size, units, root, targets, self.repeats)
+
+
+def _most(units: Tensor) -> int:
+    """The most tokens (b, n) of one unit; 1 if there are none."""
+    if units.numel() == 0 or int(units.max()) == NONE:
+        return 1
+    counts = units.new_zeros(len(units), int(units.max()) + 1)
+    return int(counts.scatter_add_(1, units.clamp(min=0), (units != NONE).to(units.dtype)).max())
+
+
+as_one(TokenPositions)

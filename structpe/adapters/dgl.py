@@ -23,6 +23,7 @@ from structpe.adapters._added import Transform, attribute, encoded, listed, rest
 from structpe.converters import as_structure, import_dgl
 from structpe.data.encode import join
 from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError
 from structpe.positions import Positions
 
@@ -67,26 +68,26 @@ class AddEncoding(Transform):
         ]
 
 
-def positions(batch: Any, encodings: Sequence[Encoding]) -> Positions:
+def positions(batch: Any, encodings: Sequence[Asked]) -> Positions:
     """The positions of a graph, or a batch of graphs, with encodings, padded to the largest.
 
     Args:
         batch: from ``dgl.batch``, of graphs that :class:`AddEncoding` was applied to.
-        encodings: of a position model.
+        encodings: of a position model, in any form.
 
     Raises:
         EncodingError: the batch lacks an encoding.
     """
     sizes = batch.batch_num_nodes().tolist()
     whole = {}
-    for encoding in encodings:
+    for encoding in as_encodings(encodings, "positions"):
         name = attribute(encoding)
         if name not in (batch.ndata if encoding.arity == 1 else batch.etypes):
             raise EncodingError(
                 f"the batch has no {name}, the encoding {encoding!r}; apply AddEncoding({encoding!r}) to its graphs"
             )
         data, index = batch.ndata if encoding.arity == 1 else batch.edges[name].data, None
-        if encoding.sparse:
+        if encoding.arity == 2:
             keys, queries = batch.edges(etype=name, order="eid")
             index = torch.stack([queries, keys])
         whole[encoding] = restored(encoding, data[name], index, sizes)

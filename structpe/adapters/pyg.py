@@ -21,18 +21,18 @@ import torch
 from torch import Tensor, nn
 
 from structpe.adapters._added import Transform, attribute, encoded, listed, restored, values
-from structpe.adapters._masks import added, size_of, written
+from structpe.adapters._masks import added, check_additive, size_of, written
 from structpe.adapters._message import Message, of_edges
+from structpe.adapters._origin import Origin, beyond, is_of, marked, origin
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.converters import as_structure
 from structpe.data.encode import join
-from structpe.encodings.base import Encoding
+from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError, PositionError, needing
-from structpe.positions import PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model
 
 __all__ = ["AddEncoding", "Handle", "inject", "positions"]
-
-NAME = "structpe"
-"""Of the submodule."""
 
 
 class AddEncoding(Transform):
@@ -43,14 +43,22 @@ class AddEncoding(Transform):
     | of units | ``pe_NAME`` (n, ...) |
     | of all pairs | ``pe_NAME`` (n n, ...), row by row; of a batch, those of one graph after the other |
     | of listed pairs | ``pe_NAME`` (e, ...), and ``pe_NAME_index`` (2, e) with the numbers of nodes in the batch |
+    | what each was made from | ``pe_NAME_of`` (n, 6), for :func:`positions`, which makes what position models read |
 
-    :func:`positions` makes of a batch what position models read. ``many`` encodes a list at once, which is faster.
+    A pair without a path, UNREACHABLE elsewhere in structpe, has one more than the largest distance that there can be:
+    limit + 1, or without a limit the number of nodes; real numbers are infinite. ``many`` encodes a list at once, which
+    is faster.
+
+    PyG takes values of nodes along when nodes are numbered otherwise or left out, and they stay those of the graph that
+    was encoded. It does not know of pairs: add encodings of pairs after what changes nodes or edges, as the last of a
+    ``Compose``. :func:`positions` refuses values of another graph.
 
     Args:
         encodings: encodings, their names, or mappings with ``name`` and options.
 
     Raises:
-        EncodingError: none, two of one name, or one of sequences, which cannot be batched.
+        EncodingError: none, two of one name, one of sequences, which cannot be batched, or a graph has the values of
+            another encoding of the name.
         PositionError: there is no encoding of a name, or no such option.
     """
 
@@ -60,38 +68,59 @@ class AddEncoding(Transform):
         for encoding, each in encoded(structures, self.encodings, store, jobs).items():
             name = attribute(encoding)
             for data, found in zip(copies, each, strict=True):
-                data[name] = values(found)
+                if f"{name}_of" in data and not is_of(encoding, data[f"{name}_of"]):
+                    raise EncodingError(
+                        f"the graph has {name} already, of another encoding or other options than {encoding!r}, which "
+                        f"would be replaced; give one encoding of a name, or remove the other: del data.{name}_of"
+                    )
+                made, number = values(found), 0
+                if "unreachable" in encoding.codes:
+                    number = beyond(encoding, made, data.num_nodes)
+                    made = marked(made, number)
+                data[name], data[f"{name}_of"] = made, origin(encoding, data, made, number)
                 # PyG adds the number of earlier nodes to what is named index.
                 if (pairs := listed(found)) is not None:
                     data[f"{name}_index"] = pairs
         return copies
 
 
-def positions(batch: Any, encodings: Sequence[Encoding]) -> Positions:
+def positions(batch: Any, encodings: Sequence[Asked], any_edges: bool = False) -> Positions:
     """The positions of a ``Data`` or ``Batch`` with encodings, padded as PyG's ``to_dense_batch`` pads.
 
     Args:
         batch: from a ``DataLoader`` of graphs that :class:`AddEncoding` was applied to.
-        encodings: of a position model.
+        encodings: of a position model, in any form.
+        any_edges: whether values of pairs are taken although edges have changed since, as by a transform that drops
+            some: they are those of the graph as it was.
 
     Raises:
-        EncodingError: the batch lacks an encoding.
+        EncodingError: the batch lacks an encoding, has the values of another one of the name, or a graph has changed
+            since: nodes were added, or, for values of pairs, nodes or edges are no longer the same.
     """
     ends = getattr(batch, "ptr", None)
     sizes = [int(batch.num_nodes)] if ends is None else ends.diff().tolist()
     whole = {}
-    for encoding in encodings:
+    for encoding in as_encodings(encodings, "positions"):
         name = attribute(encoding)
-        if name not in batch:
+        of_pairs = encoding.arity == 2
+        if name not in batch or (of_pairs and f"{name}_of" not in batch):
             raise EncodingError(
-                f"the batch has no {name}, the encoding {encoding!r}; apply AddEncoding({encoding!r}) to its graphs"
+                f"the batch has no {name}, the encoding {encoding!r}, as AddEncoding makes it; apply "
+                f"AddEncoding({encoding!r}) to its graphs"
             )
+        found = batch[name]
+        if f"{name}_of" in batch:
+            made_from = Origin(encoding, name, batch, sizes)
+            if of_pairs:
+                made_from.check_pairs(any_edges)
+            if "unreachable" in encoding.codes:
+                found = made_from.unmarked(found)
         index = batch[f"{name}_index"] if encoding.sparse else None
-        whole[encoding] = restored(encoding, batch[name], index, sizes)
+        whole[encoding] = restored(encoding, found, index, sizes)
     return join(whole)
 
 
-def inject(model: nn.Module, position: PositionModel) -> Handle:
+def inject(model: nn.Module, position: PositionModel | Config) -> Handle:
     """Put a position model into the attention of a model of PyG, whose submodule it becomes.
 
     It enters all ``GPSConv`` layers or, where there is none, all ``TransformerConv`` layers, whose scores of edges it
@@ -100,16 +129,18 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
 
     Args:
         model: with such layers, or one itself; a ``GPSConv`` with attention of the type ``multihead``.
-        position: built for their width (of all heads together), heads and number; the i-th layer is the i-th in
-            ``model.modules()``.
+        position: built for their width (of all heads together), heads and number; or plain data for
+            :func:`structpe.build`. The i-th layer is the i-th in ``model.modules()``.
 
     Raises:
         PositionError: there is no such layer, a position model is there already, sizes differ, or the position model
             acts on something else than scores.
+        UnsupportedTerm: the position model acts by something that is no addition to scores.
         MissingExtra: ``torch_geometric`` is not installed.
     """
     sites = _sites(model)
     needed = {_sizes(each) for each in sites}
+    position = as_model(position, Dims(*min(needed), len(sites)))
     if needed != {(position.dims.width, position.dims.heads)} or position.dims.layers != len(sites):
         raise PositionError(
             f"position model {position.name!r} was built for {position.dims}; the {len(sites)} layers have "
@@ -122,7 +153,8 @@ def inject(model: nn.Module, position: PositionModel) -> Handle:
         )
     if NAME in model._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or remove it")
-    model.add_module(NAME, position)
+    check_additive(position)
+    enter(model, position)
     return Handle(model, position, sites)
 
 
@@ -138,8 +170,7 @@ class Handle:
     def __init__(self, model: nn.Module, position: PositionModel, sites: Sequence[nn.Module]) -> None:
         self.position = position
         self._model, self._sites = model, sites
-        self._pass: _Pass | None = None
-        self._plain = False
+        self._passes: Passes[_Pass] = Passes()
         hooks = [
             _OfAll(self, number) if isinstance(site, nn.MultiheadAttention) else _OfEdges(self, number, site)
             for number, site in enumerate(sites)
@@ -147,6 +178,8 @@ class Handle:
         self._hooks = [
             site.register_forward_pre_hook(hook, with_kwargs=True) for site, hook in zip(sites, hooks, strict=True)
         ]
+        ends = [(hook.site, hook.end) for hook in hooks if isinstance(hook, _OfEdges)]
+        self._hooks += [site.register_forward_hook(end, always_call=True) for site, end in ends]
 
     @contextmanager
     def reading(self, batch: Any) -> Iterator[None]:
@@ -154,12 +187,11 @@ class Handle:
         found = batch
         if batch is not None and not isinstance(batch, Positions):
             found = positions(batch, self.position.encodings)
-        self._plain = found is None
-        self._pass = None if found is None else _Pass.of(self.position, found)
+        self._passes.begin(_Pass([], torch.empty(0)) if found is None else _Pass.of(self.position, found))
         try:
             yield
         finally:
-            self._pass, self._plain = None, False
+            self._passes.end()
 
     def remove(self) -> None:
         """Take the position model out of the model."""
@@ -175,12 +207,13 @@ class Handle:
         Raises:
             PositionError: the pass is bound to no graphs.
         """
-        if self._pass is None and not self._plain:
+        current = self._passes.known()
+        if current is None:
             raise PositionError(
                 "this model has a position model, and the pass is bound to no graphs; write with "
                 "handle.reading(batch): around it, or reading(None) for a pass without"
             )
-        return self._pass
+        return current if current.masks else None
 
 
 @dataclass(frozen=True)
@@ -188,7 +221,7 @@ class _Pass:
     """What the layers add to the scores of one batch.
 
     Attributes:
-        masks: (b, h, n, n) of each layer.
+        masks: (b, h, n, n) of each layer; none for a pass without positions.
         sizes: (b,) of the graphs.
     """
 
@@ -234,15 +267,21 @@ class _OfEdges:
     """
 
     def __init__(self, handle: Handle, number: int, conv: Any) -> None:
-        self.handle, self.number = handle, number
+        self.handle, self.number, self.site = handle, number, conv
         conv.message = Message(conv)
 
     def __call__(self, conv: Any, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        current, conv.message.bias = self.handle.current(), None
-        if current is not None:
-            edges = given[1] if len(given) > 1 else named["edge_index"]
-            to_target = conv.flow == "source_to_target"
-            conv.message.bias = of_edges(current.masks[self.number], current.sizes, edges, to_target)
+        current = self.handle.current()
+        if current is None:
+            conv.message.biases.begin(None)
+            return
+        edges = given[1] if len(given) > 1 else named["edge_index"]
+        to_target = conv.flow == "source_to_target"
+        conv.message.biases.begin(of_edges(current.masks[self.number], current.sizes, edges, to_target))
+
+    def end(self, conv: Any, *_: Any) -> None:
+        """Forget the entries, after each call."""
+        conv.message.biases.end()
 
 
 def _sites(model: nn.Module) -> list[Any]:

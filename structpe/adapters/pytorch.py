@@ -16,22 +16,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from structpe.adapters._masks import added, written, written_for
+from structpe.adapters._masks import added, check_additive, written, written_for
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.attention.flex import block_mask, kernel_options, modifications
 from structpe.errors import PositionError, UnsupportedTerm
-from structpe.positions import PositionModel, Positions, Site
+from structpe.positions import Dims, PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model, check_model
 from structpe.terms import Terms
 
 __all__ = ["additive_masks", "eject", "flex", "inject"]
-
-NAME = "structpe"
-"""Of the submodule, and of the argument that holds the positions."""
 
 
 def additive_masks(
@@ -59,12 +59,13 @@ def additive_masks(
         UnsupportedTerm: it acts by something that is no addition to scores.
         PositionError: positions of listed pairs do not say how many units there are, and ``present`` is not given.
     """
+    check_model(position, "additive_masks")
     prepared = position.prepare(positions)
     layers = [position.terms(prepared, Site(layer, training)) for layer in range(position.dims.layers)]
     return written(layers, _like(position), position.dims.heads, positions, present, causal)
 
 
-def inject(module: nn.Module, position: PositionModel) -> PositionModel:
+def inject(module: nn.Module, position: PositionModel | Config) -> PositionModel:
     """Put a position model into PyTorch's ``nn.TransformerEncoder``, a layer of it, or ``nn.MultiheadAttention``.
 
     The position model becomes its submodule ``structpe``, and calls take the positions as ``structpe=``; None for a
@@ -73,17 +74,19 @@ def inject(module: nn.Module, position: PositionModel) -> PositionModel:
 
     Args:
         module: of batches, in either order of axes.
-        position: built for its width, its heads and its number of layers. The model's ``inputs`` act on the input of
-            the encoder, or layer.
+        position: built for its width, its heads and its number of layers; or plain data for :func:`structpe.build`.
+            The model's ``inputs`` act on the input of the encoder, or layer.
 
     Raises:
         PositionError: it is another module, has a position model, or other sizes; or the position model has its own
             attention, or changes what queries and keys are projected from.
+        UnsupportedTerm: the position model acts by something that is no addition to scores.
     """
     layers = _layers(module)
     attending = [layer if isinstance(layer, nn.MultiheadAttention) else layer.self_attn for layer in layers]
     first: Any = attending[0]
     needed = (first.embed_dim, first.num_heads, len(layers))
+    position = as_model(position, Dims(*needed))
     if (position.dims.width, position.dims.heads, position.dims.layers) != needed:
         raise PositionError(
             f"position model {position.name!r} was built for {position.dims}; the {type(module).__name__} has width "
@@ -95,7 +98,8 @@ def inject(module: nn.Module, position: PositionModel) -> PositionModel:
         raise PositionError(f"position model {position.name!r} acts on the input of a layer, not of an attention")
     if NAME in module._modules:
         raise PositionError("there is a position model already; give both as one, first + second, or eject it")
-    module.add_module(NAME, position)
+    check_additive(position)
+    enter(module, position)
     whole = _Whole(position, bool(first.batch_first), [layer is module for layer in layers] == [True])
     hooks = [module.register_forward_pre_hook(whole, with_kwargs=True)]
     hooks.append(module.register_forward_hook(whole.end, always_call=True))
@@ -142,6 +146,19 @@ def flex(q: Float[Tensor, "b h n d"], k: Float[Tensor, "b h m d"], terms: Terms)
     return {"score_mod": score_mod, "block_mask": blocks, "scale": scale, "kernel_options": options}
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What was made for a pass.
+
+    Attributes:
+        masks: of each layer; None for a pass without positions.
+        prepared: what the position model prepared.
+    """
+
+    masks: list[Tensor] | None = None
+    prepared: Any = None
+
+
 class _Whole:
     """A hook of an encoder, a layer or an attention: makes the masks of all layers, once for each call.
 
@@ -153,8 +170,7 @@ class _Whole:
 
     def __init__(self, position: PositionModel, batch_first: bool, alone: bool) -> None:
         self.position, self.batch_first, self.alone = position, batch_first, alone
-        self.masks: list[Tensor] | None = None
-        self.prepared: Any = None
+        self.passes: Passes[_Known] = Passes()
 
     def __call__(self, module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         if NAME not in named:
@@ -164,8 +180,8 @@ class _Whole:
             )
         named = dict(named)
         positions = named.pop(NAME)
-        self.masks = self.prepared = None
         if positions is None:
+            self.passes.begin(_Known())
             return given, named
         if not isinstance(positions, Positions):
             raise PositionError(
@@ -174,33 +190,43 @@ class _Whole:
         x: Tensor = given[0] if given else named["query" if "query" in named else "src"]
         if x.ndim != 3:
             raise PositionError(f"positions are of a batch; the input has {x.ndim} axes and needs 3")
+        if x.is_nested:
+            raise PositionError("the input is a nested tensor; pad it, torch.nested.to_padded_tensor(x, 0.0)")
         positions = positions.to(x.device, x.dtype)
-        self.prepared = self.position.prepare(positions)
-        layers = [
-            self.position.terms(self.prepared, Site(i, module.training)) for i in range(self.position.dims.layers)
-        ]
+        prepared = self.position.prepare(positions)
+        layers = [self.position.terms(prepared, Site(i, module.training)) for i in range(self.position.dims.layers)]
         b, n = x.shape[:2] if self.batch_first else (x.shape[1], x.shape[0])
-        self.masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
+        masks = written_for(layers, x.new_empty(b, self.position.dims.heads, n, 0), positions.present)
+        self.passes.begin(_Known(masks, prepared))
         if isinstance(module, nn.MultiheadAttention):
             named = {**dict(zip(_ATTENTION[3:], given[3:], strict=False)), **named, "is_causal": False}
-            return given[:3], added(named, self.masks[0], "attn_mask", "key_padding_mask")
-        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, self.prepared))
+            return given[:3], added(named, masks[0], "attn_mask", "key_padding_mask")
+        given, named = self.changed(given, named, lambda rows: self.position.inputs(rows, prepared))
         return self.part(0, given, named) if self.alone else (given, named)
 
     def end(self, *_: Any) -> None:
         """Forget what was made, after each call."""
-        self.masks = self.prepared = None
+        self.passes.end()
 
     def part(self, number: int, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a layer."""
-        if self.masks is None:
+        """The arguments of a layer.
+
+        Raises:
+            PositionError: the layer is called outside of a pass of the encoder.
+        """
+        if (known := self.passes.known()) is None:
+            raise PositionError(
+                "a layer of this encoder is called by itself, where it knows no positions. Call the encoder; and if "
+                "its layers are computed again for gradients (checkpointing), wrap them before inject"
+            )
+        if known.masks is None:
             return given, named
-        site = Site(number, self.position.training)
-        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, self.prepared, site))
+        site, prepared = Site(number, self.position.training), known.prepared
+        given, named = self.changed(given, named, lambda rows: self.position.layer(rows, prepared, site))
         names = ("src", "src_mask", "src_key_padding_mask")
         named = {**dict(zip(names, given, strict=False)), **named}
         x = named.pop("src")
-        return (x,), added({**named, "is_causal": False}, self.masks[number], *names[1:])
+        return (x,), added({**named, "is_causal": False}, known.masks[number], *names[1:])
 
     def changed(
         self, given: tuple[Any, ...], named: dict[str, Any], change: Callable[[Tensor], Tensor]

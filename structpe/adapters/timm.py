@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,8 +25,10 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
 from structpe.adapters._injected import Injected, Start
+from structpe.adapters._passes import NAME, Passes, enter
 from structpe.adapters._places import NONE, Places
 from structpe.adapters._tokens import TokenPositions
+from structpe.adapters._trial import check_trial
 from structpe.attention import attend
 from structpe.errors import PositionError
 from structpe.positions import Dims, PositionModel, Site, build
@@ -34,8 +38,6 @@ from structpe.transforms import grid
 
 __all__ = ["dims", "eject", "inject"]
 
-NAME = "structpe"
-"""Of the submodule."""
 HOOKS = "_structpe_hooks"
 
 
@@ -70,8 +72,9 @@ def inject(
     if made.own_attention or "sources" in made.sites:
         raise PositionError(f"position model {made.name!r} replaces attention or its inputs; choose another")
     injected = Injected(made, "encoder", chosen, start)
-    injected.train(model.training).to(next(model.parameters()).device)
-    model.add_module(NAME, injected)
+    injected.to(next(model.parameters()).device)
+    check_trial(injected, [grid((2, 2))])
+    enter(model, injected)
     model.__dict__[HOOKS] = _enter(model, _Images(model, injected), chosen)
     return injected
 
@@ -120,16 +123,32 @@ def _numbers(model: Any, layers: Sequence[int] | None) -> list[int]:
 
 def _enter(model: Any, images: _Images, chosen: Sequence[int]) -> list[Any]:
     hooks = [model.patch_embed.register_forward_hook(images.begin)]
+    hooks.append(model.register_forward_hook(images.end, always_call=True))
     for layer, number in enumerate(chosen):
-        block = model.blocks[number]
+        block, before = model.blocks[number], _Before(images, layer)
         block.attn.forward = _Attention(images, layer, block.attn)
-        if images.injected.position.sites & {"inputs", "layer"}:
-            hooks.append(block.register_forward_pre_hook(_Before(images, layer)))
+        hooks.append(block.register_forward_pre_hook(before))
+        hooks.append(block.register_forward_hook(before.end, always_call=True))
     return hooks
 
 
+@dataclass
+class _Grid:
+    """What a pass knows.
+
+    Attributes:
+        shape: of the grid of patches.
+        alone: whether one block is computed again, for gradients.
+        prepared: what the position model prepared; None before.
+    """
+
+    shape: tuple[int, ...]
+    alone: bool = False
+    prepared: Any = None
+
+
 class _Images:
-    """The grid of patches of the images of a pass.
+    """The grids of patches of images, and that of a pass.
 
     Args:
         model: the Vision Transformer.
@@ -140,16 +159,48 @@ class _Images:
         self.model, self.injected = model, injected
         self.prefix = int(model.num_prefix_tokens)
         self.known: dict[tuple[int, ...], TokenPositions] = {}
-        self.shape: tuple[int, ...] = ()
-        self.prepared: Any = None
+        self.passes: Passes[_Grid] = Passes()
 
     def begin(self, patches: Any, _: Any, out: Tensor) -> None:
         """A hook of the embedding of patches: notes how many there are on each axis."""
         shape = out.shape[1:3] if out.ndim == 4 else patches.grid_size  # (b, height, width, d), or flat
-        self.shape, self.prepared = tuple(map(int, shape)), None
-        if self.shape not in self.known:
-            image, tokens = grid(self.shape), [*[NONE] * self.prefix, *range(math.prod(self.shape))]
-            self.known[self.shape] = TokenPositions.of([image], [tokens], self.injected.position.encodings)
+        self.passes.end()  # of a pass that did not reach its end, as forward_features alone
+        self.passes.begin(_Grid(tuple(map(operator.index, shape))))  # a form is no symbol for torch.compile
+
+    def end(self, *_: Any) -> None:
+        """A hook of the model: forgets what was made."""
+        self.passes.end()
+
+    def again(self, x: Tensor, tokens: int) -> _Grid:
+        """What a pass knew to which the input of a block belongs that is computed again.
+
+        Raises:
+            PositionError: the input does not say, and images of several forms have so many patches.
+        """
+        shape = getattr(x, _SHAPE, None)
+        fitting = [each for each, known in self.known.items() if known.units.shape[1] == tokens]
+        if shape is None and len(fitting) != 1:
+            raise PositionError(
+                f"a block with {tokens} tokens is computed outside of a pass of its model, and there were images of "
+                f"{len(fitting)} forms with as many; call the model, and checkpoint blocks with use_reentrant=False"
+            )
+        return _Grid(shape or fitting[0], alone=True)
+
+    def positions(self, shape: tuple[int, ...], like: Tensor) -> TokenPositions:
+        """The positions of the tokens of a grid, encoded once."""
+        self._encode(shape)
+        found = self.known[shape].to(like.device)
+        if not torch.compiler.is_compiling():
+            self.known[shape] = found
+        return found
+
+    @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+    def _encode(self, shape: tuple[int, ...]) -> Tensor:
+        """Encode a grid. When a model is compiled this is done once for each form, and not traced."""
+        if shape not in self.known:
+            tokens = [*[NONE] * self.prefix, *range(math.prod(shape))]
+            self.known[shape] = TokenPositions.of([grid(shape)], [tokens], self.injected.position.encodings)
+        return torch.empty(0)  # tracing takes nothing but tensors
 
     def ask(self, like: Tensor, tokens: int) -> tuple[TokenPositions, Any]:
         """The positions of the tokens, and what the position model prepares of them.
@@ -157,17 +208,22 @@ class _Images:
         Raises:
             PositionError: the tokens are not all patches of the images.
         """
-        given = self.known[self.shape] = self.known[self.shape].to(like.device)
+        grid = self.passes.known() or self.again(like, tokens)
+        given = self.positions(grid.shape, like)
         if tokens != given.units.shape[1]:
             raise PositionError(
                 f"a layer reads {tokens} tokens, and the images have {self.prefix} + {given.size}, a grid of "
-                f"{self.shape}; a position model needs all patches, so set patch_drop_rate to 0"
+                f"{grid.shape}; a position model needs all patches, so set patch_drop_rate to 0"
             )
-        if getattr(self.model, "grad_checkpointing", False):  # each layer is computed twice, on its own
+        if self.checkpointed() or torch.compiler.is_compiling():  # each layer is computed twice, on its own
             return given, self.injected.prepare(given, like)
-        if self.prepared is None:
-            self.prepared = self.injected.prepare(given, like)
-        return given, self.prepared
+        if grid.prepared is None:
+            grid.prepared = self.injected.prepare(given, like)
+        return given, grid.prepared
+
+    def checkpointed(self) -> bool:
+        """Whether blocks are computed again for gradients."""
+        return bool(getattr(self.model, "grad_checkpointing", False)) and not torch.compiler.is_compiling()
 
     def terms(self, q: Tensor, layer: int) -> Terms:
         """The terms of the tokens."""
@@ -183,6 +239,10 @@ class _Images:
         return torch.cat([x[:, : self.prefix], changed.to(x.dtype)], dim=1)
 
 
+_SHAPE = "_structpe_shape"
+"""What the input of a checkpointed block is marked with, which it still has when it is computed again."""
+
+
 class _Before:
     """A hook of a block.
 
@@ -195,7 +255,19 @@ class _Before:
         self.images, self.layer = images, layer
 
     def __call__(self, _: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (self.images.change(given[0], self.layer), *given[1:])
+        images, x = self.images, given[0]
+        if (grid := images.passes.known()) is None:
+            images.passes.begin(images.again(x, x.shape[1]))
+        elif images.checkpointed():
+            setattr(x, _SHAPE, grid.shape)
+        if not images.injected.position.sites & {"inputs", "layer"}:
+            return given
+        return (images.change(x, self.layer), *given[1:])
+
+    def end(self, *_: Any) -> None:
+        """A block that was computed again has ended."""
+        if (grid := self.images.passes.known()) is not None and grid.alone:
+            self.images.passes.end()
 
 
 class _Attention:
@@ -211,14 +283,24 @@ class _Attention:
         self.images, self.layer, self.attention = images, layer, attention
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        with _Attending(lambda q: self.images.terms(q, self.layer)) as calls:
+        asked: list[Tensor] = []
+        with _Attending(self._asking(asked)):
             out = type(self.attention).forward(self.attention, *given, **named)
-        if calls.count != 1:
+        if len(asked) != 1:
             raise PositionError(
-                f"{type(self.attention).__name__} called scaled_dot_product_attention {calls.count} times, and a "
+                f"{type(self.attention).__name__} called scaled_dot_product_attention {len(asked)} times, and a "
                 f"position model enters at one call; set fused_attn = True"
             )
         return out
+
+    def _asking(self, asked: list[Tensor]) -> Callable[[Tensor], Terms]:
+        """The terms of queries, which are noted: torch.compile reads no attribute of a mode."""
+
+        def terms(q: Tensor) -> Terms:
+            asked.append(q)
+            return self.images.terms(q, self.layer)
+
+        return terms
 
 
 class _Attending(TorchFunctionMode):
@@ -230,12 +312,11 @@ class _Attending(TorchFunctionMode):
 
     def __init__(self, terms: Callable[[Tensor], Terms]) -> None:
         super().__init__()
-        self.terms, self.count = terms, 0
+        self.terms = terms
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not scaled_dot_product_attention:
             return func(*args, **(kwargs or {}))
-        self.count += 1
         return self._attend(*args, **(kwargs or {}))
 
     def _attend(

@@ -8,8 +8,8 @@
     model(**batch).loss.backward()                                             # at first as the checkpoint computes it
     model.save_pretrained("out"); model = load(T5ForConditionalGeneration, "out")
 
-The attention of the model becomes :func:`structpe.attend`. Rotations that a model has itself (Llama, ModernBERT) happen
-before: those of a position model come on top of them.
+The attention of the model becomes :func:`structpe.attend`. Where a model rotates queries and keys itself (Llama, Qwen2,
+ModernBERT), a position model meets them as they were before, and what it makes of them is rotated.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from torch import Tensor, nn
 
 from structpe.adapters._collator import Collator
 from structpe.adapters._families import FAMILIES, Where, attentions, sizes, usual
-from structpe.adapters._hooks import NAME, Before, Beginning, Generating
-from structpe.adapters._injected import Injected, Seat, Start, Structures
+from structpe.adapters._hooks import Before, Beginning, Generating, check_known, first_place
+from structpe.adapters._injected import Injected, Pass, Seat, Start, Structures
 from structpe.adapters._numbers import read_numbers
+from structpe.adapters._passes import NAME, Passes, enter
+from structpe.adapters._rotations import TURNED, Turning
 from structpe.adapters._t5 import take_t5
 from structpe.adapters._tokens import TokenPositions
+from structpe.adapters._trial import check_trial, check_width
 from structpe.attention import attend, weights
 from structpe.encodings.base import Encoding
 from structpe.errors import PositionError, StoreError, listed, needing
@@ -73,7 +76,10 @@ class Handle:
 
     def collator(self, tokenizer: Any, **options: Any) -> Collator:
         """What makes batches with positions for all position models of the model; options as of :class:`Collator`."""
-        return Collator(tokenizer, asked(self.model), bool(self.model.config.is_encoder_decoder), **options)
+        config = self.model.config
+        # RoBERTa counts what is no padding by itself.
+        places = not config.is_encoder_decoder and first_place(config) == 0
+        return Collator(tokenizer, asked(self.model), bool(config.is_encoder_decoder), **{"places": places, **options})
 
 
 def inject(
@@ -116,7 +122,8 @@ def inject(
         raise PositionError(f"the {where} has a position model already; give both as one, first + second, or eject it")
     like = next(model.parameters())
     injected = Injected(made, where, numbers, start, structures, instead).to(like.device, like.dtype)
-    injected.train(model.training)
+    check_width(made, int(model.config.hidden_size))
+    check_trial(injected)
     _enter(model, injected, found)
     described = {"position": _described(made), "layers": numbers, "start": start}
     described |= {"structures": structures, "instead": instead}
@@ -254,7 +261,11 @@ def attention(
 
     A head of keys may be for several heads of queries. The terms of a position model that was injected are added to
     the mask and to the model's own bias. With ``output_attentions`` the weights (b, h, n, m) come back too.
+
+    Raises:
+        PositionError: an argument is not known, such as ``softcap`` or sinks, by which attention would be another one.
     """
+    check_known(module, others)
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
@@ -264,6 +275,8 @@ def attention(
     seat: Seat | None = getattr(module, "_structpe", None)
     if seat is not None:
         terms += seat.terms(others.get(NAME, {}), query, keys, bool(module.training))
+        if (turned := others.get(TURNED)) is not None:
+            query, key, terms = turned.rewritten(query, key, terms)
     mixed = attend(query, key, value, terms, dropout=dropout)
     asked = weights(query, key, terms) if others.get("output_attentions") else None
     return mixed.transpose(1, 2).contiguous(), asked
@@ -310,23 +323,24 @@ def _enter(model: Any, injected: Injected, found: Sequence[tuple[nn.Module, nn.M
     """Register the position model, mark the attentions and hook the layers."""
     first = not _injections(model)
     if first:
-        model.structpe = nn.ModuleDict().train(model.training)
-    model.structpe[injected.where] = injected
+        enter(model, nn.ModuleDict())
+    enter(model.structpe, injected, injected.where)
     model.set_attn_implementation(NAME)
     hooks = model.__dict__.setdefault("_structpe_hooks", [])
     for number, (layer, attending) in enumerate(found):
         seat = Seat(injected, number)
         attending._structpe = seat  # type: ignore[assignment]  # not a module, so that it is no submodule
+        hooks.append(attending.register_forward_pre_hook(Turning(), with_kwargs=True))
         if injected.position.sites & {"inputs", "layer"}:
             hooks.append(layer.register_forward_pre_hook(Before(seat, attending), with_kwargs=True))
     if first:
-        asked = [model]
+        asked, writing = [model], Passes[Pass]()
         if model.config.is_encoder_decoder and (encoder := model.get_encoder()) is not None:
             asked.append(encoder)
         for module in asked:
-            hooks.append(module.register_forward_pre_hook(Beginning(model), with_kwargs=True))
+            hooks.append(module.register_forward_pre_hook(Beginning(model, module, writing), with_kwargs=True))
         if callable(getattr(type(model), "generate", None)):
-            model.generate = Generating(model)
+            model.generate = Generating(model, writing)
 
 
 def _described(position: PositionModel) -> Any:

@@ -20,6 +20,7 @@ from torch import Tensor
 from structpe.adapters._authors import AUTHORS, Authors, State
 from structpe.errors import PositionError, listed
 from structpe.positions import PositionModel
+from structpe.positions.build import check_model
 
 __all__ = ["AUTHORS", "load_authors"]
 
@@ -45,6 +46,7 @@ def load_authors(
     Raises:
         PositionError: nobody's names are known for the position model, or the state has not its numbers.
     """
+    check_model(position, "load_authors")
     authors = next((each for each in AUTHORS if position.name in each.models), None)
     if authors is None:
         known = listed([name for each in AUTHORS for name in each.models])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -32,19 +34,23 @@ def attend(
 
     Args:
         q, k, v: queries, keys and values.
-        terms: what position models add; None for plain attention.
+        terms: what position models add; None for plain attention. In half precision, and under autocast, sums of scores
+            and terms are of float32.
         kernel: name of a kernel, or ``auto`` for the cheapest that suits.
         dropout: probability of dropping an attention weight.
 
     Raises:
         UnsupportedTerm: the named kernel does not compute one of the terms.
         StructPEError: there is no kernel of that name, it does not run on this device, the shapes do not match, an
-            index is outside its table (not detected on a GPU), or a map does not return queries and keys.
+            index is outside its table (not detected on a GPU), a map does not return queries and keys, or an argument
+            is no tensor, a nested one, or no ``Terms``.
     """
+    _check_tensors("attend", q, k, v)
+    terms = Terms() if terms is None else terms
+    _check_terms("attend", terms)
     if q.ndim != 4 or k.ndim != 4 or k.shape != v.shape or (*q.shape[:2], q.shape[3]) != (*k.shape[:2], k.shape[3]):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(f"attend takes q (b, h, n, d) and k, v (b, h, m, d); the shapes are {shapes}")
-    terms = terms or Terms()
     b, h, n, d = q.shape
     shape = (b, h, n, k.shape[2], d)
     _check(terms, kernel, shape, q.device.type)
@@ -76,6 +82,9 @@ def attend_ragged(
     Raises:
         UnsupportedTerm, StructPEError: as :func:`attend`; or the layout has a different number of units or buckets.
     """
+    _check_tensors("attend_ragged", q, k, v)
+    for each in terms:
+        _check_terms("attend_ragged", each)
     if q.ndim != 3 or q.shape != k.shape or q.shape != v.shape or len(q) != layout.units or len(terms) != len(layout):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
         raise StructPEError(
@@ -102,6 +111,28 @@ def attend_ragged(
         else:
             mixed.append(_by_bucket(part, alone, mine, by, dropout))
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _check_tensors(whose: str, *given: Any) -> None:
+    """Check that queries, keys and values are padded tensors, or flat ones with a layout."""
+    for each in given:
+        if not isinstance(each, Tensor):
+            raise StructPEError(f"{whose} takes q, k and v as tensors; given is {type(each).__name__}")
+        if each.is_nested:
+            raise StructPEError(
+                f"{whose} was given a nested tensor, whose rows differ in length; pad it, "
+                f"torch.nested.to_padded_tensor(q, 0.0), with Terms(mask=(present[:, None, None],)), or call "
+                f"attend_ragged with its flat values and Layout.of(sizes)"
+            )
+
+
+def _check_terms(whose: str, given: Any) -> None:
+    """Check that terms are such."""
+    if not isinstance(given, Terms):
+        raise StructPEError(
+            f"{whose} takes Terms, and was given {type(given).__name__}; a position model gives them: "
+            f"model.terms(model.prepare(structpe.encode(structures, model.encodings)), structpe.Site(layer))"
+        )
 
 
 def packed(q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "N 3 h d"]:
@@ -155,11 +186,39 @@ def _check(terms: Terms, name: str, shape: tuple[int, int, int, int, int], devic
 def _computed(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
     """Run a kernel. If it fails because of the terms, the error names the term."""
     try:
+        if _automatic(q.device.type):
+            return _lowered(chosen, q, k, v, terms, dropout)
         return chosen.compute(q, k, v, terms, dropout)
     except (RuntimeError, LookupError, TypeError, ValueError) as error:
         if not torch.compiler.is_compiling() and (found := blamed(terms, q, k)):
             raise StructPEError(found) from error
         raise
+
+
+def _automatic(device: str) -> bool:
+    """Whether autocast chooses precisions here."""
+    return device != "meta" and torch.is_autocast_enabled(device)
+
+
+def _lowered(chosen: Kernel, q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float) -> Tensor:
+    """Under autocast only queries, keys and values are of half precision, not the sums of terms and over keys.
+
+    The functions of the terms may read parameters, so that they keep what autocast does.
+    """
+    device, to = q.device.type, torch.get_autocast_dtype(q.device.type)
+
+    def inside(function: Any) -> Any:
+        return function and torch.autocast(device, to)(function)
+
+    terms = replace(
+        terms,
+        maps=tuple(map(inside, terms.maps)),
+        act=inside(terms.act),
+        feature_map=inside(terms.feature_map),
+    )
+    q, k, v = (x.to(to) if x.dtype == torch.float32 else x for x in (q, k, v))
+    with torch.autocast(device, enabled=False):
+        return chosen.compute(q, k, v, terms, dropout)
 
 
 _WITH_FEATURE_MAP = frozenset({"maps", "mask", "pairs", "causal", "projection", "value", "feature_map"})

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from structpe.attention._pair_vectors import collect_vectors, is_large, key_vectors, query_vectors
+from structpe.precision import wide
 from structpe.terms import Lookup, SparsePairs, Terms
 
 __all__ = [
@@ -54,6 +55,7 @@ def added(q: Tensor, k: Tensor, terms: Terms, scale: float) -> list[Tensor]:
     """What biases, and vectors at keys and queries times ``scale``, add to scores: (b or 1, h or 1, n or 1, m or 1).
 
     A bias of the same pairs as vectors at keys is added to the products of queries and rows, before both are gathered.
+    Sums are of float32 at least, though queries may be of half precision: a bias may be large where scores matter.
     """
     scaled, parts, alone = q * scale if terms.key else q, [], list(terms.bias)
     for x in terms.key:
@@ -80,7 +82,7 @@ def meet_keys(q: Tensor, x: Lookup | SparsePairs, biases: Sequence[Lookup | Spar
     """
     if is_large(_lookup(x), q[..., 0].numel()):
         return key_vectors(q, _lookup(x))
-    met = q @ _heads(x).to(q.dtype).transpose(-1, -2)
+    met = wide(q @ _heads(x).to(q.dtype).transpose(-1, -2))
     for bias in biases:
         assert isinstance(bias, Lookup)  # see _joins
         met = met + _heads(bias)[:, :, None]
@@ -101,13 +103,15 @@ def collect_values(weights: Tensor, x: Lookup | SparsePairs) -> Tensor:
     if is_large(_lookup(x), weights[..., 0].numel()):
         return collect_vectors(weights, _lookup(x))
     rows = _heads(x).to(weights.dtype)
-    by_row = weights.new_zeros(b, h, n, rows.shape[-2])
-    by_row = by_row.scatter_add(-1, _lookup(x).places()[:, None].expand(b, h, n, -1), weights)
-    return by_row @ rows
+    shares = wide(weights)  # a sum of many small numbers
+    by_row = shares.new_zeros(b, h, n, rows.shape[-2])
+    by_row = by_row.scatter_add(-1, _lookup(x).places()[:, None].expand(b, h, n, -1), shares)
+    return by_row.to(weights.dtype) @ rows
 
 
 def total(parts: Sequence[Tensor]) -> Tensor | None:
-    """The sum of the parts; None if there are none."""
+    """The sum of the parts, in float32 at least; None if there are none."""
+    parts = [wide(part) for part in parts]
     if torch.compiler.is_compiling() or not parts:  # the compiler joins the sums itself
         return reduce(torch.add, parts) if parts else None
     first, *others = sorted(parts, key=Tensor.numel, reverse=True)

@@ -8,12 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from structpe.attention._folded import multiplied
 from structpe.attention._gather import gather_scalars, masks, without_lists
 from structpe.attention._shapes import check_shapes
 from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.precision import wide
 from structpe.terms import Lookup, Projection, SparsePairs, Terms
 
-__all__ = ["additive", "all_weights", "mixed_keys", "vectors", "weights"]
+__all__ = ["additive", "all_weights", "mixed_keys", "rounded", "vectors", "weights"]
 
 
 def weights(q: Tensor, k: Tensor, terms: Terms | None = None) -> Tensor:
@@ -38,20 +40,20 @@ def weights(q: Tensor, k: Tensor, terms: Terms | None = None) -> Tensor:
         )
     b, h, n, d = q.shape
     check_shapes(terms, b, h, n, k.shape[2], d)
-    return all_weights(q, k, terms)
+    return all_weights(q, k, terms).to(q.dtype)
 
 
 def all_weights(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
-    """The same, of terms that have been checked."""
+    """The same in float32 at least, of terms that have been checked."""
     for change in terms.maps:
         q, k = change(q, k)
     if terms.projection is not None:
         k = mixed_keys(terms.projection, k, terms.mask)
     allowed = _allowed(terms, q, k.shape[2])
     if terms.feature_map is None:
-        score = _scores(q, k, terms)
+        score = _scores(wide(q), wide(k), terms)
         return _softmax(score, allowed & (score != -math.inf))
-    each = torch.einsum("bhnf,bhmf->bhnm", terms.feature_map(q), terms.feature_map(k)) * allowed
+    each = torch.einsum("bhnf,bhmf->bhnm", wide(terms.feature_map(q)), wide(terms.feature_map(k))) * allowed
     total = each.sum(-1, keepdim=True)
     return torch.where(total != 0, each / torch.where(total != 0, total, 1), 0)
 
@@ -59,7 +61,8 @@ def all_weights(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
 def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tensor, "b h n m"]:
     """What is added to the scores of pairs: biases and factors; -inf where a pair may not attend.
 
-    A query that may attend to nothing, as padding, has zeros: of a row of -inf the softmax is NaN.
+    A query that may attend to nothing, as padding, has zeros: of a row of -inf the softmax is NaN. In half precision
+    the largest number of each query is 0, see :func:`rounded`.
 
     Args:
         terms: with biases, factors, masks, listed pairs and causal attention only.
@@ -77,15 +80,28 @@ def additive(terms: Terms, q: Float[Tensor, "b h n d"], keys: int) -> Float[Tens
         )
     (b, h, n, d), m = q.shape, keys
     check_shapes(terms, b, h, n, m, d)
-    whole = q.new_zeros(b, h, n, m)
+    whole = wide(q.new_zeros(b, h, n, m))
     for bias in without_lists(terms, b, n, m).bias:
-        whole = whole + gather_scalars(bias).to(q.dtype)
+        whole = whole + gather_scalars(bias)
     for factor in terms.factors:
-        whole = whole + (factor.left @ factor.right.transpose(-1, -2)).to(q.dtype)
+        whole = whole + multiplied(factor)
     allowed = whole != -math.inf
     for mask in (*masks(terms, q, q.new_empty(b, h, m, 0)), *(pairs.dense(b, n, m) for pairs in terms.pairs)):
         allowed = allowed & mask
-    return torch.where(allowed, whole, torch.where(allowed.any(-1, keepdim=True), -math.inf, 0.0).to(q.dtype))
+    forbidden = torch.where(allowed.any(-1, keepdim=True), -math.inf, 0.0).to(whole.dtype)
+    return rounded(torch.where(allowed, whole, forbidden), q.dtype)
+
+
+def rounded(added: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to scores, (b or 1, h or 1, n or 1, m), in a dtype.
+
+    In half precision the largest number of each query is subtracted before, which the softmax cancels: what is added
+    where scores matter is then near 0, and keeps its digits.
+    """
+    if dtype.itemsize > 2:
+        return added.to(dtype)
+    highest = added.detach().amax(-1, keepdim=True)
+    return (added - torch.where(highest == -math.inf, 0.0, highest)).to(dtype)
 
 
 def mixed_keys(projection: Projection, k: Tensor, given: tuple[Tensor, ...], values: bool = False) -> Tensor:
@@ -117,7 +133,7 @@ def _scores(q: Tensor, k: Tensor, terms: Terms) -> Tensor:
     for gate in terms.gate:
         score = score * _scalars(gate, q, m)
     for factor in terms.factors:
-        score = score + torch.einsum("bhnr,bhmr->bhnm", factor.left, factor.right)
+        score = score + torch.einsum("bhnr,bhmr->bhnm", wide(factor.left), wide(factor.right))
     for bias in terms.bias:
         score = score + _scalars(bias, q, m)
     return score

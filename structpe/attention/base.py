@@ -60,6 +60,7 @@ class Call:
             offsets only, see :func:`of_offsets`.
         large: whether vectors of pairs are in a table of so many rows that each pair gets a copy of its own.
         rows: number of rows that a structure uses of vectors of pairs, of the largest table.
+        by_query: whether a mask depends on the query.
     """
 
     used: frozenset[str]
@@ -75,6 +76,7 @@ class Call:
     span: int = 0
     large: bool = False
     rows: int = 0
+    by_query: bool = False
 
     @classmethod
     def of(
@@ -96,6 +98,7 @@ class Call:
             span=0 if traced else _span(terms),
             large=not traced and _is_large(terms, shape),
             rows=0 if traced else max((x.rows.shape[1] for x in _vectors(terms)), default=0),
+            by_query=any(mask.shape[-2] != 1 for mask in terms.mask),
         )
 
     @property

@@ -23,11 +23,16 @@ def _cost(call: Call) -> float:
     return 2.0 * b * h * (n + m) * d
 
 
+def _limits(call: Call) -> str | None:
+    return "sums keys before they meet a query, and a mask depends on the query" if call.by_query else None
+
+
 @kernel(
     "linear",
     supports="maps mask causal feature_map projection",
     cost=_cost,
     needs="feature_map",
+    limits=_limits,
 )
 def linear(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """f(q'_i).sum_j f(k'_j) v_j / f(q'_i).sum_j f(k'_j), with the sums first: nothing of shape (n, m).

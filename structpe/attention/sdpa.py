@@ -13,7 +13,9 @@ from torch.nn import functional
 
 from structpe.attention._folded import folded
 from structpe.attention._gather import disallow
+from structpe.attention._written import rounded
 from structpe.attention.base import Call, kernel, of_offsets, room
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms, Toeplitz
 
 __all__ = ["sdpa"]
@@ -33,7 +35,8 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
     """``scaled_dot_product_attention`` with one additive mask, or without one where no term needs it.
 
     With a projection time and memory are linear in the number of keys. Without gradients, biases that depend on the
-    offset only are a view of one vector.
+    offset only are a view of one vector. In half precision the mask is of float32 on a CPU; on a GPU, where PyTorch
+    takes that of the queries only, the largest number of each query is subtracted from it before it is rounded.
     """
     diagonals = _diagonals(terms, q, k)
     causal = terms.causal
@@ -50,10 +53,10 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) ->
         v = functional.pad(v, (0, wide - d))
     fused = partial(functional.scaled_dot_product_attention, dropout_p=dropout, scale=scale)
     if diagonals is not None:
-        return _of_offsets(fused, q, k, v, diagonals.to(q.dtype).contiguous(), causal)[..., :d]
+        return _of_offsets(fused, q, k, v, diagonals.contiguous(), causal)[..., :d]
     mask = disallow(added, masks)
     if mask is not None:
-        mask = mask.expand(q.shape[0], *mask.shape[1:])
+        mask = _taken(mask, q).expand(q.shape[0], *mask.shape[1:])
     return fused(q, k, v, attn_mask=mask, is_causal=alone)[..., :d]
 
 
@@ -65,16 +68,26 @@ def _of_offsets(
     Causal attention goes block by block, over the keys that a block can see.
     """
     n, m = q.shape[2], k.shape[2]
-    step, parts = (_BLOCK if causal else n), []
+    copied = q.device.type != "cpu" and q.dtype.itemsize == 2
+    step, parts = (_BLOCK if causal or copied else n), []
     for start in range(0, n, step):
         stop = min(start + step, n)
         keys = min(m, stop + m - n) if causal else m
         if keys <= 0:  # these queries see nothing
             parts.append(torch.zeros_like(q[:, :, start:stop]))
             continue
-        bias = diagonals[:, :, n - stop : n - start + keys - 1].unfold(2, keys, 1)
+        bias = _taken(diagonals[:, :, n - stop : n - start + keys - 1].unfold(2, keys, 1), q)
         parts.append(fused(q[:, :, start:stop].flip(2), k[:, :, :keys], v[:, :, :keys], attn_mask=bias).flip(2))
     return torch.cat(parts, dim=2)
+
+
+def _taken(mask: Tensor, q: Tensor) -> Tensor:
+    """A mask in a dtype that the fused kernel takes beside the queries."""
+    if mask.dtype == torch.bool:
+        return mask
+    if q.device.type == "cpu":
+        return mask.to(torch.promote_types(q.dtype, torch.float32))
+    return rounded(mask, q.dtype)
 
 
 def _diagonals(terms: Terms, q: Tensor, k: Tensor) -> Tensor | None:
@@ -89,7 +102,7 @@ def _diagonals(terms: Terms, q: Tensor, k: Tensor) -> Tensor | None:
         for x in terms.bias
         if isinstance(x, Lookup) and isinstance(x.index, Toeplitz)
     )
-    vector = sum(each, q.new_zeros(()))
+    vector = sum(each, wide(q.new_zeros(())))
     if terms.causal:
         vector = torch.where(torch.arange(vector.shape[2], device=q.device) < k.shape[2], vector, -math.inf)
-    return vector
+    return vector.to(torch.promote_types(q.dtype, torch.float32))

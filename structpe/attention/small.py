@@ -23,12 +23,13 @@ from jaxtyping import Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from structpe.attention._folded import folded
+from structpe.attention._folded import folded, multiplied
 from structpe.attention._gather import disallow, gather_scalars, masks, may_forbid, opened, total, without_lists
 from structpe.attention._layout import Layout
 from structpe.attention.base import Call, kernel
 from structpe.dropout import dropout as dropped
 from structpe.dropout import noise as drawn
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
 __all__ = ["UNITS", "HeadPlaces", "small"]
@@ -122,16 +123,16 @@ def _padding(layout: Layout) -> list[Tensor | None]:
 def small(q: Tensor, k: Tensor, v: Tensor, terms: Terms, dropout: float = 0.0) -> Tensor:
     """softmax(scale q k^T + bias) v by two batched products; 0 for a query that attends to nothing."""
     # Among few units a bias of low rank is cheaper than longer heads, which are new tensors of queries and keys.
-    made = tuple(factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors)
+    made = tuple(multiplied(factor) for factor in terms.factors)
     given = folded(q, k, v, replace(terms, factors=(), bias=(*terms.bias, *made)))
     (b, h, n, _), d = given.q.shape, given.v.shape[-1]
     forbidding = masks(terms, q, k) if given.alone else given.masks
-    added, nowhere = opened(given.added, disallow(None, forbidding), given.q)
+    added, nowhere = opened(given.added, disallow(None, forbidding), wide(given.q))
     rows = added.expand(b, h, *added.shape[-2:]).flatten(0, 1) if added.ndim else added
-    q, k, v = (x.flatten(0, 1) for x in (given.q, given.k, given.v))
+    q, k, v = (wide(x.flatten(0, 1)) for x in (given.q, given.k, given.v))
     weights = torch.baddbmm(rows, q, k.transpose(1, 2), alpha=given.scale, beta=float(added.ndim > 0)).softmax(-1)
     out = torch.bmm(dropped(weights, dropout), v).view(b, h, n, d)
-    return out if nowhere is None else out.masked_fill(nowhere, 0.0)
+    return (out if nowhere is None else out.masked_fill(nowhere, 0.0)).to(given.v.dtype)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from structpe.attention._folded import multiplied
 from structpe.attention._gather import (
     added,
     collect_values,
@@ -81,4 +82,4 @@ def _bent(q: Tensor, k: Tensor, terms: Terms) -> tuple[Tensor, Tensor | None]:
 
 
 def _of_factors(terms: Terms) -> list[Tensor]:
-    return [factor.left @ factor.right.transpose(-1, -2) for factor in terms.factors]
+    return [multiplied(factor) for factor in terms.factors]

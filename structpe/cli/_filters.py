@@ -92,10 +92,9 @@ def refuse_filters(given: Namespace) -> None:
     Raises:
         UsageError: a filter is given.
     """
-    if filters := [name for name in (*CHOICES, *FLAGS) if getattr(given, name) not in (None, [])]:
-        raise UsageError(
-            f"--{filters[0]} is a filter of position models; leave it out with --encodings, or give a word"
-        )
+    names = (*CHOICES, *FLAGS)
+    if filters := sorted(word for word in given.named if word.removeprefix("--").removeprefix("no-") in names):
+        raise UsageError(f"{filters[0]} is a filter of position models; leave it out with --encodings, or give a word")
 
 
 def found(words: Sequence[str], *texts: str) -> bool:

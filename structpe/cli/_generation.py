@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from structpe.cli._paths import path_of
-from structpe.cli._reading import add_reading, parse_options
+from structpe.cli._reading import BY_RUN, add_reading, wanted_by
 from structpe.cli.base import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare run, file, options of reading, and each field of the search."""
     parser.add_argument("run", metavar="RUN", type=path_of, help="folder of a trained model")
     parser.add_argument("file", metavar="FILE", type=path_of, help="file or folder with structures")
-    add_reading(parser, "by default that of the training data, with its options")
+    add_reading(parser, BY_RUN, on_error="as in training")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU, if there is one")
     search = parser.add_argument_group("search", "by default as the run was configured")
     search.add_argument("--beam", metavar="N", type=int, help="texts kept at each step; 1 is greedy")
@@ -36,16 +36,12 @@ def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
     """The items and the search options: those of the run, unless arguments override them."""
     import torch
 
-    from structpe.tasks.graph_to_text.source import read_path
     from structpe.tasks.runs._text import text_run
 
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
-    config = text_run(given.run).config
-    data, overrides = config.data, {name: value for name in SEARCH if (value := getattr(given, name)) is not None}
-    if given.reader is not None and given.reader != data.reader:
-        data = replace(data, reader=given.reader, options={})
-    if given.on_error is not None:
-        data = replace(data, on_error=given.on_error)
-    data = replace(data, options={**data.options, **parse_options(given.options)})
-    return read_path(given.file, data), replace(config.search, **overrides)
+    run = text_run(given.run)
+    search = replace(run.config.search, **{name: each for name in SEARCH if (each := getattr(given, name)) is not None})
+    if given.length_penalty is not None and search.beam == 1:
+        raise UsageError("--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more")
+    return list(wanted_by(run, given.file, given).read().items), search

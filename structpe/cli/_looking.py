@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from structpe.cli._reading import Report, Wanted, parse_yaml
+from structpe.cli._reading import BY_RUN, Report, Wanted, parse_yaml, wanted, wanted_by
 from structpe.cli.base import UsageError
 
 if TYPE_CHECKING:
     from structpe.readers import Item
     from structpe.structure import Structure
 
-__all__ = ["item_of", "parse_position"]
+__all__ = ["WITH_RUN", "item_of", "parse_position", "wanted_for"]
+
+WITH_RUN = f"by default from its suffix; with --checkpoint {BY_RUN}"
 
 
 def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structure]]]:
@@ -39,6 +43,19 @@ def item_of(wanted: Wanted, index: int) -> tuple[Item, Callable[[], list[Structu
         found = f"has {count} structures, 0..{count - 1}" if count else "has no good structure"
         raise UsageError(f"--index is {index}, but {wanted.path} {found}")
     return last, lambda: wanted.read().structures
+
+
+def wanted_for(given: Namespace, path: Path) -> Wanted:
+    """How to read the file of a picture: for the trained model of ``--checkpoint``, if there is one.
+
+    Raises:
+        StructPEError: see :func:`~structpe.cli._reading.wanted` and :func:`~structpe.cli._reading.wanted_by`.
+    """
+    if given.checkpoint is None:
+        return wanted(path, given)
+    from structpe.tasks.runs import load_run
+
+    return wanted_by(load_run(given.checkpoint), path, given)
 
 
 def parse_position(text: str) -> Any:

@@ -20,9 +20,10 @@ def as_overrides(words: Sequence[str]) -> list[str]:
     """``--key value`` and ``--key=value`` as ``key=value``.
 
     Raises:
-        UsageError: a word is neither key nor value.
+        UsageError: a word is neither key nor value, or a key is given twice.
     """
-    overrides, rest = [], list(words)
+    overrides: dict[str, str] = {}
+    rest = list(words)
     while rest:
         key, equals, value = rest.pop(0).partition("=")
         if not key.startswith("--"):
@@ -33,5 +34,7 @@ def as_overrides(words: Sequence[str]) -> list[str]:
             if not rest or rest[0].startswith("--"):
                 raise UsageError(f"option {key!r} has no value; write {key} VALUE")
             value = rest.pop(0)
-        overrides.append(f"{key.removeprefix('--')}={value}")
-    return overrides
+        if key in overrides:
+            raise UsageError(f"option {key!r} is given twice; give it once")
+        overrides[key] = f"{key.removeprefix('--')}={value}"
+    return list(overrides.values())

@@ -12,20 +12,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from structpe.cli.base import UsageError
-from structpe.errors import ConfigError, ReadError
+from structpe.errors import ConfigError, ReadError, located
 
 if TYPE_CHECKING:
     from structpe.readers import Reading, Skipped
     from structpe.structure import Structure
+    from structpe.tasks.runs import Run
 
-__all__ = ["Report", "Wanted", "add_reading", "check_file", "parse_options", "parse_yaml", "wanted"]
+__all__ = [
+    "BY_RUN",
+    "Report",
+    "Wanted",
+    "add_reading",
+    "check_file",
+    "parse_options",
+    "parse_yaml",
+    "wanted",
+    "wanted_by",
+]
+
+BY_RUN = "by default that of the training data, with its options"
+"""The default format of files for a trained model."""
 
 FIRST, MOST = 200, 30_000
 """Structures of the first part of a file, at least; at most if the reader reads all of the file at once."""
 
 
 def add_reading(
-    parser: ArgumentParser, reader: str = "by default from its suffix", options: str = "option of the reader"
+    parser: ArgumentParser,
+    reader: str = "by default from its suffix",
+    options: str = "option of the reader",
+    on_error: str = "raise",
 ) -> None:
     """Declare ``--reader``, ``--option`` and ``--on-error``, for every command that reads structures.
 
@@ -33,12 +50,13 @@ def add_reading(
         parser: the parser of the command.
         reader: help about the default format.
         options: help about the options.
+        on_error: help about the default of ``--on-error``.
     """
     add = parser.add_argument_group("reading").add_argument
     add("--reader", metavar="NAME", help=f"format of the file; {reader}")
     add("--option", metavar="KEY=VALUE", dest="options", action="append", default=[],
         help=f"{options}, such as graph=enhanced; may be given several times")  # fmt: skip
-    add("--on-error", choices=("raise", "skip"), help="what to do with a bad item (default: raise)")
+    add("--on-error", choices=("raise", "skip"), help=f"what to do with a bad item (default: {on_error})")
 
 
 @dataclass(frozen=True)
@@ -123,6 +141,23 @@ def wanted(path: Path, given: Namespace) -> Wanted:
     options = parse_options(given.options)
     choose(path, given.reader).check(options)
     return Wanted(path, given.reader, given.on_error or "raise", options)
+
+
+def wanted_by(run: Run[Any, Any, Any, Any], path: Path, given: Namespace) -> Wanted:
+    """How to read a file for a trained model: as its training data, unless arguments say otherwise.
+
+    Raises:
+        UsageError: an option is not KEY=VALUE.
+        ConfigError: no reader is given, and the run has none.
+        ReadError: the file, reader or option does not exist.
+    """
+    from structpe.readers.base import choose
+
+    options = parse_options(given.options)
+    with located(run.folder):
+        reads = run.reads().but(given.reader, options, given.on_error)
+    choose(path, reads.reader).check(reads.options)
+    return Wanted(path, reads.reader, reads.on_error, dict(reads.options))
 
 
 def check_file(given: Namespace) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import runpy
 import sys
 from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 
 from structpe.cli._paths import path_of
@@ -45,15 +46,30 @@ class App(Command, name="app"):
         if given.port is not None and not 1 <= given.port <= 65535:
             raise UsageError(f"--port is {given.port}; give one of 1..65535")
         check_file(given)
-        done = subprocess.run(_words(given), env=os.environ | {"MARIMO_SKIP_UPDATE_CHECK": "1"}, check=False)
-        if done.returncode:
-            raise StructPEError(f"marimo has ended with code {done.returncode}; its output is above")
+        process = get_context("spawn").Process(target=_marimo, args=(_words(given),))
+        process.start()
+        try:
+            process.join()
+        finally:
+            process.terminate()
+        if process.exitcode:
+            raise StructPEError(f"marimo has ended with code {process.exitcode}; its output is above")
+
+
+def _marimo(words: list[str]) -> None:
+    """Run marimo with these words, in a process of its own."""
+    from structpe.workers import ends_with_its_parent
+
+    ends_with_its_parent()
+    os.environ["MARIMO_SKIP_UPDATE_CHECK"] = "1"
+    sys.argv = ["marimo", *words]
+    runpy.run_module("marimo", run_name="__main__", alter_sys=True)
 
 
 def _words(given: Namespace) -> list[str]:
-    """The command that starts marimo."""
+    """The words after ``marimo``."""
     notebook = Path(__file__).parents[1] / "pictures" / "app.py"
-    words = [sys.executable, "-m", "marimo", "run", str(notebook), "--host", "127.0.0.1"]
+    words = ["run", str(notebook), "--host", "127.0.0.1"]
     words += [] if given.port is None else ["--port", str(given.port)]
     words += ["--headless"] if given.no_browser else []
     options = {"file": given.file, "reader": given.reader, "on_error": given.on_error}

@@ -12,7 +12,7 @@ from typing import ClassVar
 from structpe.errors import StructPEError
 from structpe.registry import Registered, Registry
 
-__all__ = ["COMMANDS", "Command", "UsageError", "check_counts"]
+__all__ = ["COMMANDS", "Command", "UsageError", "check_counts", "refuse_idle"]
 
 
 class UsageError(StructPEError):
@@ -32,6 +32,21 @@ def check_counts(**counts: int | None) -> None:
             raise UsageError(f"--{name} is {number}; give 1 or more")
         if number is not None and number > PROCESSES:
             raise UsageError(f"--{name} is {number}; at most {PROCESSES} is allowed, give a smaller number")
+
+
+def refuse_idle(given: Namespace, why: str, *options: str) -> None:
+    """Check that options which cannot act are not given.
+
+    Args:
+        given: the arguments; ``given.named`` holds the options on the command line.
+        why: for the error, when they cannot, such as ``with --table``.
+        options: such as ``--jobs``.
+
+    Raises:
+        UsageError: one is given.
+    """
+    if idle := [option for option in options if option in given.named]:
+        raise UsageError(f"{idle[0]} has no effect {why}; leave it out")
 
 
 COMMANDS: Registry[type[Command]] = Registry("structpe.cli", "command", UsageError)

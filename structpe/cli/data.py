@@ -14,7 +14,7 @@ from typing import Any
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError
+from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.errors import StructPEError
 
 __all__ = ["Data"]
@@ -82,6 +82,10 @@ def _check(given: Namespace) -> None:
         if given.do not in actions and vars(given)[key]:
             name = {"folder": "FOLDER", "source": "--from", "parts": "--file"}.get(key, f"--{key}")
             raise UsageError(f"data {given.do} takes no {name}; {name} belongs to {' and '.join(actions)}")
+    if given.json:
+        refuse_idle(given, "with --json, which prints everything", "--all", "--to")
+    if given.folder is not None:
+        refuse_idle(given, "with FOLDER", "--to")
 
 
 def _list(given: Namespace) -> None:

@@ -11,7 +11,7 @@ from structpe.cli._encodings import add_encodings, encodings_of
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._reading import Wanted, add_reading, wanted
-from structpe.cli.base import Command, check_counts
+from structpe.cli.base import Command, check_counts, refuse_idle
 from structpe.printing import printable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Encode(Command, name="encode"):
         "structpe encode datasets/amr_sample/train.txt --reader amr --graph levi \\\n"
         "    --encoding distance:limit=8 --encoding random-walk:steps=4 --out runs/encoded\n"
         'structpe encode train.conllu --encoding \'{"name": "distance", "limit": 8}\' --out encoded\n'
-        "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out encoded"
+        "structpe encode train.conllu --option graph=enhanced --encoding distance --jobs 4 --out enhanced"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:
@@ -65,6 +65,8 @@ class Encode(Command, name="encode"):
         from structpe.workers import workers
 
         check_counts(jobs=given.jobs)
+        if given.scheduler is not None:
+            refuse_idle(given, "with --scheduler, whose cluster has its own workers", "--jobs")
         encodings, source, form = encodings_of(given), wanted(given.file, given), _form(given.graph)
         with workers(given.jobs, given.scheduler) as executor, progress_bar("encoding") as report:
             structures: Iterable[Structure] = map(form, source.structures(executor))

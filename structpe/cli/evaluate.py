@@ -22,7 +22,7 @@ class Evaluate(Command, name="evaluate"):
 
     example = (
         "structpe evaluate runs/amr datasets/amr_sample/test.txt\n"
-        "structpe evaluate runs/trees test.conllu --option graph=enhanced --on-error skip"
+        "structpe evaluate runs/kg datasets/kg_sample/test.xml --option comment=good --on-error skip"
     )
 
     def arguments(self, parser: ArgumentParser) -> None:

@@ -21,7 +21,7 @@ class Explain(Command, name="explain"):
     example = (
         "structpe explain examples/amr.yaml\n"
         "structpe explain examples/amr.yaml --model.kernel dense\n"
-        "structpe explain examples/study.yaml --only 'diameters/gps/*'"
+        "structpe explain examples/study.yaml --only 'diameters/transformer/*'"
     )
     overrides = True
 

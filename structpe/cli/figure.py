@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from structpe.cli._looking import item_of, parse_position
+from structpe.cli._looking import WITH_RUN, item_of, parse_position, wanted_for
 from structpe.cli._paths import check_picture, path_of, seed_of
-from structpe.cli._reading import add_reading, check_file, wanted
-from structpe.cli.base import Command, UsageError
+from structpe.cli._reading import add_reading, check_file
+from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.printing import printable
 
 __all__ = ["Figure"]
@@ -51,7 +51,7 @@ class Figure(Command, name="figure"):
         parser.add_argument("--seed", metavar="S", type=seed_of, default=0, help="of everything random (default 0)")
         parser.add_argument("--out", metavar="PICTURE", type=path_of, default=Path("figure.png"),
                             help="ends in .png or .svg (default figure.png)")  # fmt: skip
-        add_reading(parser)
+        add_reading(parser, WITH_RUN)
 
     def run(self, given: Namespace) -> None:
         _check(given)
@@ -70,21 +70,26 @@ def _check(given: Namespace) -> None:
         raise UsageError("give a model: either --position, once or more, or --checkpoint")
     if given.checkpoint is not None and (given.file is None or given.figure == "segments"):
         raise UsageError("a trained model reads a structure: give --file, and one of rank, pattern and similarity")
+    if given.checkpoint is not None:
+        refuse_idle(given, "on a trained model", "--length", "--width", "--heads", "--seed")
+    refuse_idle(given, *("without --file", "--index") if given.file is None else ("with --file", "--length"))
+    if (given.checkpoint is None and given.figure != "rank") or given.figure == "similarity":
+        refuse_idle(given, f"on the figure {given.figure!r}, which is of positions only", "--content")
     if not 2 <= given.length <= 1000:
         raise UsageError(f"--length is {given.length}; give 2 to 1000")
     if given.figure in ("pattern", "segments") and len(given.positions) > 1:
         raise UsageError(f"the figure {given.figure!r} is of one position model; give --position once, a sum as a list")
     if given.figure == "segments" and given.file is not None:
         raise UsageError("the figure 'segments' is of a sequence of two segments; leave out --file")
-
-    check_file(given)
+    if given.checkpoint is None:
+        check_file(given)
 
 
 def _setting(given: Namespace) -> Any:
     from structpe.pictures.setting import Setting
     from structpe.positions import Dims
 
-    structure = None if given.file is None else item_of(wanted(given.file, given), given.index)[0].structure
+    structure = None if given.file is None else item_of(wanted_for(given, given.file), given.index)[0].structure
     return Setting(Dims(given.width, given.heads, 1), given.length, float(given.content), given.seed, structure)
 
 
@@ -133,7 +138,7 @@ def _trained(given: Namespace) -> Any:
     from structpe.pictures import load, pattern, rank, similarity
     from structpe.pictures.head_patterns import refuse_own_attention
 
-    item, _ = item_of(wanted(given.file, given), given.index)
+    item, _ = item_of(wanted_for(given, given.file), given.index)
     run = load(given.checkpoint, item, "own" if given.content else "same")
     title = f"{run.name}: {run.content}"
     if given.figure == "similarity":

@@ -9,8 +9,16 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import (
+    SUPPRESS,
+    Action,
+    ArgumentParser,
+    BooleanOptionalAction,
+    RawDescriptionHelpFormatter,
+    _AppendAction,
+)
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NoReturn
 
 from structpe import __version__
@@ -120,7 +128,29 @@ def _run(argv: list[str]) -> None:
     if rest and not command.overrides:
         raise _unknown(rest[0], given.parser).at(command.name)
     given.overrides = rest
+    given.named = _named(argv, given.parser)
     command.run(given)
+
+
+def _named(argv: Sequence[str], parser: ArgumentParser) -> frozenset[str]:
+    """The options that are given.
+
+    Raises:
+        UsageError: an option that takes one value is given twice.
+    """
+    words = [word.partition("=")[0] for word in takewhile("--".__ne__, argv) if word.startswith("--")]
+    seen: set[Action] = set()
+    for word in words:
+        action = parser._option_string_actions.get(word)
+        if action in seen:
+            raise UsageError(f"{word} is given twice, or with its opposite; give it once").at(parser.prog.split()[-1])
+        if (
+            action is not None
+            and not isinstance(action, _AppendAction)
+            and (action.nargs != 0 or isinstance(action, BooleanOptionalAction))
+        ):
+            seen.add(action)
+    return frozenset(words)
 
 
 def _unknown(word: str, parser: ArgumentParser) -> UsageError:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from structpe.cli._paths import path_of, seed_of
 from structpe.cli._progress import progress_bar
 from structpe.cli._table import print_table
-from structpe.cli.base import Command, UsageError
+from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.errors import ReadError, located
 from structpe.printing import printable
 
@@ -24,6 +24,8 @@ __all__ = ["Parse"]
 
 WIDEST = 25
 """The largest number of words for relative positions in a table."""
+SCORES = {"LAS": "dep_las", "UAS": "dep_uas", "UPOS": "pos_acc", "XPOS": "tag_acc"}
+"""spaCy's names of the scores."""
 FEW = 0.95
 """The percentage of scored words that should be found in their text, if the language is right."""
 FOREIGN = "only {:.1f} % of words are words of spaCy's tokenizer too; is --language right?"
@@ -43,7 +45,8 @@ class Parse(Command, name="parse"):
     is shortened, tsv and json are complete; conllu has words only.
 
     The parser is a pipeline of spaCy. --train trains one on trees in CoNLL-U; after an interruption, the same command
-    resumes. --evaluate scores one.
+    resumes. Tags are those of Universal Dependencies (upos) and of the treebank (xpos), each if the trees have them.
+    --evaluate scores a parser.
     """
 
     example = (
@@ -93,6 +96,8 @@ def _parse(given: Namespace) -> None:
         raise UsageError('give either a text or a file: structpe parse "TEXT", or structpe parse --file FILE').at(
             "parse"
         )
+    if given.tokenizer is None:
+        refuse_idle(given, "without --tokenizer", "--expand")
     if given.format == "conllu" and given.tokenizer:
         raise UsageError("CoNLL-U has words and no subwords; leave --tokenizer out, or choose json or tsv").at("parse")
     if given.file is not None and not given.file.is_file():
@@ -201,9 +206,9 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
         def report(progress: Progress) -> None:
             bar(progress.step, progress.steps)
             if progress.scores is not None:
-                las, uas, tag = (100 * (progress.scores.get(name) or 0) for name in ("dep_las", "dep_uas", "tag_acc"))
-                line = f"step {progress.step} of {progress.steps}: LAS {las:.1f}, UAS {uas:.1f}, TAG {tag:.1f}"
-                print(line, file=sys.stderr, flush=True)
+                scores = {name: progress.scores.get(key) for name, key in SCORES.items()}
+                said = ", ".join(f"{name} {100 * score:.1f}" for name, score in scores.items() if score is not None)
+                print(f"step {progress.step} of {progress.steps}: {said}", file=sys.stderr, flush=True)
                 if progress.step == 0 and (found := progress.scores.get("token_f") or 0) < FEW:
                     print(f"structpe: {FOREIGN.format(100 * found)}", file=sys.stderr, flush=True)
 
@@ -218,10 +223,13 @@ def _evaluate(given: Namespace) -> None:
     for file in given.evaluate:
         choose(file, "conllu")  # before the model is loaded, which is slow
     scores = evaluate(given.evaluate, load_parser(given.model or DEFAULT))
-    found: list[list[Any]] = [
-        ["words and sentences given, all words", scores.las, scores.uas, scores.tag],
-        ["running text, by spaCy's scorer, without punctuation", scores.spacy_las, scores.spacy_uas, scores.spacy_tag],
-    ]
+    found = {
+        "words and sentences given, all words": (scores.las, scores.uas, scores.upos, scores.xpos),
+        "running text, by spaCy's scorer, without punctuation": (
+            *(scores.spacy_las, scores.spacy_uas, scores.spacy_upos, scores.spacy_xpos),
+        ),
+    }
     print(f"{scores.sentences} sentences, {scores.words} words")
     print(f"{scores.spacy_words:.1f} % of the words that spaCy's tokenizer makes of the text are words there\n")
-    print_table(["", "LAS", "UAS", "TAG"], [[name, *(f"{value:.1f}" for value in row)] for name, *row in found])
+    rows = [[name, *("-" if each is None else f"{each:.1f}" for each in row)] for name, row in found.items()]
+    print_table(["", *SCORES], rows, numeric=[*SCORES])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from structpe.cli._filters import STRUCTURES, about, add_filters, chosen, formula, found, refuse_filters
 from structpe.cli._table import print_table
-from structpe.cli.base import Command
+from structpe.cli.base import Command, refuse_idle
 from structpe.errors import StructPEError
 
 if TYPE_CHECKING:
@@ -55,8 +55,11 @@ class Positions(Command, name="positions"):
     def run(self, given: Namespace) -> None:
         if given.encodings:
             refuse_filters(given)
+            refuse_idle(given, "on encodings", "--width", "--heads", "--layers", "--notes")
             _show_encodings(given.words, given.json)
             return
+        if given.json:
+            refuse_idle(given, "with --json, which has the notes", "--notes")
         from structpe.positions import MODELS, Dims
 
         dims = Dims(given.width, given.heads, given.layers)

@@ -5,15 +5,11 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from structpe.cli._paths import path_of
 from structpe.cli._progress import progress_bar
-from structpe.cli._reading import Report, add_reading, parse_options
+from structpe.cli._reading import BY_RUN, Report, add_reading, wanted_by
 from structpe.cli.base import Command, UsageError
-
-if TYPE_CHECKING:
-    from structpe.tasks.prediction.signature import Signature
 
 __all__ = ["Predict"]
 
@@ -41,34 +37,27 @@ class Predict(Command, name="predict"):
             "--out", metavar="FILE", type=path_of, help="a .csv or .parquet file; CSV on standard output by default"
         )
         parser.add_argument("--device", choices=("cpu", "cuda"), help="by default a GPU, if there is one")
-        add_reading(parser, "by default that of the training data, with its options")
+        add_reading(parser, BY_RUN)
 
     def run(self, given: Namespace) -> None:
         from structpe.readers import stream
         from structpe.tasks.prediction.predictor import Predictor
         from structpe.tasks.prediction.tables import SUFFIXES, table_writer
-        from structpe.tasks.runs import load
+        from structpe.tasks.runs import load, load_run
 
         if given.out is not None and given.out.suffix not in SUFFIXES:
             raise UsageError(f"--out {given.out} is not a table; give a name that ends in {' or '.join(SUFFIXES)}")
         predictor = load(given.run, given.device)
         if not isinstance(predictor, Predictor):
             raise UsageError(f"{given.run} holds a model that writes texts; use 'structpe generate'")
-        reader, options = _reading(given, predictor.signature)
+        source = wanted_by(load_run(given.run), given.file, given)
         skipped, count = Report(), 0
-        skip = skipped.add if given.on_error == "skip" else None
+        skip = skipped.add if source.on_error == "skip" else None
         with progress_bar("predicting") as progress, table_writer(given.out) as write:
-            items = stream(given.file, reader, skip, progress, **options)
+            items = stream(source.path, source.reader, skip, progress, **source.options)
             while window := list(islice(items, WINDOW)):
                 predicted = predictor.predict([item.structure for item in window])
                 write(predicted.table([item.id for item in window]))
                 count += len(window)
         if skipped.count:
             print(skipped.text(count), file=sys.stderr)
-
-
-def _reading(given: Namespace, signature: Signature) -> tuple[str | None, dict[str, Any]]:
-    """The reader and its options: those of the training data, unless arguments say otherwise."""
-    own = given.reader in (None, signature.reader)
-    reader = (signature.reader or None) if own else given.reader
-    return reader, {**(signature.options if own else {}), **parse_options(given.options)}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from structpe.cli._encodings import add_encodings, encodings_of
-from structpe.cli._looking import item_of, parse_position
+from structpe.cli._looking import WITH_RUN, item_of, parse_position, wanted_for
 from structpe.cli._paths import check_picture, path_of, seed_of
-from structpe.cli._reading import add_reading, wanted
-from structpe.cli.base import Command, UsageError
+from structpe.cli._reading import add_reading
+from structpe.cli.base import Command, UsageError, refuse_idle
 from structpe.printing import printable
 
 __all__ = ["Show"]
@@ -48,7 +48,7 @@ class Show(Command, name="show"):
         parser.add_argument("--checkpoint", metavar="RUN", type=path_of, help="folder of a trained model, in its place")
         parser.add_argument("--out", metavar="PICTURE", type=path_of, default=Path("picture.png"),
                             help="ends in .png, .svg or .html (default picture.png)")  # fmt: skip
-        add_reading(parser)
+        add_reading(parser, WITH_RUN)
         shown = parser.add_argument_group("what is shown")
         shown.add_argument("--quantity", choices=("bias", "scores", "attention"), help="of heads")
         shown.add_argument("--content", choices=("same", "own"), default="same", help="of units (default same)")
@@ -62,7 +62,7 @@ class Show(Command, name="show"):
         _check(given)
         from structpe.pictures import page, save, save_page, show
 
-        item, structures = item_of(wanted(given.file, given), given.index)
+        item, structures = item_of(wanted_for(given, given.file), given.index)
         shown: tuple[Any, ...] = (item.structure, _what(given, item, structures))
         named = {"quantity": given.quantity, "slice": given.slice, "seed": given.seed}
         if given.out.suffix.lower() == ".html":
@@ -77,6 +77,12 @@ def _check(given: Namespace) -> None:
     check_picture(given.out, ".png, .svg or .html")
     if given.position is not None and given.checkpoint is not None:
         raise UsageError("--position and --checkpoint both name a position model; give one of them")
+    if given.position is None:
+        refuse_idle(given, "without --position", "--width", "--heads", "--layers", "--seed")
+    if given.checkpoint is None and given.position is None:
+        refuse_idle(given, "without a position model", "--content")
+    if not given.encodings:
+        refuse_idle(given, "without --encoding", "--slice")
     if given.content == "own" and given.checkpoint is None:
         raise UsageError("--content own needs a trained model, whose units have vectors; give --checkpoint RUN too")
     if given.quantity is not None and given.position is None and given.checkpoint is None:

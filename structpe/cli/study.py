@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from structpe.cli._overrides import add_only, as_overrides
-from structpe.cli.base import Command, check_counts
+from structpe.cli.base import Command, UsageError, check_counts, refuse_idle
 from structpe.errors import StructPEError
 from structpe.printing import printable
 
@@ -27,9 +27,10 @@ class Study(Command, name="study"):
 
     example = (
         "structpe study examples/study.yaml\n"
-        "structpe study examples/study.yaml --jobs 2 --only 'diameters/gine/*' --training.steps 500\n"
         "structpe study examples/study.yaml --table\n"
-        "structpe study examples/study.yaml --compare diameters/gine/none diameters/hybrid/none"
+        "structpe study examples/study.yaml --seeds '[0,1,2]' --jobs 2 --only 'diameters/gine/*'\n"
+        "structpe study examples/study.yaml --seeds '[0,1,2]' --compare diameters/gine/none diameters/gine/walks\n"
+        "structpe study examples/study.yaml --training.steps 500 --out runs/short --fresh"
     )
     overrides = True
 
@@ -52,6 +53,10 @@ class Study(Command, name="study"):
         from structpe.tasks.prediction.scores import difference, scores
         from structpe.tasks.prediction.study import load_study
 
+        if given.table and given.compare:
+            raise UsageError("--table and --compare both show existing results; give one of them")
+        if given.table or given.compare:
+            refuse_idle(given, "without a run: --table and --compare train nothing", "--jobs", "--threads", "--fresh")
         check_counts(jobs=given.jobs, threads=given.threads)
         study = load_study(given.config, as_overrides(given.overrides))
         keys = study.keys(given.only)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from structpe.cli._overrides import as_overrides
 from structpe.cli._reading import add_reading, parse_options
-from structpe.cli.base import Command
+from structpe.cli.base import Command, UsageError
 
 __all__ = ["Train"]
 
@@ -22,7 +22,7 @@ class Train(Command, name="train"):
         "structpe train examples/amr.yaml\n"
         "structpe train examples/amr.yaml --model.width 128 --training.seed 2 --out runs/wide\n"
         "structpe train examples/amr.yaml --training.jobs 4  # processes that encode the graphs\n"
-        "structpe train trees.yaml --reader conllu --option graph=enhanced --on-error skip"
+        "structpe train examples/kg.yaml --reader webnlg --option comment=good --on-error skip --out runs/good"
     )
     overrides = True
 
@@ -39,7 +39,11 @@ class Train(Command, name="train"):
         from structpe.tasks.graph_to_text.config import load_config
         from structpe.tasks.runs import train
 
-        train(load_config(given.config, [*as_overrides(given.overrides), *_of_data(given)]), fresh=given.fresh)
+        overrides, of_data = as_overrides(given.overrides), _of_data(given)
+        keys = {each.partition("=")[0] for each in overrides}
+        if both := [key for key in (each.partition("=")[0] for each in of_data) if key in keys]:
+            raise UsageError(f"{both[0]} is given twice, by --{both[0]} and by an option of reading; give it once")
+        train(load_config(given.config, [*overrides, *of_data]), fresh=given.fresh)
 
 
 def _of_data(given: Namespace) -> list[str]:

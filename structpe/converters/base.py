@@ -5,14 +5,14 @@ The converter of an object is found by the names of its classes, so a library is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from structpe.errors import ConversionError, located
 from structpe.plain.typed import Builder, options_of
 from structpe.registry import Registry
-from structpe.structure import Structure
+from structpe.structure import Structure, check_structures
 
 __all__ = [
     "CONVERTERS",
@@ -100,7 +100,7 @@ def each_structure(thing: Any, **options: Any) -> Iterator[Structure]:
     else:
         chosen = _claimed(thing)
         if options:  # reading a signature takes as long as a small graph
-            Builder(ConversionError).check_names(chosen.options, options, f"converter {chosen.name!r}")
+            options = Builder(ConversionError).bound(chosen.read, (), options, f"converter {chosen.name!r}").arguments
         found = chosen.read(thing, **options)
         if isinstance(found, Structure):
             yield found
@@ -148,8 +148,9 @@ def convert(structure: Structure, to: str, **options: Any) -> Any:
     if chosen.write is None:
         able = ", ".join(name for name, known in CONVERTERS.items() if known.write is not None)
         raise ConversionError(f"converter {to!r} only reads; a structure can become an object of: {able}")
-    Builder(ConversionError).check_names(options_of(chosen.write), options, f"converter {to!r}")
-    return chosen.write(structure, **options)
+    check_structures([structure], "convert")
+    found = Builder(ConversionError).bound(chosen.write, (), options, f"converter {to!r}")
+    return chosen.write(structure, **found.arguments)
 
 
 def _claimed(thing: Any) -> Converter:
@@ -158,6 +159,8 @@ def _claimed(thing: Any) -> Converter:
     for cls in sorted(type(thing).__mro__, key=lambda cls: cls.__module__ == "builtins"):
         if (known := claimed.get(f"{cls.__module__.partition('.')[0]}.{cls.__name__}")) is not None:
             return known
+    if isinstance(thing, Mapping):  # such as a row that Hugging Face's datasets give to a function
+        return CONVERTERS["rows"]
     classes = ", ".join(sorted(claimed))
     given = f"{type(thing).__module__}.{type(thing).__qualname__}"
     raise ConversionError(f"no converter takes a {given}; known are objects of {classes}; files are read with read()")

@@ -1,4 +1,7 @@
-"""conllu: sentences of the conllu library as dependency trees, and back. Files are read by the reader ``conllu``."""
+"""conllu: sentences of the conllu library as dependency trees, and back. Files are read by the reader ``conllu``.
+
+The name is the ``sent_id``. Units and features are lost; so is the order, as nodes are the words in their order.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any
 
 from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import needing
+from structpe.readers.base import Item
 from structpe.readers.tree import tree
 from structpe.structure import Structure
 from structpe.writers.base import as_text
@@ -30,7 +34,7 @@ def from_conllu(sentence: Any) -> Structure:
                 "1, 2, 3, ..., and each word has a form and a head"
             )
     labels = [str(word.get("deprel") or "_") for word in words]
-    name = str((sentence.metadata or {}).get("sent_id", ""))
+    name = str((sentence.metadata or {}).get("sent_id") or "")
     return tree([word["form"] for word in words], [word["head"] for word in words], labels, name)
 
 
@@ -42,7 +46,7 @@ def to_conllu(structure: Structure) -> Any:
     """
     with needing("conllu", "trees"):
         import conllu
-    return conllu.parse(as_text(structure, "conllu"))[0]
+    return conllu.parse(as_text(Item(structure, id=structure.name), "conllu"))[0]
 
 
 add_converter("conllu", "conllu.TokenList", "sentences with heads, and back", from_conllu, to_conllu)

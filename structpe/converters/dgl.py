@@ -31,6 +31,7 @@ from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, join
 from structpe.converters.base import ConversionError, add_converter
 from structpe.errors import listed
 from structpe.readers._both_ways import both_ways, one_way
+from structpe.readers._edge_index import of_edges_only
 from structpe.readers._tensors import to_array, to_tensor
 from structpe.structure import Structure
 
@@ -89,7 +90,7 @@ def from_dgl(
         ends[rows],
         tuple(said[row] for row in rows.tolist()) if said else (),
         way,
-        features={**_chosen(nodes, features), **{key: value[rows] for key, value in found.items()}},
+        features={**_of_nodes(nodes, features), **{key: value[rows] for key, value in found.items()}},
         **_extras_of(nodes),
     )
 
@@ -142,10 +143,17 @@ def _read(graph: Any, **options: Any) -> Iterator[Structure]:
 
 def _from_types(graph: Any, directed: bool | None, features: Names, widths: Widths) -> Structure:
     nodes, edges, own = [], [], []
+    _check(
+        features,
+        sorted(
+            {key for kind in graph.ntypes for key in graph.nodes[kind].data}
+            | {key for kind in graph.canonical_etypes for key in graph.edges[kind].data}
+        ),
+    )
     for kind in graph.ntypes:
         arrays = _arrays(graph.nodes[kind].data, f"nodes[{kind!r}].data")
         own.append(arrays)
-        nodes.append(NodeTable(kind, graph.num_nodes(kind), _chosen(arrays, features, PLACE)))
+        nodes.append(NodeTable(kind, graph.num_nodes(kind), _of_nodes(arrays, features, PLACE)))
     for key in graph.canonical_etypes:
         arrays = _arrays(graph.edges[key].data, f"edges[{key}].data")
         ends = np.stack([to_array(side, "edges") for side in graph.edges(etype=key, order="eid")], axis=1)
@@ -193,6 +201,13 @@ def _chosen(arrays: Mapping[str, NDArray[Any]], wanted: Names, *more: str) -> di
     else:
         names = [key for key in arrays if key in wanted or key in more]
     return {key: arrays[key] for key in names}
+
+
+def _of_nodes(arrays: Mapping[str, NDArray[Any]], wanted: Names, *more: str) -> dict[str, NDArray[Any]]:
+    found = _chosen(arrays, wanted, *more)
+    if wrong := [key for key in found if key.startswith("edge_")]:
+        raise ConversionError(of_edges_only(wrong[0]))
+    return found
 
 
 def _check(wanted: Names, known: Sequence[str]) -> None:

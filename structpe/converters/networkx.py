@@ -7,19 +7,19 @@
 | order, units, features | attributes ``order``, ``units`` (a list), and the name of the feature |
 | root, name | attributes ``root``, ``name`` of the graph |
 
-The inverse restores the structure, but may reverse an undirected edge. Attributes of other graphs are kept if every
-node (or edge) has a number, a boolean or an array of the same shape under that name, since the features of a structure
-are arrays; other attributes are left out.
+The inverse restores the structure, but may reverse an undirected edge. Attributes of nodes and edges of other graphs
+are kept if they are numbers, booleans or arrays of the same shape, since the features of a structure are arrays; all
+nodes (or edges) must have them. A warning names others, such as texts, which are left out. An attribute that is None or
+NaN is missing. Other attributes of the graph itself are not part of a structure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from structpe.converters._networkx import OWN, from_networkx
 from structpe.converters.base import ConversionError, add_converter
 from structpe.structure import Structure
 
@@ -27,46 +27,6 @@ if TYPE_CHECKING:
     import networkx
 
 __all__ = ["from_networkx", "to_networkx"]
-
-OWN = ("order", "units")
-
-
-def from_networkx(graph: Any, label: str = "label", relation: str = "relation") -> Structure:
-    """The structure of a networkx graph, directed or not, with parallel edges or not.
-
-    Args:
-        graph: nodes may be any objects; their order is that of the graph.
-        label: attribute of nodes with their label; a node without it is labelled by ``str`` of the node.
-        relation: attribute of edges with their relation. If no edge has it, there are no relations; if some have it,
-            those of the others are empty.
-
-    Raises:
-        ConversionError: only some nodes have an ``order`` or ``units``.
-        StructureError: there is no node, or the attributes are invalid for a structure.
-    """
-    number = {node: place for place, node in enumerate(graph.nodes)}
-    rows = list(graph.nodes(data=True))
-    links = _edges(graph)
-    order, units = _of_all(rows, "order"), _of_all(rows, "units")
-    related = any(relation in data for *_, data in links)
-    root = graph.graph.get("root")
-    features = {
-        **_features([data for _, data in rows], (*OWN, label), ""),
-        **_features([data for *_, data in links], (relation,), "edge_"),
-        **({} if links else {name: value for name, value in graph.graph.items() if name.startswith("edge_")}),
-    }
-    return Structure(
-        tuple(str(data.get(label, node)) for node, data in rows),
-        np.array([(number[source], number[target]) for source, target, _ in links], dtype=np.int64).reshape(-1, 2),
-        tuple(str(data.get(relation, "")) for *_, data in links) if related else (),
-        directed=graph.is_directed(),
-        order=None if order is None else np.array(order),
-        root=None if root is None else number.get(root, root),
-        units=None if units is None else tuple(unit for own in units for unit in own),
-        owner=None if units is None else np.repeat(np.arange(len(units)), [len(own) for own in units]),
-        features=features,
-        name=str(graph.graph.get("name", "")),
-    )
 
 
 def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
@@ -99,40 +59,6 @@ def to_networkx(structure: Structure) -> networkx.MultiGraph[int]:
         own = {name.removeprefix("edge_"): value[place] for name, value in edge.items()}
         graph.add_edge(source, target, key=place, **said, **own)
     return graph
-
-
-def _edges(graph: Any) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Source, target and attributes; in the order of the keys if these number all edges."""
-    if not graph.is_multigraph():
-        return list(graph.edges(data=True))
-    links = list(graph.edges(keys=True, data=True))
-    keys = [key for _, _, key, _ in links]
-    if set(keys) == set(range(len(links))) and len(set(keys)) == len(keys):
-        links.sort(key=lambda link: int(link[2]))
-    return [(source, target, data) for source, target, _, data in links]
-
-
-def _of_all(rows: Sequence[tuple[Any, dict[str, Any]]], name: str) -> list[Any] | None:
-    """An attribute of all nodes; None if no node has it."""
-    having = [data[name] for _, data in rows if name in data]
-    if having and len(having) < len(rows):
-        lacking = next(node for node, data in rows if name not in data)
-        raise ConversionError(f"node {lacking!r} has no {name!r}, but others have; give it to all nodes, or to none")
-    return having or None
-
-
-def _features(rows: Sequence[dict[str, Any]], own: Sequence[str], prefix: str) -> dict[str, NDArray[Any]]:
-    """Attributes that can be stacked into arrays."""
-    names = [name for name in (rows[0] if rows else ()) if name not in own and all(name in row for row in rows)]
-    found = {}
-    for name in names:
-        try:
-            array = np.array([row[name] for row in rows])
-        except ValueError:  # rows of different shapes
-            continue
-        if array.dtype.kind in "biuf":
-            found[prefix + str(name)] = array
-    return found
 
 
 add_converter("networkx", "networkx.Graph", "a graph with attributes, and back", from_networkx, to_networkx)

@@ -1,6 +1,7 @@
 """Arrays of NumPy and tensors of PyTorch: adjacency matrices, edges, or images and videos. ``kind`` is required.
 
-``as_structure(array, kind="adjacency")`` and ``convert(structure, "numpy")`` are as for sparse matrices of SciPy.
+``as_structure(array, kind="adjacency")`` and ``convert(structure, "numpy")`` are as for sparse matrices of SciPy:
+labels, relations, order, root, units, other features than ``edge_weight`` and the name are lost.
 ``as_structure(array, kind="image", patch=16)`` makes a grid, ``convert(structure, "numpy", kind="image", patch=16)``
 is the inverse; labels, other edges and other features are lost. ``as_structure(array, kind="edge_index")`` takes the
 sources and targets of edges.

@@ -11,10 +11,14 @@ from typing import Any
 from structpe.converters.base import ConversionError, add_converter, as_structure, of_rows
 from structpe.errors import listed
 from structpe.readers._edge_index import Names
+from structpe.readers._missing import present
 from structpe.readers.tables import Relation, feature_graph
+from structpe.readers.triples import HEADERS
 from structpe.structure import Structure
 
 __all__ = ["from_pandas"]
+
+HEADS, LINKS, TAILS = ([name for name in names if len(name) > 1] for names in HEADERS)
 
 
 def from_pandas(
@@ -66,11 +70,13 @@ def _read(
     """The graph of the columns, or those of the rows.
 
     Raises:
-        ConversionError: an option is for the other one.
+        ConversionError: an option is for the other one, or the table looks like a list of edges.
     """
     of_columns = {"relation": relation, "threshold": threshold, "bins": bins, "columns": columns}
     of_graphs = {"directed": directed, "features": features}
     rows = "edge_index" in frame.columns
+    if not rows and all(value is None for value in of_columns.values()):
+        _check_no_edges([str(name) for name in frame.columns])
     if odd := [name for name, value in (of_columns if rows else of_graphs).items() if value is not None]:
         meant = "a graph in each row, as it has a column 'edge_index'" if rows else "one graph, that of its columns"
         raise ConversionError(f"the table is read as {meant}, which has no option {odd[0]!r}; leave it out")
@@ -79,15 +85,26 @@ def _read(
     return from_pandas(frame, **{name: value for name, value in of_columns.items() if value is not None})  # type: ignore[arg-type]
 
 
+def _check_no_edges(names: Sequence[str]) -> None:
+    """Check that a table is no list of edges, by the usual names of their columns."""
+    ends = [[name for name in names if name.strip().lower() in known] for known in (HEADS, TAILS)]
+    if len(ends[0]) != 1 or len(ends[1]) != 1:
+        return
+    (head,), (tail,) = ends
+    triple = [head, *[name for name in names if name.strip().lower() in LINKS][:1], tail]
+    facts = f"for triples give frame[{triple}].astype(str).values.tolist(); " if len(triple) == 3 else ""
+    more = ", edge_attr=True" if len(names) > 2 else ""
+    raise ConversionError(
+        f"the table looks like a list of edges, by its columns {head!r} and {tail!r}, and not like one of nodes; "
+        f"{facts}for edges give networkx.from_pandas_edgelist(frame, {head!r}, {tail!r}{more}); for "
+        "the graph of its columns name them by columns="
+    )
+
+
 def _rows(frame: Any) -> Iterator[Mapping[str, Any]]:
     names = list(map(str, frame.columns))
     for row in frame.itertuples(index=False, name=None):
-        yield {name: value for name, value in zip(names, row, strict=True) if not _is_missing(value)}
-
-
-def _is_missing(value: Any) -> bool:
-    """Whether it is pandas' NaN or NA, or None: no list and no array is."""
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or (type(value) is float and value != value)
+        yield present(dict(zip(names, row, strict=True)))
 
 
 add_converter("pandas", "pandas.DataFrame", "tables, as the graph of their columns, or with a graph in each row", _read)

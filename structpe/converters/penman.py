@@ -1,4 +1,8 @@
-"""penman: graphs and trees of the penman library to structures and back, as with the reader and the writer ``amr``."""
+"""penman: graphs and trees of the penman library to structures and back, as with the reader and the writer ``amr``.
+
+Relations get a colon, the name is the ``id``. Units and other features than the reader's are lost; so is the order, as
+nodes are in the order of the text.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any
 
 from structpe.converters.base import ConversionError, add_converter
 from structpe.readers.amr import graph
+from structpe.readers.base import Item
 from structpe.structure import Structure
 from structpe.writers.base import as_text
 
@@ -21,7 +26,7 @@ def from_penman(thing: Any) -> Structure:
     """
     import penman
 
-    name = str(thing.metadata.get("id", ""))
+    name = str(thing.metadata.get("id") or "")
     try:
         text = penman.format(thing) if isinstance(thing, penman.Tree) else penman.encode(thing)
     except (penman.PenmanError, TypeError) as error:
@@ -36,7 +41,7 @@ def to_penman(structure: Structure) -> Any:
         WriteError: it cannot be written as PENMAN: see the writer ``amr``.
         MissingExtra: penman is not installed.
     """
-    text = as_text(structure, "amr")
+    text = as_text(Item(structure, id=structure.name), "amr")
     import penman
 
     return penman.decode(text)

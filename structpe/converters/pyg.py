@@ -24,9 +24,18 @@ from numpy.typing import NDArray
 
 from structpe.converters._typed import PLACE, EdgeTable, NodeTable, Widths, joined, placed, tables
 from structpe.converters.base import ConversionError, add_converter
-from structpe.errors import needing
+from structpe.errors import listed, needing
 from structpe.readers._both_ways import both_ways
-from structpe.readers._edge_index import NO_FEATURES, Names, ends_of, extras_of, features_of, of_arrays, way_of
+from structpe.readers._edge_index import (
+    NO_FEATURES,
+    Names,
+    ends_of,
+    extras_of,
+    features_of,
+    of_arrays,
+    of_edges_only,
+    way_of,
+)
 from structpe.readers._tensors import to_array, to_tensor
 from structpe.structure import Structure
 
@@ -148,15 +157,23 @@ def _graphs(data: Any) -> Iterator[Any]:
 
 def _from_hetero(data: Any, directed: bool | None, features: Names, widths: Widths, name: str | None) -> Structure:
     own = data.to_dict()["_global_store"]
+    known = {key for each in data.node_types for key in data[each]}
+    known |= {name for each in data.edge_types for key in data[each] for name in (key, _edge_name(key))}
+    if lacking := [each for each in features or () if each not in {*known, *own}]:
+        raise ConversionError(f"features names {lacking[0]!r}; attributes of this graph are: {listed(sorted(known))}")
     nodes, edges = [], []
     for kind in data.node_types:
         given = dict(data[kind].items())
         size = data[kind].num_nodes
         if size is None:
             raise ConversionError(f"nodes {kind!r} have no feature to be counted by; give data[{kind!r}].num_nodes")
+        if wrong := [key for key in given if key.startswith("edge_") and (features is None or key in features)]:
+            raise ConversionError(of_edges_only(wrong[0]))
         nodes.append(NodeTable(kind, size, features_of(given, size, -1, features)))
     for key in data.edge_types:
         given = {_edge_name(each): value for each, value in data[key].items()}
+        if len(given) < len(data[key]):
+            raise ConversionError(f"edges {key} have an attribute with 'edge_' before its name and without; rename one")
         ends = ends_of(given, f"edge type {key}")
         edges.append(EdgeTable(key, ends, features_of(given, -1, len(ends), features)))
     if "directed" in own and not placed(nodes):

@@ -2,7 +2,7 @@
 
 ``as_structure(graph, names="terms")`` labels nodes and edges by whole terms, so that the inverse restores the
 statements, with other names of blank nodes. rdflib keeps no order, so statements are sorted. Labels that are not terms
-become IRIs with ``base=``.
+become IRIs with ``base=``. Order, root, units, features and name are lost.
 """
 
 from __future__ import annotations

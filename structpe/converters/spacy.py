@@ -8,7 +8,8 @@
 
 A token of whitespace is not a word: its dependents become those of its head. If it is the root, its first dependent
 becomes the root and the head of the others. A structure has no tags, since they are not arrays; :func:`sentences`
-yields items with tags. A Doc has only words, tags, heads and single spaces; other features and units are lost.
+yields items with tags. A Doc has only words, tags, heads and single spaces; other features, units
+and the name are lost; so is the order, as nodes are the words in their order.
 """
 
 from __future__ import annotations
@@ -95,12 +96,14 @@ def to_doc(
         pos: ``pos_`` of each node, tags of Universal Dependencies.
 
     Raises:
-        ConversionError: a word is empty, which spaCy forbids; the number of spaces, tags or pos is wrong.
+        ConversionError: edges are undirected; a word is empty, which spaCy forbids; the number of spaces, tags or pos
+            is wrong; spaCy does not have a ``pos``.
         StructureError: the structure is not a tree.
     """
     with needing("spacy", "trees"):
         from spacy.tokens import Doc as SpacyDoc
     _check(structure, {"spaces": spaces, "tags": tags, "pos": pos})
+    _check_pos(pos or ())
     reading = np.arange(structure.size) if structure.order is None else np.argsort(structure.order)
     place = np.argsort(reading)
     parents = structure.parents()
@@ -177,6 +180,8 @@ def _heads(tokens: Sequence[Token], number_of: dict[int, int]) -> list[int]:
 
 
 def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> None:
+    if not structure.directed:
+        raise ConversionError("the edges are undirected; those of a Doc lead from head to dependent")
     for name, column in columns.items():
         if column is not None and len(column) != structure.size:
             raise ConversionError(f"{len(column)} {name} for {structure.size} nodes; give one per node")
@@ -187,6 +192,14 @@ def _check(structure: Structure, columns: dict[str, Sequence[Any] | None]) -> No
             raise ConversionError(
                 f"node {node} ({label!r}) has half of a character (a surrogate); correct its text first"
             )
+
+
+def _check_pos(pos: Sequence[str]) -> None:
+    from spacy.parts_of_speech import IDS
+
+    if wrong := [tag for tag in pos if tag not in IDS]:
+        known = ", ".join(filter(None, IDS))
+        raise ConversionError(f"spaCy has no pos {wrong[0]!r}; give one of {known}, or '' for none")
 
 
 def _spaces(structure: Structure, reading: Ids) -> list[bool]:

@@ -6,21 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from structpe.converters.base import ConversionError, add_converter
-from structpe.readers.triples import triples
+from structpe.errors import ReadError
+from structpe.readers.triples import triples, without_header
 from structpe.structure import Structure
 
 __all__ = ["from_triples"]
 
 
-def from_triples(facts: Sequence[Any], name: str = "") -> Structure:
+def from_triples(facts: Sequence[Any], name: str = "", header: bool | None = None) -> Structure:
     """The knowledge graph of (subject, relation, object) texts; see :func:`structpe.readers.triples.triples`.
 
     Args:
         facts: lists or tuples of three texts.
         name: where they come from, for error messages.
+        header: whether the first names the columns, and is left out; None: it is a fact, but an error if it has the
+            usual names, such as ``head relation tail``.
 
     Raises:
-        ConversionError: something in the list is not three texts.
+        ConversionError: something in the list is not three texts, or the first looks like a header.
         StructureError: there is no fact, or a text is empty.
     """
     for place, fact in enumerate(facts):
@@ -30,7 +33,10 @@ def from_triples(facts: Sequence[Any], name: str = "") -> Structure:
                 f"a list is taken as triples (subject, relation, object) of texts, but number {place} is {given} "
                 f"{repr(fact)[:80]}; convert several objects one by one"
             )
-    return triples(facts, name)
+    try:
+        return triples(without_header(facts, header), name)
+    except ReadError as error:
+        raise ConversionError(error.message) from None
 
 
 add_converter("triples", "builtins.list builtins.tuple", "lists of (subject, relation, object)", from_triples)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,13 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from structpe.data import _index
-from structpe.data._index import INDEX, JOURNAL, Entry, Journal, file_of
+from structpe.data._index import INDEX, JOURNAL, Entry, Journal, file_of, mark
 from structpe.data._shard import named, pack
 from structpe.data.parts import parts
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoding, check_pairs
 from structpe.errors import StoreError
-from structpe.files import sha256_of
+from structpe.files import MARK, sha256_of
 from structpe.structure import Structure
 from structpe.workers import in_order
 
@@ -52,17 +51,23 @@ def fill(
         EncodingError: a structure lacks what an encoding needs.
     """
     journal, entries, done = Journal(growing, head), list[Entry](), 0
-    files = (growing / file_of(number) for number in count())
-    pairs = zip(files, parts(structures), strict=False)
-    tasks = ((file, some, encodings, journal.left.get(file.name)) for file, some in pairs)
-    for entry in in_order(_shard, tasks, executor):
+
+    def tasks() -> Iterator[tuple[Any, ...]]:
+        for number, some in enumerate(parts(structures)):
+            if not number:
+                mark(growing)
+            file = growing / file_of(number)
+            yield file, some, encodings, journal.left.get(file.name)
+
+    for entry in in_order(_shard, tasks(), executor):
         entries.append(entry)
         journal.add(entry)
         done += entry.structures
         progress(done)
     if not entries:
         raise StoreError(f"there is no structure to store in {growing.with_suffix('')}")
-    for name in {file.name for file in growing.iterdir()} - {INDEX, JOURNAL, *(entry.file for entry in entries)}:
+    kept = {MARK, INDEX, JOURNAL, *(entry.file for entry in entries)}
+    for name in {file.name for file in growing.iterdir()} - kept:
         (growing / name).unlink()  # of an interrupted run, with more structures perhaps
     _index.write(growing, head, entries)
     journal.close()
@@ -73,7 +78,6 @@ def _shard(file: Path, structures: Sequence[Structure], encodings: Sequence[Enco
     of_each = digests(structures)
     if before is not None and before.content == content(structures, of_each) and holds(file, before):
         return before
-    file.parent.mkdir(exist_ok=True)
     return write_shard(file, structures, of_each, encodings)
 
 

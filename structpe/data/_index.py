@@ -29,9 +29,23 @@ from safetensors.numpy import save_file
 
 from structpe.data._shard import Shard, mapped
 from structpe.errors import StoreError, undamaged
-from structpe.files import append_line, sealed, sha256_of, unsealed
+from structpe.files import MARK, append_line, sealed, sha256_of, unsealed
 
-__all__ = ["DIGESTS", "INDEX", "JOURNAL", "SHARDS", "Digests", "Entry", "Journal", "Shards", "file_of", "read", "write"]
+__all__ = [
+    "DIGESTS",
+    "INDEX",
+    "JOURNAL",
+    "SHARDS",
+    "Digests",
+    "Entry",
+    "Journal",
+    "Shards",
+    "file_of",
+    "mark",
+    "ours",
+    "read",
+    "write",
+]
 
 INDEX, SHARDS, DIGESTS, JOURNAL = "index.json", "shards.safetensors", "digests.safetensors", "journal"
 
@@ -62,6 +76,20 @@ class Entry:
     content: str
 
 
+def ours(growing: Path) -> bool:
+    """Whether there is an unfinished store, an empty folder, or nothing; whatever else is there is left as it is."""
+    if growing.is_symlink() or (growing.exists() and not growing.is_dir()):
+        return False
+    names = os.listdir(growing) if growing.exists() else []
+    return not names or MARK in names or bool(_before(growing))  # the mark goes when the index is complete
+
+
+def mark(growing: Path) -> None:
+    """Make the folder of an unfinished store, with the mark by which it is known."""
+    growing.mkdir(exist_ok=True)
+    (growing / MARK).touch()
+
+
 class Journal:
     """What an unfinished store holds: a line is added for each complete shard, whatever the number of those before.
 
@@ -88,7 +116,8 @@ class Journal:
 
     def close(self) -> None:
         """The store is finished."""
-        self._file.unlink(missing_ok=True)
+        for file in (self._file, self._folder / MARK):
+            file.unlink(missing_ok=True)
 
 
 def _before(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from structpe.attention import Layout
+from structpe.computed import computed
 from structpe.data.adjacency import CSRAdjacency, EdgeIndex
 from structpe.data.buckets import cut, overhead
 from structpe.data.edge_types import EdgeTypes
-from structpe.data.encode import join
+from structpe.data.encode import checked, join
+from structpe.data.whole import as_one
 from structpe.encodings._graphs import concatenated_once
 from structpe.encodings.base import Encoded, Encoding
+from structpe.encodings.named import Asked
 from structpe.positions import Positions
 from structpe.structure import Structure
 
@@ -130,7 +133,7 @@ class Batch:
     def of(
         cls,
         structures: Sequence[Structure],
-        encodings: Sequence[Encoding] = (),
+        encodings: Sequence[Asked] = (),
         edge_types: EdgeTypes | None = None,
         grouping: Grouping = "buckets",
     ) -> Batch:
@@ -138,12 +141,16 @@ class Batch:
 
         Args:
             structures: one or more.
-            encodings: the encodings of the position model.
+            encodings: the encodings of the position model, in any form that :func:`structpe.encode` takes.
             edge_types: numbers of edge labels, used as features of edges; None for the structures' ``edge_x``.
             grouping: as the model needs it (:attr:`structpe.nn.stack.Stack.grouping`).
+
+        Raises:
+            EncodingError, PositionError: as of :func:`structpe.encode`.
         """
+        made = checked(structures, encodings, "Batch.of")
         with concatenated_once():
-            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(encodings)}
+            values = {encoding: encoding.many(structures) for encoding in dict.fromkeys(made)}
         each = ({encoding: v[i] for encoding, v in values.items()} for i in range(len(structures)))
         return collate(
             [Example.of(s, e, edge_types=edge_types) for s, e in zip(structures, each, strict=True)], grouping
@@ -154,11 +161,11 @@ class Batch:
         """The layout of all structures in one bucket, for models that need padded rows, such as a decoder."""
         return self.layout if len(self.layout) == 1 else self._joined
 
-    @cached_property
+    @computed
     def _joined(self) -> Layout:
         return Layout.of(self.sizes.tolist()).moved(partial(_to, device=self.sizes.device))
 
-    @cached_property
+    @computed
     def _copies(self) -> dict[torch.device, Batch]:
         return {}
 
@@ -181,10 +188,18 @@ class Batch:
 
     def _moved(self, move: Callable[[Tensor], Tensor]) -> Batch:
         """A copy whose tensors are what ``move`` makes of these."""
-        moved = {each.name: _each(getattr(self, each.name), move) for each in fields(self)}
+        moved = {name: _each(getattr(self, name), move) for name in _FIELDS}
         if self.position_layout is self.layout:
             moved["position_layout"] = moved["layout"]
         return Batch(**moved)
+
+    def replaced(self, **values: Any) -> Batch:
+        """A copy with other values of these attributes."""
+        return Batch(**{name: getattr(self, name) for name in _FIELDS} | values)
+
+
+_FIELDS = tuple(each.name for each in fields(Batch))
+as_one(Batch)
 
 
 def collate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,22 +13,21 @@ from torch import Tensor
 from structpe.encodings._device import computing_on
 from structpe.encodings._encoded import distinct
 from structpe.encodings._graphs import concatenated_once
-from structpe.encodings._guards import check_key
 from structpe.encodings.base import Column, Encoded, Encoding, check_pairs
+from structpe.encodings.named import Asked, as_encodings
 from structpe.errors import EncodingError
 from structpe.positions import Positions
-from structpe.positions.build import build_encoding
-from structpe.structure import Structure
+from structpe.structure import Structure, check_structures
 from structpe.terms import Lookup, Pairs, SparsePairs, Toeplitz
 
-__all__ = ["encode", "join"]
+__all__ = ["checked", "encode", "join"]
 
 _WIDE = 64  # values of a shared table above which those that no pair of the batch has are left out
 
 
 def encode(
     structures: Sequence[Structure],
-    encodings: Sequence[Encoding | str | Mapping[str, Any]],
+    encodings: Sequence[Asked],
     device: torch.device | str | None = None,
 ) -> Positions:
     """Positions of a batch of structures, padded to the largest.
@@ -52,47 +51,29 @@ def encode(
             have the device.
         PositionError: there is no encoding of a name, or no such option.
     """
-    made = _check(structures, encodings)
+    made = checked(structures, encodings, "encode")
     with concatenated_once(), computing_on(device):
         positions = join({encoding: encoding.many(structures) for encoding in dict.fromkeys(made)})
     return positions if device is None else positions.to(torch.device(device))
 
 
-def _check(
-    structures: Sequence[Structure], encodings: Sequence[Encoding | str | Mapping[str, Any]]
-) -> Sequence[Encoding]:
-    """The encodings, if both are lists of what they must be.
+def checked(structures: Sequence[Structure], encodings: Sequence[Asked], whose: str) -> tuple[Encoding, ...]:
+    """The encodings of a call that takes structures too, from which those learn that are named, and learn.
+
+    Args:
+        structures: one or more.
+        encodings: in any form.
+        whose: the function, in errors.
 
     Raises:
-        EncodingError: they are not.
+        EncodingError: an argument is no such list.
+        PositionError: there is no encoding of a name, or no such option.
     """
-    given: Any = structures
-    if not isinstance(given, Sequence) or isinstance(given, str) or not len(given):
-        raise EncodingError("encode takes a list of structures, one at least: encode([structure], [encoding, ...])")
-    asked: Any = encodings
-    if not isinstance(asked, Collection) or isinstance(asked, str):  # an iterator could be read only once
-        raise EncodingError(
-            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)]; given is {asked!r}"
-        )
-    if wrong := [e for e in asked if not isinstance(e, (Encoding, str, Mapping))]:
-        raise EncodingError(
-            f"encode takes a list of encodings, such as [Order(), Distance(limit=8)], and {wrong[0]!r} is not one; "
-            f"a name such as 'distance' makes one with its defaults, {{'name': 'distance', 'limit': 8}} with options"
-        )
-    if odd := [s for s in given if not isinstance(s, Structure)]:
-        raise EncodingError(
-            f"encode takes a list of structures, and {type(odd[0]).__name__} is not one; structpe.as_structure makes "
-            f"one of what other libraries hold, item.structure is that of an item that was read"
-        )
-    made = [each if isinstance(each, Encoding) else _learned(each, structures) for each in asked]
-    for encoding in made:
-        check_key(encoding)
+    check_structures(structures, whose)
+    made = as_encodings(encodings, whose)
+    made = tuple(m if isinstance(e, Encoding) else m.fit(structures) for m, e in zip(made, encodings, strict=True))
     check_pairs(structures, made)
     return made
-
-
-def _learned(config: str | Mapping[str, Any], structures: Sequence[Structure]) -> Encoding:
-    return build_encoding(config).fit(structures)
 
 
 def join(encoded: Mapping[Encoding, Column | Sequence[Encoded]]) -> Positions:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from structpe.encodings.base import Column, Encoding, check_pairs
-from structpe.structure import Structure
+from structpe.encodings.named import Asked, as_encodings
+from structpe.structure import Structure, check_structures
 from structpe.workers import in_order, workers
 
 __all__ = ["columns", "parts"]
@@ -21,6 +22,7 @@ def parts(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
     some: list[Structure] = []
     pairs = 0
     for structure in structures:
+        check_structures([structure], "encoding")
         some.append(structure)
         pairs += structure.unit_count**2
         if len(some) == STRUCTURES or pairs >= PAIRS:
@@ -30,19 +32,19 @@ def parts(structures: Iterable[Structure]) -> Iterator[list[Structure]]:
         yield some
 
 
-def columns(structures: Sequence[Structure], encodings: Sequence[Encoding], jobs: int = 1) -> dict[Encoding, Column]:
+def columns(structures: Sequence[Structure], encodings: Sequence[Asked], jobs: int = 1) -> dict[Encoding, Column]:
     """Encode structures, part by part.
 
     Args:
         structures: of none there is no column.
-        encodings: fitted, if they need to be.
+        encodings: in any form; fitted, if they need to be.
         jobs: processes that encode; the columns do not depend on their number.
 
     Raises:
         EncodingError: a structure lacks what an encoding needs.
         ConfigError: a process was killed.
     """
-    asked, some = list(dict.fromkeys(encodings)), list(parts(structures))
+    asked, some = list(dict.fromkeys(as_encodings(encodings, "columns"))), list(parts(structures))
     if not asked or not some:
         return {}
     with workers(min(jobs, len(some))) as executor:

@@ -34,8 +34,9 @@ from structpe.data._index import INDEX, Digests, Shards, file_of
 from structpe.data._shard import Shard
 from structpe.data.parts import parts
 from structpe.encodings.base import ENCODINGS, Column, Encoded, Encoding
-from structpe.errors import EncodingError, StoreError, listed, undamaged
-from structpe.files import finish, lock, naming, sha256_of
+from structpe.encodings.named import Asked, as_encodings
+from structpe.errors import EncodingError, StoreError, foreign, listed, undamaged
+from structpe.files import finish, followed, lock, naming, sha256_of
 from structpe.structure import Structure
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ class Store:
 
     def _check(self, number: int) -> None:
         file = self.path / file_of(number)
-        if sha256_of(file) != self._shards.entry(number).sha256:
+        with undamaged(file, "encode again"):
+            found = sha256_of(file)
+        if found != self._shards.entry(number).sha256:
             raise StoreError(f"{file} has been changed since it was written; encode again")
         self._checked[number] = True
 
@@ -218,7 +221,7 @@ class Names(Sequence[str]):
 def write(
     path: str | Path,
     structures: Iterable[Structure],
-    encodings: Sequence[Encoding],
+    encodings: Sequence[Asked],
     progress: Callable[[int], object] | None = None,
     say: Callable[[str], object] | None = None,
     executor: Executor | None = None,
@@ -226,12 +229,12 @@ def write(
     """Encode structures and write them to a store, with one shard in memory at a time, or a few per worker.
 
     If another process writes the same store, wait for it. If a store of the same structures, encodings and library
-    exists, compare its checksums and open it.
+    exists, compare its checksums and open it. If the path is a link, the store is written where it leads.
 
     Args:
         path: folder of the new store.
         structures: to be stored in this order.
-        encodings: fitted, if they need to be.
+        encodings: in any form; fitted, if they need to be.
         progress: called after each shard with the number of encoded structures.
         say: called with a message if another process is waited for, or if the store exists.
         executor: workers that encode, see :func:`structpe.workers.workers`; None encodes in this process. The
@@ -239,33 +242,39 @@ def write(
 
     Raises:
         StoreError: the folder exists and is something else, or there is no structure or no encoding.
+        FileExistsError: FOLDER.tmp exists and is not an unfinished store; it is left as it is.
         EncodingError: a structure lacks what an encoding needs. Complete shards are kept for the next run.
         OSError: the disk is full, or the folder above cannot be written to.
     """
-    path, encodings, tell = Path(path), tuple(dict.fromkeys(encodings)), say or _ignore
+    path, tell = followed(Path(path)), say or _ignore
+    made = tuple(dict.fromkeys(as_encodings(encodings, "write")))
+    if not Path(os.path.abspath(path)).name:
+        raise StoreError("this is the root of all folders; give the name of a new folder").at(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         lock(path, lambda: tell(f"another process writes to {path}; waiting for it")) as work,
         naming(path, _growing(path)),
     ):
+        if not _index.ours(_growing(path)):
+            raise foreign(_growing(path))
         if path.exists():
-            store = _same(path, structures, encodings, tell)
+            store = _same(path, structures, made, tell)
             tell(f"{path} is there already, of the same structures and encodings; nothing is encoded")
             return store
-        if not encodings:
+        if not made:
             raise StoreError(f"there is no encoding to store in {path}; give one or more of: {', '.join(ENCODINGS)}")
-        head = {"format": FORMAT, "library": __version__, "encodings": _described(encodings)}
-        fill(_growing(path), head, structures, encodings, progress or _ignore, executor)
+        head = {"format": FORMAT, "library": __version__, "encodings": _described(made)}
+        fill(_growing(path), head, structures, made, progress or _ignore, executor)
         finish(_growing(path), path, work)
     return load(path)
 
 
-def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store:
+def load(path: str | Path, encodings: Sequence[Asked] | None = None) -> Store:
     """Open a store.
 
     Args:
         path: its folder.
-        encodings: the encodings to read; None for all.
+        encodings: the encodings to read, in any form; None for all.
 
     Raises:
         StoreError: there is no complete store, its index is damaged, it has another format, it was written by another
@@ -275,7 +284,7 @@ def load(path: str | Path, encodings: Sequence[Encoding] | None = None) -> Store
     index = _read_index(path)
     with undamaged(path / INDEX, "encode again"):  # its checksum may be right and its content not an index
         stored = {_rebuilt(path, each): number for number, each in enumerate(index["encodings"])}
-        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(encodings))
+        asked = tuple(stored) if encodings is None else tuple(dict.fromkeys(as_encodings(encodings, "load")))
         if lacking := [e for e in asked if e not in stored]:
             raise StoreError(
                 f"{path} was not encoded by {listed(map(repr, lacking))}; it was by: {listed(map(repr, stored))}; "

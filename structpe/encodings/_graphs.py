@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.computed import computed
 from structpe.encodings._flat import blocks, joined, ranges, starts_of
 from structpe.encodings._rooted import Rooted
 from structpe.encodings._tree_pairs import Ways
@@ -110,7 +110,7 @@ class Graphs:
         """The number of nodes or units of the structure that has most."""
         return int(max(self.sizes.max(initial=0), self.units.max(initial=0)))
 
-    @cached_property
+    @computed
     def lines(self) -> NDArray[np.bool_]:
         """(g,) whether the nodes of a structure are a path in their order, and each is one unit: a plain sequence."""
         counts = np.diff(self.edge_start)
@@ -121,7 +121,7 @@ class Graphs:
         right[graph[wrong]] = False
         return right
 
-    @cached_property
+    @computed
     def whole(self) -> NDArray[np.bool_]:
         """(g,) whether each node of a structure is one unit."""
         if self.owner is None:
@@ -132,12 +132,12 @@ class Graphs:
         right[graph[other]] = False
         return right
 
-    @cached_property
+    @computed
     def rooted(self) -> Rooted:
         """The structures as trees whose edges lead away from the root, as far as they are trees."""
         return Rooted.of(self.start, self.edges, self.edge_start)
 
-    @cached_property
+    @computed
     def ways(self) -> Ways:
         """Where the ways of each pair of nodes to the root meet, if all structures are trees."""
         return Ways.of(self.start, self.rooted)
@@ -158,22 +158,22 @@ class Graphs:
         ends = edges, starts_of(counts), self.directed[kept]
         return Graphs(sizes, start, *ends, owner, units, unit_start, self.roots[kept])
 
-    @cached_property
+    @computed
     def pair_start(self) -> Ids:
         """(g + 1,) the first pair of nodes of each structure, and P."""
         return starts_of(np.square(self.sizes))
 
-    @cached_property
+    @computed
     def squares(self) -> Ids:
         """(g + 1,) the first pair of units of each structure, and Q."""
         return self.pair_start if self.owner is None else starts_of(np.square(self.units))
 
-    @cached_property
+    @computed
     def graph(self) -> Ids:
         """(T,) the structure of each node."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    @cached_property
+    @computed
     def unit_graph(self) -> Ids:
         """(U,) the structure of each unit."""
         return np.repeat(np.arange(len(self.units)), self.units)

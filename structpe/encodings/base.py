@@ -11,7 +11,7 @@ for a unit k places later in the same node (survey, eq. 31).
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from structpe.encodings._encoded import Column, Encoded
 from structpe.encodings._guards import check_fields, guard, no_dataclass, within
 from structpe.errors import EncodingError
+from structpe.plain.typed import Checked
 from structpe.registry import Registry
 from structpe.structure import Structure
 
@@ -44,7 +45,7 @@ ENCODINGS: Registry[type[Encoding]] = Registry("structpe.encodings", "encoding",
 
 
 @dataclass(frozen=True, init=False)
-class Encoding(ABC):
+class Encoding(metaclass=Checked):
     """The base of all encodings; hashable, so that an encoding can be a key of a cache.
 
     A subclass is a frozen dataclass with a ``name``, an ``arity`` and the method :meth:`one`. It may also define
@@ -81,6 +82,15 @@ class Encoding(ABC):
         if name or "name" not in dir(cls):
             cls.name = name or cls.__name__
         guard(cls, Encoded, Column)
+
+    @classmethod
+    def _bound(cls, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The arguments of the constructor, checked as plain data are."""
+        from structpe.encodings.named import builder, check_sizes  # which names encodings
+
+        found = builder(EncodingError).bound(cls.__init__, given, options, f"encoding {cls.name!r}")
+        check_sizes(EncodingError, f"encoding {cls.name!r}", found.arguments)
+        return found
 
     def quadratic(self, structure: Structure) -> bool:
         """Whether it takes memory for each pair of units of the structure."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ class Binned(Encoding, name="binned"):
     offset k count as k. Real numbers, such as ``personalized-pagerank``, have bins of equal area only.
 
     Args:
-        of: an encoding of one number per pair.
+        of: an encoding of one number per pair; or its name, or a mapping with its name and options.
         bins: number of bins; fewer only if a structure has fewer distances.
         fixed: how many integers around zero have a separate bin.
         growth: how much larger each area is than the one before; None for equal areas.
@@ -57,8 +57,6 @@ class Binned(Encoding, name="binned"):
     growth: float | None = 1.3
 
     def __post_init__(self) -> None:
-        if isinstance(self.of, Mapping):  # plain data, as from options()
-            object.__setattr__(self, "of", _described(self.of))
         if self.bins < 3 or self.fixed < 0 or (self.growth is not None and not 1 < self.growth < np.inf):
             raise EncodingError(
                 f"encoding {self.name!r} needs 3 bins or more, 0 fixed ones or more, and a growth above 1, or None; "
@@ -126,13 +124,3 @@ def _upper(values: Numbers, edges: Numbers) -> Numbers:
     edges = np.append(edges, UNREACHABLE).astype(np.float32)
     upper: Numbers = edges[np.searchsorted(edges, values.astype(np.float32), side="left")].astype(np.float64)
     return upper
-
-
-def _described(given: Mapping[str, Any]) -> Encoding:
-    options = dict(given)
-    try:
-        return ENCODINGS[options.pop("name")](**options)
-    except (KeyError, TypeError) as error:
-        raise EncodingError(
-            f"encoding 'binned' is given {given!r}; give the encoding to be binned as a mapping with 'name' and options"
-        ) from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.computed import computed
 from structpe.encodings._encoded import narrow
 from structpe.encodings._graphs import Graphs
 from structpe.encodings._path_labels import FIRST_STEP, UNKNOWN, Walks, labels_of, walk
@@ -173,7 +173,7 @@ class PathToken(Encoding, name="path-token"):
         units = np.array([each.unit_count for each in structures], dtype=np.int64)
         return Column.of_pairs(units, values[used], np.concatenate([row[part] for part in parts]))
 
-    @cached_property
+    @computed
     def _numbers(self) -> dict[str, int]:
         return {word: i for i, word in enumerate((_SELF, _UNREACHED, *self.tokens), start=1)}
 

@@ -13,7 +13,7 @@ from structpe.encodings._graphs import Graphs
 from structpe.encodings._lowest_eigenpairs import per_unit
 from structpe.encodings._nearby import ranks_of_all
 from structpe.encodings._parts import parts
-from structpe.encodings._spectra import laplacians, lowest_dense, plain_laplacians
+from structpe.encodings._spectra import canonical_signs, laplacians, lowest_dense, plain_laplacians
 from structpe.encodings.base import Column, Encoded, Encoding, check_matrices, check_sizes
 from structpe.errors import EncodingError
 from structpe.structure import Ids, Structure
@@ -42,8 +42,11 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
     Phase: a multiple of an eigenvector by a complex number of length 1 is also an eigenvector. Each vector is first
     rotated so that its entry of largest magnitude is positive. Then the node with the largest imaginary part in the
     first vector is chosen, and all vectors with an entry there are rotated so that it is positive. (The authors'
-    convention, except for the first step, which removes the phase from the solver.) The first in reading order breaks
-    ties. The solver chooses the basis for a repeated eigenvalue.
+    convention, except for the first step, which removes the phase from the solver.) Ties are broken by the entries
+    themselves: in the first step by the imaginary, then the real part of p_u^j conj(sum_w |v_w|^2 p_w^j), p_u = v_u /
+    |v_u|, j = 1, 2, 3; in the second by the real part, and then by the other vectors. What is left is a symmetry, and
+    the first in reading order, or by number, is taken. If no edge has one direction only, signs are those of
+    ``laplacian``. The solver chooses the basis for a repeated eigenvalue.
 
     Args:
         k: number of eigenvectors.
@@ -56,6 +59,7 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
 
     arity = 1
     real = True
+    version = 2
 
     k: int = 8
     q: float = 0.25
@@ -88,8 +92,9 @@ class MagneticLaplacian(Encoding, name="magnetic-laplacian"):
         joined = leads | leads.swapaxes(1, 2)
         matrices = (laplacians if self.normalised else plain_laplacians)(joined)
         turned = self._turns(leads)
-        values, found = lowest_dense(matrices * turned if turned.imag.any() else matrices, self.k)
-        vectors = _phased(found.astype(np.complex128), rank)
+        charged = bool(turned.imag.any())
+        values, found = lowest_dense(matrices * turned if charged else matrices, self.k)
+        vectors = _phased(found.astype(np.complex128), rank) if charged else canonical_signs(found, rank)
         pairs = np.tile(np.array([0, 0, -1], dtype=np.float32), (b, c, self.k, 1))
         pairs[:, :, : values.shape[1]] = np.stack(
             np.broadcast_arrays(vectors.real, vectors.imag, np.maximum(values, 0.0)[:, None]), axis=-1
@@ -117,13 +122,25 @@ def _leads(edges: Ids, size: int, both: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _phased(vectors: Complex, rank: Ids) -> Complex:
     """(b, c, m) eigenvectors rotated so that one node of each graph is real in all; the rank (b, c) breaks ties."""
-    vectors = vectors * _back(vectors, _first_largest(np.abs(vectors), rank))
-    return vectors * _back(vectors, _first_largest(vectors[..., :1].imag, rank))
+    sizes = np.abs(vectors)
+    phases = np.where(sizes > _SAME, vectors / np.maximum(sizes, _SAME), 0.0)
+    turns = [phases**p * (sizes**2 * phases**p).sum(axis=1, keepdims=True).conj() for p in (1, 2, 3)]
+    vectors = vectors * _back(vectors, _first_largest([sizes, *_parts(turns)], rank))
+    columns = np.split(vectors, vectors.shape[2], axis=2)
+    return vectors * _back(vectors, _first_largest(_parts(columns), rank))
 
 
-def _first_largest(values: Floats, rank: Ids) -> Ids:
-    """(b, 1, m) the node with the largest of (b, c, m) values; the rank breaks ties."""
-    candidates = values > values.max(axis=1, keepdims=True) - _SAME
+def _parts(values: Sequence[Complex]) -> list[Floats]:
+    """The imaginary and the real part of each."""
+    return [part for each in values for part in (each.imag, each.real)]
+
+
+def _first_largest(values: Sequence[Floats], rank: Ids) -> Ids:
+    """(b, 1, m) the node with the largest of (b, c, m) values; the next values break ties, and at last the rank."""
+    candidates = np.ones(values[0].shape, dtype=np.bool_)
+    for each in values:
+        left = np.where(candidates, each, -np.inf)
+        candidates = left > left.max(axis=1, keepdims=True) - _SAME
     first: Ids = np.where(candidates, rank[:, :, None], np.iinfo(np.int64).max).argmin(axis=1)[:, None]
     return first
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from structpe.computed import computed
 from structpe.encodings._encoded import as_items
 from structpe.encodings._graphs import Graphs
 from structpe.encodings._links import steps
@@ -85,7 +85,7 @@ class WeisfeilerLehman(Encoding, name="weisfeiler-lehman"):
         numbers = np.array([self._numbers.get(name, 0) for name in names], dtype=np.int64)
         return Column.of_units(graphs.units, graphs.of_units(numbers[colours]))
 
-    @cached_property
+    @computed
     def _numbers(self) -> dict[str, int]:
         return {colour: i for i, colour in enumerate(self.roles, start=1)}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, repeat
 
 import numpy as np
 
+from structpe.computed import computed
 from structpe.encodings.base import Column, Encoded, Encoding
 from structpe.errors import EncodingError
 from structpe.structure import Structure
@@ -62,6 +62,6 @@ class Words(Encoding, name="words"):
         numbers = np.fromiter(map(self._numbers.get, texts, repeat(0)), dtype=np.int64, count=int(units.sum()))
         return Column.of_units(units, numbers)
 
-    @cached_property
+    @computed
     def _numbers(self) -> dict[str, int]:
         return {text: 1 + i for i, text in enumerate(self.texts)}

@@ -117,7 +117,15 @@ class Attention(nn.Module):
 
 
 class OwnAttention(nn.Module):
-    """Attention that the position model computes itself, bucket by bucket. This module has no parameters."""
+    """Attention that the position model computes itself, bucket by bucket. This module has no parameters.
+
+    Args:
+        dropout: probability of dropping an attention weight in training.
+    """
+
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
 
     def forward(
         self, x: Float[Tensor, "N d"], context: Context, site: Site, earlier: Tensor | None = None
@@ -130,6 +138,7 @@ class OwnAttention(nn.Module):
         if context.past.caches:
             site = replace(site, cache=context.past.caches[site.layer])
         terms, parts = context.terms(site), []
+        site = replace(site, dropout=self.dropout if self.training else 0.0)
         for i, part in enumerate(context.layout.padded(x)):
             masked = terms[i] + Terms(mask=context.layout.mask(i))
             attended, context.prepared[i] = context.position.attend(part, context.prepared[i], site, masked)

@@ -20,6 +20,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.nn.steps import Steps
 from structpe.positions import PositionModel, Positions, Sum
+from structpe.positions.build import Config
 from structpe.structure import path
 from structpe.terms import Terms
 
@@ -107,7 +108,7 @@ class Decoder(nn.Module):
         reads: whether layers have cross-attention to an encoder.
     """
 
-    def __init__(self, config: StackConfig, position: PositionModel, reads: bool = True) -> None:
+    def __init__(self, config: StackConfig, position: PositionModel | Config, reads: bool = True) -> None:
         super().__init__()
         self.stack = Stack(config, position, reads=reads)
         self._positions: tuple[int, tuple[torch.device | None, int], Positions] = (0, (None, 0), Positions({}))

@@ -14,10 +14,12 @@ from structpe.dropout import Dropout
 from structpe.errors import ConfigError
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import StackConfig, activation_of
-from structpe.nn.readouts import READOUTS, readout_of
+from structpe.nn.readouts import READOUTS, Readout, readout_of
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import LAYERS, bounded
+from structpe.plain.inert import Inert, refuse_inert
 from structpe.positions import PositionModel
+from structpe.positions.build import Config
 
 __all__ = ["GraphModel", "GraphModelConfig"]
 
@@ -41,6 +43,11 @@ class GraphModelConfig(StackConfig):
     head_layers: int = 2
     head_dropout: float = 0.0
 
+    @property
+    def activates(self) -> bool:
+        headed = self.readout is None or self.readout not in READOUTS or READOUTS[self.readout].head
+        return self.layers_activate or (headed and self.head_layers > 1)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.head_layers < 1:
@@ -49,7 +56,18 @@ class GraphModelConfig(StackConfig):
         if not 0 <= self.head_dropout < 1:
             raise ConfigError(f"head_dropout is {self.head_dropout}; it must be 0 or more and below 1")
         if self.readout is not None:
-            READOUTS[self.readout]  # raises for an unknown name
+            self.check_readout(READOUTS[self.readout])  # raises for an unknown name
+
+    def check_readout(self, readout: type[Readout]) -> None:
+        """Check that nothing is set that acts in the head only, where a readout has none.
+
+        Raises:
+            ConfigError: it is.
+        """
+        if not readout.head:
+            why = f"the readout {readout.name!r} has no head"
+            names = ("head_layers", "head_dropout", *(() if self.layers_activate else ("activation",)))
+            refuse_inert(self, also=[Inert(names, why)])
 
 
 class GraphModel(nn.Module):
@@ -71,7 +89,7 @@ class GraphModel(nn.Module):
     def __init__(
         self,
         config: GraphModelConfig,
-        position: PositionModel,
+        position: PositionModel | Config,
         nodes: Features,
         edges: Features,
         outputs: int,
@@ -81,7 +99,9 @@ class GraphModel(nn.Module):
         self.config = config
         self.nodes = FeatureEmbedding(nodes, config.width)
         self.stack = Stack(config, position, edges, directed=True)
-        self.readout = readout_of(config.readout, level)(config.width, outputs)
+        readout = readout_of(config.readout, level)
+        config.check_readout(readout)
+        self.readout = readout(config.width, outputs)
         self.dropout = Dropout(config.head_dropout if self.readout.head else 0.0)
         self.head = _head(config, outputs) if self.readout.head else nn.Identity()
 

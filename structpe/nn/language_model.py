@@ -18,6 +18,7 @@ from structpe.nn.copying import precise
 from structpe.nn.decoder import Decoder, State
 from structpe.nn.layer import StackConfig
 from structpe.positions import PositionModel, Positions
+from structpe.positions.build import Config
 from structpe.structure import path
 
 __all__ = ["LanguageModel"]
@@ -40,7 +41,7 @@ class LanguageModel(nn.Module):
         ConfigError: a vocabulary of no unit.
     """
 
-    def __init__(self, config: StackConfig, vocabulary: int, position: PositionModel) -> None:
+    def __init__(self, config: StackConfig, vocabulary: int, position: PositionModel | Config) -> None:
         super().__init__()
         if vocabulary < 1:
             raise ConfigError(f"the vocabulary has {vocabulary} units; give 1 or more")

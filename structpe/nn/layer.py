@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -15,9 +15,14 @@ from structpe.nn.attention import Attention, OwnAttention
 from structpe.nn.context import Context
 from structpe.nn.convolutions import Asked, chosen
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
-from structpe.positions import Dims, PositionModel, Site
+from structpe.plain.inert import Inert, refuse_inert
+from structpe.positions import Block, Dims, PositionModel, Site
 
 __all__ = ["Layer", "StackConfig", "activation_of", "norm_of"]
+
+_OF_ATTENTION = ("heads", "norm_first", "attention_dropout", "zero_init_attention", "kernel", "feature_map")
+_OWN = "the position model has its own attention"
+_OF_LAYERS = ("message_activation", "feedforward", "norm", "residual", "dropout", *_OF_ATTENTION)
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class StackConfig:
             the messages before the norm (Luo et al. 2024). ``false``: none. With ``linear`` and ``false`` attention, if
             any, is one more term of the sum that is normalised (ours); both need message passing.
         dropout: dropout probability of the output of each part.
-        attention_dropout: of attention weights. Position models with their own attention (``grit``, ...) have none.
+        attention_dropout: of attention weights, also those of a position model's own attention (``grit``, ...), if it
+            has any: the gates of ``lspe`` are none.
         zero_init_attention: whether the weight of the map of attention's output begins at zero, so that attention
             adds nothing at first, as the residual blocks of Goyal et al. 2017 begin at the identity.
         input_dropout: of the input of the first layer.
@@ -62,8 +68,8 @@ class StackConfig:
 
     Raises:
         ConfigError: a size or probability is out of range, the convolution, an activation or the residual is unknown,
-            there is neither attention nor message passing, nothing in the layers is more than a linear map, or the
-            residual does not go with the other options.
+            there is neither attention nor message passing, nothing in the layers is more than a linear map, the
+            residual does not go with the other options, or an option is set that cannot act beside the others.
     """
 
     width: int = 64
@@ -85,6 +91,13 @@ class StackConfig:
     kernel: str = "auto"
     feature_map: Literal["none", "elu", "random"] = "none"
 
+    inert: ClassVar[tuple[Inert, ...]] = (
+        Inert(_OF_LAYERS, "layers is 0", lambda c: not c.layers),
+        Inert(_OF_ATTENTION, "attention is false", lambda c: not c.attention),
+        Inert(("message_activation",), "message_passing is null", lambda c: c.message_passing is None),
+        Inert(("activation",), "no part of the model has one that is not its own", lambda c: not c.activates),
+    )
+
     def __post_init__(self) -> None:
         for name, least in (("width", 1), ("layers", 0), ("heads", 1)):
             if getattr(self, name) < least:
@@ -101,15 +114,12 @@ class StackConfig:
                 "layers is 0, so attention, message_passing and virtual_node have no effect; set attention and "
                 "virtual_node to false and message_passing to null"
             )
-        if self.zero_init_attention and not self.attention:
-            raise ConfigError(
-                "zero_init_attention is true, and attention is false; set attention to true, or leave the other out"
-            )
         if self.message_passing is not None:
             chosen(self.message_passing)  # raises for an unknown name
         elif not self.attention and self.layers:
             raise ConfigError("a model needs attention, or message_passing, or both; this one has neither")
         self._check_names()
+        refuse_inert(self)
         self._check_residual()
         if self._linear:
             raise ConfigError(
@@ -152,6 +162,17 @@ class StackConfig:
         return "none" if separate and chosen(self.message_passing).rectifies else self.activation
 
     @property
+    def activates(self) -> bool:
+        """Whether ``activation`` is that of any part."""
+        return self.layers_activate
+
+    @property
+    def layers_activate(self) -> bool:
+        """Whether ``activation`` is that of a part of the layers."""
+        after = self.message_activation == "auto" and self.after_messages != "none"
+        return bool(self.layers) and (bool(self.feedforward) or after)
+
+    @property
     def _linear(self) -> bool:
         """Whether the layers are linear in their input, but for normalisation."""
         if self.message_passing is None or self.attention or self.feedforward:
@@ -159,6 +180,24 @@ class StackConfig:
         if self.virtual_node and self.layers > 1:  # those between layers have a rectifier
             return False
         return chosen(self.message_passing).keeps_sums and self.after_messages == "none"
+
+    def beside(self, position: PositionModel) -> StackConfig:
+        """The same with the defaults of what no layer has with this position model, as it has its own attention."""
+        unused: dict[str, Any] = {"kernel": "auto", "attention_dropout": 0.0, "heads": StackConfig.heads}
+        names = {name for rule in self.of_own_attention(position) for name in rule.fields}
+        return replace(self, **{name: unused[name] for name in names})
+
+    def of_own_attention(self, position: PositionModel) -> list[Inert]:
+        """What has no effect as this position model has its own attention in all layers."""
+        if not self.attention or not self.layers or not all(map(position.replaces, range(self.layers))):
+            return []
+        blocks = [each for each in position.modules() if isinstance(each, Block)]
+        rules = [Inert(("kernel",), _OWN)]
+        if not any(block.drops for block in blocks):
+            rules.append(Inert(("attention_dropout",), "the position model's own attention has no weights to drop"))
+        if not any(block.heads for block in blocks):
+            rules.append(Inert(("heads",), "the position model's own attention has none"))
+        return rules
 
     @classmethod
     def transformer(cls, dims: Dims, feedforward: int, dropout: float = 0.0, **options: Any) -> StackConfig:
@@ -176,8 +215,8 @@ class StackConfig:
 
     @property
     def dims(self) -> Dims:
-        """Sizes, for a position model."""
-        return Dims(self.width, self.heads, max(1, self.layers))
+        """Sizes, for a position model; without attention there is one head."""
+        return Dims(self.width, self.heads if self.attention else 1, max(1, self.layers))
 
     @property
     def reads_edges(self) -> bool:
@@ -348,13 +387,8 @@ def _attention(config: StackConfig, position: PositionModel, number: int) -> nn.
         if config.feature_map == "random":
             feature_map = PositiveFeatures(config.dims.head)
         return Attention(config.dims, config.kernel, config.attention_dropout, feature_map, config.zero_init_attention)
-    asked = {"feature_map": config.feature_map != "none", "zero_init_attention": config.zero_init_attention}
-    for name in (name for name, given in asked.items() if given):
-        raise ConfigError(
-            f"{name} is {getattr(config, name)!r}, but the position model has its own attention, which cannot use it; "
-            f"leave {name} out, or choose another position model"
-        )
-    return OwnAttention()
+    refuse_inert(config, also=[Inert(("feature_map", "zero_init_attention"), _OWN)])
+    return OwnAttention(config.attention_dropout)
 
 
 def _skip(config: StackConfig, messages: Messages) -> nn.Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from torch import Tensor
 from structpe.errors import ConfigError
 from structpe.nn.decoder import State
 from structpe.plain.bounds import BEAM, UNITS, bounded
+from structpe.plain.inert import Inert, refuse_inert
 
 __all__ = ["SearchConfig", "search"]
 
@@ -32,12 +33,17 @@ class SearchConfig:
     length_penalty: float = 0.6
     longest: int = 128
 
+    inert: ClassVar[tuple[Inert, ...]] = (
+        Inert(("length_penalty",), "search.beam is 1, so that there is one text only", lambda c: c.beam == 1),
+    )
+
     def __post_init__(self) -> None:
         if self.beam < 1 or self.longest < 1 or not 0 <= self.length_penalty < math.inf:
             raise ConfigError(
                 f"beam and longest must be 1 or more and the length penalty finite and not negative: {self}"
             )
         bounded(self, "search.", beam=BEAM, longest=UNITS)
+        refuse_inert(self, "search.")
 
 
 @torch.no_grad()

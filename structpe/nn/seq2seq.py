@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -21,7 +21,9 @@ from structpe.nn.decoder import Decoder, State, check_causal
 from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH, bounded, few_parameters
+from structpe.plain.inert import Inert, refuse_inert
 from structpe.positions import Dims, PositionModel, Positions
+from structpe.positions.build import Config, as_model
 from structpe.registry import unknown
 
 __all__ = ["EncoderDecoder", "TransformerConfig"]
@@ -75,6 +77,10 @@ class TransformerConfig:
     copy_units: bool = False
     kernel: str = "auto"
 
+    inert: ClassVar[tuple[Inert, ...]] = (
+        Inert(("message_activation",), "message_passing is null", lambda c: c.message_passing is None),
+    )
+
     def __post_init__(self) -> None:
         for name in ("width", "heads", "encoder_layers", "decoder_layers", "feedforward"):
             if getattr(self, name) < 1:
@@ -92,6 +98,7 @@ class TransformerConfig:
                 raise ConfigError(f"model.message_passing: {error}; or null for none") from None
         if self.kernel != "auto" and self.kernel not in KERNELS:
             raise ConfigError(f"model.kernel: {unknown('attention kernel', self.kernel, ['auto', *KERNELS])}")
+        refuse_inert(self, "model.")
 
     def stack(self, side: str) -> StackConfig:
         """The layers of the ``encoder`` or the ``decoder``."""
@@ -125,7 +132,8 @@ class EncoderDecoder(nn.Module):
     Args:
         config: sizes and options.
         vocabulary: number of units.
-        encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``.
+        encoder_position, decoder_position: built for ``config.dims("encoder")`` and ``config.dims("decoder")``; or
+            plain data for :func:`structpe.build`.
         edge_types: number of edge labels, for message passing.
 
     Raises:
@@ -136,17 +144,22 @@ class EncoderDecoder(nn.Module):
         self,
         config: TransformerConfig,
         vocabulary: int,
-        encoder_position: PositionModel,
-        decoder_position: PositionModel,
+        encoder_position: PositionModel | Config,
+        decoder_position: PositionModel | Config,
         edge_types: int = 1,
     ) -> None:
         super().__init__()
         self.config = config
         self.embedding = nn.Embedding(vocabulary, config.width)
         nn.init.normal_(self.embedding.weight, std=config.width**-0.5)
+        encoder_position = as_model(encoder_position, config.dims("encoder"))
+        decoder_position = as_model(decoder_position, config.dims("decoder"))
         check_causal(decoder_position)
-        self.encoder = Stack(config.stack("encoder"), encoder_position, Categories((edge_types,)))
-        self.decoder = Decoder(config.stack("decoder"), decoder_position)
+        encoder, decoder = config.stack("encoder"), config.stack("decoder")
+        if encoder.of_own_attention(encoder_position) and (own := decoder.of_own_attention(decoder_position)):
+            refuse_inert(config, "model.", own)
+        self.encoder = Stack(encoder.beside(encoder_position), encoder_position, Categories((edge_types,)))
+        self.decoder = Decoder(decoder.beside(decoder_position), decoder_position)
         self.copy = Copy(config.width) if config.copy_units else None
 
     def encode(self, batch: Batch) -> Float[Tensor, "N d"]:

@@ -14,7 +14,9 @@ from structpe.errors import ConfigError
 from structpe.nn.context import Context
 from structpe.nn.features import FeatureEmbedding
 from structpe.nn.layer import Layer, StackConfig
+from structpe.plain.inert import refuse_inert
 from structpe.positions import PositionModel, Positions, Site
+from structpe.positions.build import Config, as_model
 
 __all__ = ["Stack"]
 
@@ -24,29 +26,33 @@ class Stack(nn.Module):
 
     Args:
         config: sizes and options.
-        position: built for ``config.dims``; a model, or a sum of them.
+        position: built for ``config.dims``, a model or a sum of them; or plain data for :func:`structpe.build`.
         edges: features of edges, for convolutions that read them.
         directed: whether to learn a vector for the direction of edges, if features of edges do not contain it.
         reads: whether layers have cross-attention to an encoder, as in a decoder.
 
     Raises:
-        ConfigError: the position model has no effect without attention, or cannot be used with the feature map.
+        ConfigError: the position model has no effect without attention, or an option of attention has none, as the
+            position model has its own.
     """
 
     def __init__(
         self,
         config: StackConfig,
-        position: PositionModel,
+        position: PositionModel | Config,
         edges: Features = None,
         directed: bool = False,
         reads: bool = False,
     ) -> None:
         super().__init__()
+        position = as_model(position, config.dims)
         if position.sites and not config.attention and not position.sites & {"inputs", "layer"}:
             raise ConfigError(
                 "the position model acts on attention only, and this model has none; choose one that acts on the "
                 "input, or set attention to true"
             )
+        if own := config.of_own_attention(position):
+            refuse_inert(config, also=own)
         self.config, self.position = config, position
         self.edges = FeatureEmbedding(edges, config.width) if config.reads_edges else None
         self.reverse = nn.Parameter(torch.zeros(config.width)) if directed and config.reads_edges else None

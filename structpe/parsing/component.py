@@ -6,6 +6,7 @@ spaCy finds it through the entry point ``spacy_factories``, without an import of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,17 @@ DEFAULTS: list[str | dict[str, Any]] = ["depth", "spr-relative", {"name": "branc
 """SPR (Wang X. et al. 2019), absolute and relative; TPE (Shiv and Quirk 2019) of the binary tree; signed distances."""
 
 
+KEY = "structpe"
+"""Of ``doc.user_data``."""
+
+
 class TreePositions:
     """Encodes the sentences of a parsed ``Doc``.
 
     ``doc._.structpe`` is a list with a mapping per sentence: from the name of an encoding to (n, ...) values of its n
     tokens, or (n, n, ...) of pairs, rows being queries. ``span._.structpe`` is this mapping for a ``Span`` within one
     sentence, such as those of ``doc.sents``. They are arrays of NumPy, which ``DocBin(store_user_data=True)`` keeps.
+    If words, heads or sentences of the Doc are changed afterwards, both raise an :class:`EncodingError`.
 
     Args:
         encodings: names, or mappings with ``name`` and options.
@@ -66,6 +72,31 @@ def _arrays(columns: Mapping[Encoding, Column], number: int) -> dict[str, NDArra
     return {e.name: np.array(each.values if e.arity == 1 else each.pairs()) for e, each in found.items()}
 
 
+def _digest(doc: Doc) -> bytes:
+    """A digest of what positions depend on: words, heads and their relations, and where sentences begin."""
+    if not len(doc):
+        return b""
+    starts = np.array([sentence.start for sentence in doc.sents])
+    return blake2b(doc.to_array(["ORTH", "HEAD", "DEP"]).tobytes() + starts.tobytes(), digest_size=16).digest()
+
+
+def _set(doc: Doc, found: Sequence[Mapping[str, NDArray[Any]]]) -> None:
+    doc.user_data[KEY] = {"digest": _digest(doc), "sentences": found}
+
+
+def _get(doc: Doc) -> Sequence[Mapping[str, NDArray[Any]]] | None:
+    stored = doc.user_data.get(KEY)
+    if stored is None:
+        return None
+    if stored["digest"] != _digest(doc):
+        raise EncodingError(
+            "the words, heads or sentences of the Doc have been changed since its positions were made, for example by "
+            "merging tokens; make them again, with doc = nlp.get_pipe('structpe')(doc)"
+        )
+    found: Sequence[Mapping[str, NDArray[Any]]] = stored["sentences"]
+    return found
+
+
 def _of_span(span: Span) -> dict[str, NDArray[Any]]:
     found = span.doc._.structpe
     if found is None:
@@ -87,7 +118,7 @@ def _of_span(span: Span) -> dict[str, NDArray[Any]]:
     }
 
 
-Doc.set_extension("structpe", default=None, force=True)
+Doc.set_extension("structpe", getter=_get, setter=_set, force=True)
 Span.set_extension("structpe", getter=_of_span, force=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,27 +20,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Scores", "evaluate"]
 
+TAGS = {"upos": "pos_", "xpos": "tag_"}
+"""Where spaCy's words have each kind of tags."""
 AT_ONCE = 1000
 """Number of sentences in memory."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Percentages of words whose head (UAS), head and relation (LAS), and tag (TAG) are right.
+    """Percentages of words whose head (UAS), head and relation (LAS), and tags (UPOS, XPOS) are right.
 
-    For ``las``, ``uas`` and ``tag``, words and sentences are given; all words count, including punctuation, with whole
-    relations such as ``nsubj:pass``. ``spacy_...`` are from spaCy's scorer on running text, ten sentences at a time:
-    words and sentences are predicted, punctuation does not count, and LAS and UAS are F-scores.
+    For ``las``, ``uas``, ``upos`` and ``xpos``, words and sentences are given; all words count, including punctuation,
+    with whole relations such as ``nsubj:pass``; of tags, the words that have one in the files. ``spacy_...`` are from
+    spaCy's scorer on running text, ten sentences at a time: words and sentences are predicted, punctuation does not
+    count, and LAS and UAS are F-scores. Scores of tags are None if the files have none, or the parser predicts none.
 
     Attributes:
         sentences: number of sentences.
         words: number of words.
         las: head and relation.
         uas: head.
-        tag: XPOS, or UPOS for a word without it.
+        upos: universal tag.
+        xpos: tag of the treebank.
         spacy_las: head and relation, on running text.
         spacy_uas: head, on running text.
-        spacy_tag: tag, on running text.
+        spacy_upos: universal tag, on running text.
+        spacy_xpos: tag of the treebank, on running text.
         spacy_words: words that spaCy's tokenizer found.
     """
 
@@ -47,10 +53,12 @@ class Scores:
     words: int
     las: float
     uas: float
-    tag: float
+    upos: float | None
+    xpos: float | None
     spacy_las: float
     spacy_uas: float
-    spacy_tag: float
+    spacy_upos: float | None
+    spacy_xpos: float | None
     spacy_words: float
 
 
@@ -64,30 +72,45 @@ def evaluate(files: Iterable[str | Path], nlp: Language) -> Scores:
     from spacy.training import Example
 
     items = gold_items(files)
-    sentences, counts, examples = 0, [0, 0, 0, 0], list[Example]()
+    sentences, counts, examples = 0, Counter[str](), list[Example]()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="spacy|thinc")  # about words that spaCy's tokenizer does not find
         while some := list(islice(items, AT_ONCE)):
             sentences += len(some)
-            for right in _right(some, nlp):
-                counts = [a + b for a, b in zip(counts, right, strict=True)]
+            counts.update(_right(some, nlp))
             examples += [Example(nlp.make_doc(doc.text), doc) for doc in documents(some, nlp.vocab)]
         if not sentences:
             raise ParsingError("there is no sentence to score a parser on; give files with some")
         found = nlp.evaluate(examples)
-    percent = [100 * count / counts[0] for count in counts[1:]]
-    of_spacy = [100 * float(found[name] or 0) for name in ("dep_las", "dep_uas", "tag_acc", "token_acc")]
-    return Scores(sentences, counts[0], *percent, *of_spacy)
+    trees = {name: 100 * counts[name] / counts["words"] for name in ("las", "uas")}
+    trees |= {f"spacy_{name}": 100 * float(found[f"dep_{name}"] or 0) for name in ("las", "uas")}
+    tags: dict[str, float | None] = dict.fromkeys([*TAGS, *(f"spacy_{name}" for name in TAGS)])
+    for name, score in (("upos", "pos_acc"), ("xpos", "tag_acc")):
+        if counts[f"guessed {name}"]:
+            tags[name] = 100 * counts[name] / counts[f"with {name}"]
+            tags[f"spacy_{name}"] = None if found.get(score) is None else 100 * float(found[score])
+    trees["spacy_words"] = 100 * float(found["token_acc"] or 0)
+    return Scores(sentences, counts["words"], **{**trees, **tags})  # type: ignore[arg-type]  # only tags may be None
 
 
-def _right(items: Sequence[Item], nlp: Language) -> Iterator[list[int]]:
-    """For each sentence: the numbers of words, and of those with the right head and relation, head, and tag."""
+def _right(items: Sequence[Item], nlp: Language) -> Iterator[str]:
+    """What is right, or counts, of each word: a name for each."""
     gold = [as_doc(item, nlp.vocab) for item in items]
     for right, given in zip(gold, nlp.pipe(map(_bare, gold)), strict=True):
-        pairs = list(zip(right, given, strict=True))
-        heads = [one.head.i == other.head.i for one, other in pairs]
-        both = [same and one.dep_ == other.dep_ for same, (one, other) in zip(heads, pairs, strict=True)]
-        yield [len(pairs), sum(both), sum(heads), sum(one.tag_ == other.tag_ for one, other in pairs)]
+        for one, other in zip(right, given, strict=True):
+            yield "words"
+            if one.head.i == other.head.i:
+                yield "uas"
+                if one.dep_ == other.dep_:
+                    yield "las"
+            for name, attribute in TAGS.items():
+                tag, guessed = getattr(one, attribute), getattr(other, attribute)
+                if tag:
+                    yield f"with {name}"
+                    if guessed:
+                        yield f"guessed {name}"
+                    if guessed == tag:
+                        yield name
 
 
 def _bare(doc: Doc) -> Doc:

@@ -28,6 +28,14 @@ __all__ = ["COLUMNS", "as_conllu", "as_json", "as_tsv", "record", "rows"]
 COLUMNS = ("sentence", "word", "form", "head", "relation", "upos", "xpos", "depth", "branches", "relative")
 """Columns of the table of words; that of subwords also has ``subword`` and ``id`` after the form of the word."""
 
+NOTHING = "_"
+"""What stands for a tag that a word does not have."""
+UPOS = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART"),
+    *("PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
+"""The tags of Universal Dependencies."""
+
 BREAKS = re.compile(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
@@ -72,16 +80,21 @@ def as_json(sentences: Iterable[Parsed], model: str, expand: str = "all") -> Ite
 
 
 def as_conllu(sentences: Iterable[Parsed]) -> Iterator[str]:
-    """CoNLL-U, sentence by sentence; MISC has ``Depth`` and ``Branches``, the latter from the word to the root."""
+    """CoNLL-U, sentence by sentence; MISC has ``Depth`` and ``Branches``, the latter from the word to the root.
+
+    As Universal Dependencies ask for, white space in the text is single spaces, and tags of spaCy that are none of
+    UPOS, such as ``SPACE``, are left out.
+    """
     for parsed in sentences:
         metadata = parsed.item.metadata
-        yield f"# sent_id = {parsed.item.id}\n# text = {BREAKS.sub(' ', metadata['text'])}\n"
+        yield f"# sent_id = {parsed.item.id}\n# text = {' '.join(metadata['text'].split())}\n"
         heads, relations = _tree(parsed)
         for place, form in enumerate(parsed.structure.nodes):
             head = heads[place]
             misc = [] if metadata["space_after"][place] else ["SpaceAfter=No"]
             misc += [f"Depth={parsed.words.depth[place]}", f"Branches={_steps(parsed.words.branches[place])}"]
-            tags = [metadata["upos"][place], metadata["xpos"][place]]
+            upos, xpos = metadata["upos"][place], metadata["xpos"][place]
+            tags = [upos if upos in UPOS else NOTHING, xpos]
             cells = [place + 1, form, "_", *tags, "_", 0 if head is None else head + 1, relations[place], "_"]
             yield "\t".join(map(str, [*cells, "|".join(misc)])) + "\n"
         yield "\n"

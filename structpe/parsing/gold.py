@@ -8,16 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from structpe.converters.spacy import to_doc
+from structpe.parsing.formats import NOTHING, UPOS
+from structpe.parsing.models import ParsingError
+from structpe.readers._text import shown
 from structpe.readers.base import Item, stream
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
     from spacy.vocab import Vocab
 
-__all__ = ["as_doc", "documents", "gold_items"]
+__all__ = ["TAGGERS", "as_doc", "documents", "gold_items"]
 
 TOGETHER = 10
 """Sentences per document; with several, the parser learns where a sentence ends (advice of spaCy's manual)."""
+
+
+TAGGERS = {"morphologizer": "upos", "tagger": "xpos"}
+"""The component of a pipeline that predicts each kind of tags."""
 
 
 def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
@@ -26,16 +33,22 @@ def gold_items(files: Iterable[str | Path]) -> Iterator[Item]:
     Raises:
         ReadError: a file is missing or invalid.
         StructureError: a sentence is not a tree.
+        ParsingError: a tag in UPOS is none of Universal Dependencies.
     """
     for file in files:
-        yield from stream(file, "conllu")
+        for item in stream(file, "conllu"):
+            if wrong := [tag for tag in item.metadata["upos"] if tag not in (*UPOS, NOTHING)]:
+                raise ParsingError(
+                    f"the tag {shown(wrong[0])} in UPOS is none of Universal Dependencies, which has "
+                    f"{', '.join(UPOS)}; correct it, or write _ for no tag"
+                ).at(item.structure.name)
+            yield item
 
 
 def as_doc(item: Item, vocab: Vocab) -> Doc:
-    """A sentence with heads, relations and tags: XPOS, or UPOS for a word without it, as in spaCy's converter."""
-    pairs = zip(item.metadata["xpos"], item.metadata["upos"], strict=True)
-    tags = [upos if xpos == "_" else xpos for xpos, upos in pairs]
-    return to_doc(item.structure, vocab, item.metadata["space_after"], tags)
+    """A sentence with heads, relations, and the tags that it has: UPOS as ``pos_``, XPOS as ``tag_``."""
+    upos, xpos = (["" if tag == NOTHING else tag for tag in item.metadata[name]] for name in ("upos", "xpos"))
+    return to_doc(item.structure, vocab, item.metadata["space_after"], xpos, upos)
 
 
 def documents(items: Iterable[Item], vocab: Vocab, together: int = TOGETHER) -> Iterator[Doc]:

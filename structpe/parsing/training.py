@@ -1,9 +1,9 @@
-"""Training a parser: a tagger and a parser of spaCy, by spaCy's own trainer, on trees in CoNLL-U."""
+"""Training a parser: taggers and a parser of spaCy, by spaCy's own trainer, on trees in CoNLL-U."""
 
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
@@ -11,12 +11,13 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from structpe.checksums import SUMS, check, read_sealed, seal
+from structpe.checksums import check, read_sealed, seal
 from structpe.data.digests import Content, digest, refuse_changed, structures
-from structpe.errors import needing, reason_of, undamaged
-from structpe.files import atomic_text, atomic_write, atomic_write_folder, lock, sealed
-from structpe.parsing.gold import documents, gold_items
-from structpe.parsing.models import ParsingError
+from structpe.errors import foreign, needing, reason_of, undamaged
+from structpe.files import atomic_text, atomic_write_folder, finish, lock, sealed, sweep
+from structpe.parsing.formats import NOTHING
+from structpe.parsing.gold import TAGGERS, documents, gold_items
+from structpe.parsing.models import ParsingError, files_of, not_finite
 from structpe.plain.bounds import STEPS
 from structpe.readers.base import Item
 from structpe.signals import EndRequest
@@ -40,8 +41,8 @@ class Progress(NamedTuple):
     Attributes:
         step: number of finished steps.
         steps: number of all steps.
-        scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``tag_acc`` and others, in 0..1;
-            otherwise None.
+        scores: if the model was scored at this step, spaCy's ``dep_las``, ``dep_uas``, ``pos_acc`` (UPOS), ``tag_acc``
+            (XPOS) and others, in 0..1; otherwise None. There are none of tags that the sentences lack.
     """
 
     step: int
@@ -81,6 +82,9 @@ class Plan:
 def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = lambda progress: None) -> Path:
     """Train a parser, and write it into a folder for ``load_parser`` and ``spacy.load``.
 
+    It has a tagger of UPOS and one of XPOS, each if any word of ``plan.files`` has such a tag. Each learns from the
+    words that have one, and then tags all words.
+
     The folder is written atomically. During training, the last and the best model are in a folder with ``.part`` after
     its name. After an interruption, the same call resumes with the weights of the last evaluation and a new optimizer,
     so the result is similar to that of uninterrupted training, but not the same.
@@ -94,6 +98,7 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         ParsingError: the folder has no name, or exists; another training was interrupted there; spaCy does not have
             the language.
         Busy: another process trains there.
+        FileExistsError: the folder with ``.part`` after its name exists and is of no training; it is left as it is.
         StoreError: the files of an interrupted training are damaged, or from other sentences.
         KeyboardInterrupt, SystemExit: a signal has ended the training; the model after its last step is kept.
         ReadError, StructureError: a file is missing or invalid.
@@ -105,25 +110,27 @@ def train(plan: Plan, out: str | Path, report: Callable[[Progress], object] = la
         raise ParsingError("the folder of the new parser has no name; give one")
     part = out.with_name(f"{out.name}.part")
     if out.exists():
+        sweep(part)  # a process may have been killed at its very end
         raise ParsingError("the folder exists; remove it, or choose another folder").at(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    with lock(part):
-        return _train(plan, out, part, report)
+    with lock(part) as work:
+        return _train(plan, out, (part, work), report)
 
 
-def _train(plan: Plan, out: Path, part: Path, report: Callable[[Progress], object]) -> Path:
-    state = _prepare(plan, part)
+def _train(plan: Plan, out: Path, places: tuple[Path, Path], report: Callable[[Progress], object]) -> Path:
+    part, work = places
+    state, taggers = _prepare(plan, part, work)
     try:
         with EndRequest("the training ends after this step, with its model; once more ends it at once") as asked:
-            for step, scores in _steps(plan, part, state, asked):
+            for step, scores in _steps(plan, part, state, taggers, asked):
                 report(Progress(step, plan.steps, scores))
             if asked.number and _state(part).step < plan.steps:
                 asked.end()
     finally:
         if not (part / "state.json").exists():  # nothing to resume
-            shutil.rmtree(part)
+            os.rename(part, work / "gone")  # at one stroke; what is in there is removed with the lock
     _finish(plan, part, out)
-    shutil.rmtree(part)
+    os.rename(part, work / "gone")
     return out
 
 
@@ -135,13 +142,15 @@ class _State:
     best: float = -1.0
 
 
-def _prepare(plan: Plan, part: Path) -> _State:
-    """The corpora, which are written the first time, and the state to start from."""
+def _prepare(plan: Plan, part: Path, work: Path) -> tuple[_State, list[str]]:
+    """The corpora, which are written the first time; the state to start from, and the taggers that can learn."""
     nlp = _blank(plan.language)
     items, dev = list(gold_items(plan.files)), list(gold_items(plan.dev))
+    taggers = [name for name, tags in TAGGERS.items() if any(set(item.metadata[tags]) - {NOTHING} for item in items)]
     began, now = _begun(part), {"plan": json.loads(json.dumps(asdict(plan))), "content": _content(items, dev)}
     if began is None:
-        _begin(part, nlp, items, dev, now)
+        _begin(work / "new", nlp, items, dev, now)
+        finish(work / "new", part, work)
     elif began["plan"] != now["plan"]:
         raise ParsingError(
             "a training with other files or options was interrupted here; give the same again to resume, or remove the "
@@ -150,13 +159,19 @@ def _prepare(plan: Plan, part: Path) -> _State:
     else:
         refuse_changed(began["content"], _content(items, dev))
         check(part, CORPORA, REMEDY)
-    return _state(part)
+    return _state(part), taggers
 
 
 def _begun(part: Path) -> dict[str, Any] | None:
-    """The description of an interrupted training; None without one."""
+    """The description of an interrupted training; None where there is nothing.
+
+    Raises:
+        FileExistsError: what is there is no folder of a training.
+    """
     kept = part / "plan.json"
-    if not kept.exists():
+    if part.is_symlink() or (part.exists() and not kept.is_file()):
+        raise foreign(part)
+    if not part.exists():
         return None
     with undamaged(kept, REMEDY):
         began = read_sealed(kept.read_text(encoding="utf-8"))
@@ -166,12 +181,12 @@ def _begun(part: Path) -> dict[str, Any] | None:
 def _begin(part: Path, nlp: Language, items: Sequence[Item], dev: Sequence[Item], description: dict[str, Any]) -> None:
     from spacy.tokens import DocBin
 
-    part.mkdir(parents=True, exist_ok=True)
+    part.mkdir()
     for name, docs in zip(CORPORA, (list(documents(items, nlp.vocab)), list(documents(dev, nlp.vocab))), strict=True):
         corpus = DocBin(docs=docs or list(documents(items, nlp.vocab))[:SHOWN])
-        atomic_write(part / name, corpus.to_disk)
+        corpus.to_disk(part / name)
     seal(part, CORPORA)
-    atomic_text(part / "plan.json", sealed(description))
+    (part / "plan.json").write_text(sealed(description), encoding="utf-8")
 
 
 def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
@@ -180,7 +195,7 @@ def _content(items: Sequence[Item], dev: Sequence[Item]) -> Content:
     for what, each in (("training sentences", items), ("sentences to choose by", dev)):
         found |= structures(what, [item.structure for item in each])
         found[f"tags and blanks of the {what}"] = digest(
-            [list(item.metadata[name]) for name in ("xpos", "upos", "space_after")] for item in each
+            [list(item.metadata[name]) for name in (*TAGGERS.values(), "space_after")] for item in each
         )
     return found
 
@@ -205,7 +220,7 @@ def _blank(language: str) -> Language:
         ) from None
 
 
-def _config(plan: Plan, part: Path, done: int) -> Config:
+def _config(plan: Plan, part: Path, done: int, taggers: Sequence[str]) -> Config:
     from thinc.api import Config
 
     config = Config().from_disk(Path(__file__).with_name("pipeline.cfg"), interpolate=False)
@@ -213,12 +228,17 @@ def _config(plan: Plan, part: Path, done: int) -> Config:
     config["system"]["seed"] = plan.seed
     config["nlp"]["lang"] = plan.language
     config["training"]["max_steps"] = plan.steps - done
+    for name in set(TAGGERS).difference(taggers):
+        config["nlp"]["pipeline"].remove(name)
+        del config["components"][name]
     size = config["training"]["batcher"]["size"]
     size["start"] = min(size["stop"], size["start"] * size["compound"] ** done)
     return config
 
 
-def _steps(plan: Plan, part: Path, state: _State, asked: EndRequest) -> Iterator[tuple[int, dict[str, float] | None]]:
+def _steps(
+    plan: Plan, part: Path, state: _State, taggers: Sequence[str], asked: EndRequest
+) -> Iterator[tuple[int, dict[str, float] | None]]:
     """The number of each step, and scores at some of them, such as the last; the model is saved with each score.
 
     After a signal it is saved without scoring, which could take too long.
@@ -230,10 +250,10 @@ def _steps(plan: Plan, part: Path, state: _State, asked: EndRequest) -> Iterator
 
     if state.step >= plan.steps:
         return
-    nlp = init_nlp(_config(plan, part, state.step))
+    nlp = init_nlp(_config(plan, part, state.step, taggers))
     config = nlp.config.interpolate()
     if state.step:
-        check(part / "last", _files(part / "last"), REMEDY)
+        check(part / "last", files_of(part / "last"), REMEDY)
         nlp.from_disk(part / "last")  # with its configuration
     settings = registry.resolve(config["training"], schema=ConfigSchemaTraining)
     corpora = resolve_dot_names(config, [settings["train_corpus"], settings["dev_corpus"]])
@@ -307,14 +327,12 @@ def _keep_last(nlp: Language, part: Path, state: _State) -> None:
 
 
 def _write(nlp: Language, folder: Path) -> None:
+    if bad := not_finite(nlp):
+        raise ParsingError(
+            f"the weights of {bad} are no finite numbers any more: training has diverged; give more sentences"
+        )
     nlp.to_disk(folder)
-    seal(folder, _files(folder))
-
-
-def _files(folder: Path) -> list[str]:
-    """Names of all files in a folder and its subfolders, except that of checksums."""
-    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    return [name for name in names if name != SUMS]
+    seal(folder, files_of(folder))
 
 
 def _finish(plan: Plan, part: Path, out: Path) -> None:
@@ -322,8 +340,8 @@ def _finish(plan: Plan, part: Path, out: Path) -> None:
     import spacy
 
     folder = part / ("best" if plan.dev else "last")
-    check(folder, _files(folder), REMEDY)
+    check(folder, files_of(folder), REMEDY)
     nlp = spacy.load(folder)
     nlp.config["paths"] = dict.fromkeys(nlp.config["paths"])
     nlp.meta["name"] = "structpe_parser"
-    atomic_write_folder(out, nlp.to_disk)
+    atomic_write_folder(out, lambda hidden: _write(nlp, hidden))

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.pictures._hierarchy import hierarchy, leads_down
+from structpe.readers._molecules import ring_bonds, too_large
 from structpe.readers.smiles import SYMBOLS
 from structpe.structure import Structure
 
@@ -110,7 +111,8 @@ def reading_rank(structure: Structure) -> NDArray[np.int64]:
 def _is_molecule(structure: Structure) -> bool:
     known = ELEMENTS.issuperset(structure.nodes) and BONDS.issuperset(structure.relations)
     named = bool(structure.relations) or not len(structure.edges)
-    return not structure.directed and structure.order is None and known and named
+    undirected = not structure.directed and structure.order is None
+    return undirected and known and named and not too_large(structure.size, ring_bonds(structure))
 
 
 def _is_sequence(structure: Structure) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from pathlib import Path
@@ -24,6 +25,7 @@ from structpe.tasks.runs import Run, load_run
 from structpe.tasks.runs.graph_to_text import GraphToTextRun
 from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.runs.pretrained_text import PretrainedTextRun
+from structpe.tasks.training.fitting import check_fit
 from structpe.tasks.training.weights import WEIGHTS, load_weights
 
 __all__ = ["CONTENTS", "Content", "Trained", "load"]
@@ -32,6 +34,8 @@ Content: TypeAlias = Literal["same", "own"]
 REMEDY = "restore it, or train again"
 LAST = ("head.", "readout.")
 """Parts of a model of graphs that make predictions of vectors."""
+TABLES = ("nodes.", "stack.edges.")
+"""Parts that make vectors of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,22 +60,27 @@ class Trained:
 CONTENTS = {"same": "all units of the same content", "own": "units of their own content"}
 
 
-def load(folder: str | Path, item: Item, content: Content = "same") -> Trained:
+def load(folder: str | Path, item: Item | Structure, content: Content = "same") -> Trained:
     """Run a trained model on the structure of an item.
 
     Args:
         folder: folder of a run of graph to text or of prediction.
-        item: an item from a reader.
+        item: an item from a reader, or a structure.
         content: with ``same``, all units have the same vector, the mean of those in the structure (for prediction, of
             those that the run has learned), so that pairs differ only by their positions; with ``own``, units have
             their own. Runs of prediction have learned the features of their benchmark only, so they need ``same``.
 
     Raises:
         StoreError: the folder has no trained model, or a file is damaged.
-        PictureError: the model is of another task, or the content is not possible.
+        PictureError: the model is of another task, the content is not possible, or the item is none.
         EncodingError, PositionError: the position model does not fit the structure.
     """
-    return _trained(load_run(folder), item, content)
+    if content not in CONTENTS:
+        raise PictureError(f"there is no content {content!r}; give one of {', '.join(CONTENTS)}")
+    run = load_run(folder)
+    if not isinstance(item, Item | Structure):
+        raise PictureError(f"{type(item).__name__} is neither an item nor a structure; structpe.read gives both")
+    return _trained(run, Item(item) if isinstance(item, Structure) else item, content)
 
 
 @singledispatch
@@ -99,7 +108,7 @@ def _graph_to_text(run: GraphToTextRun, item: Item, content: Content) -> Trained
         return Trained(example.structure, position, None, str(folder), CONTENTS[content])
     batch = preparer.collate([example], "together")
     precise = tuple(each.to(torch.device("cpu"), torch.float64) for each in batch.positions)
-    batch = replace(batch, positions=precise)
+    batch = batch.replaced(positions=precise)
     with listening(model.encoder) as heard:
         _encode(model, batch, content)
     return Trained(example.structure, position, gathered(heard, position), str(folder), CONTENTS[content])
@@ -129,8 +138,9 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
             f"{folder} holds a run of prediction, which has learned the features of its benchmark and not of a file; "
             f"give all nodes the same content (same)"
         )
-    position = build(run.restore().position, config.model.dims)
-    model = _filled(GraphModel(config.model, position, None, None, 1), folder)
+    described = run.restore().position
+    model = _filled(lambda: GraphModel(config.model, build(described, config.model.dims), None, None, 1), run)
+    position = model.position
     structure = replace(item.structure, units=None, owner=None)  # these models have nodes only
     if position.own_attention:
         return Trained(structure, position, None, str(folder), CONTENTS[content])
@@ -146,13 +156,15 @@ def _prediction(run: PredictionRun, item: Item, content: Content) -> Trained:
     return Trained(structure, model.position, gathered(heard, model.position), str(folder), CONTENTS[content])
 
 
-def _filled(model: GraphModel, folder: Path) -> GraphModel:
+def _filled(make: Callable[[], GraphModel], run: PredictionRun) -> GraphModel:
     """The model with the weights of the run; all nodes, and all edges, have the mean of the learned feature vectors."""
-    file = folder / WEIGHTS
+    file = run.folder / WEIGHTS
     if not file.exists():
-        raise StoreError(f"{folder} holds no model.safetensors; training writes it at the first validation")
+        raise StoreError(f"{run.folder} holds no model.safetensors; training writes it at the first validation")
+    check_fit(make, file, REMEDY, (*LAST, *TABLES))
+    model = make()
     with undamaged(file, REMEDY):
-        weights = load_weights(file, REMEDY)
+        weights = load_weights(file, REMEDY, run.identity)
         own = model.state_dict()  # whose last layer has another number of outputs, and is not used
         weights = {name: value for name, value in weights.items() if not name.startswith(LAST)}
         for part in ("nodes", "stack.edges"):

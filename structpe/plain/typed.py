@@ -8,13 +8,16 @@ error says which key it is about, what the key takes and what was given.
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, reduce
 from itertools import repeat
+from numbers import Number
 from operator import or_
-from types import NoneType, UnionType
+from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -22,10 +25,12 @@ import msgspec
 from structpe.errors import ConfigError, StructPEError
 from structpe.registry import unknown
 
-__all__ = ["Builder", "hints_of", "options_of"]
+__all__ = ["Builder", "Checked", "hints_of", "options_of"]
 
 T = TypeVar("T")
 
+WRONG = msgspec.ValidationError, UnicodeEncodeError
+"""What msgspec raises for a value; the second for a text with half of a character, where it looks for a number."""
 LONGEST = 200
 """Characters of a value that an error shows."""
 WORDS = {
@@ -98,7 +103,8 @@ class Builder:
     ) -> dict[str, Any]:
         """Build the arguments of a call from options.
 
-        An option without a type hint takes any value. ``**name: type`` takes options of any name.
+        An option without a type hint takes any value. ``**name: type`` takes options of any name. Numbers of NumPy
+        become Python's.
 
         Args:
             call: the function.
@@ -120,12 +126,42 @@ class Builder:
         return {
             option: self._convert(
                 hints.get(option, Any) if option in known else others,
-                value,
+                _of_python(value),
                 option,
                 lambda path: f"option {path!r} of {whose}",
             )
             for option, value in given.items()
         }
+
+    def bound(self, call: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any], whose: str) -> Any:
+        """The arguments of a call of Python, with the checks of :meth:`arguments`.
+
+        A hint that plain data cannot be checked by, such as a function, takes any value.
+
+        Args:
+            call: a function whose first parameter is the object itself.
+            given, named: arguments, without the object.
+            whose: owner of the arguments in errors.
+
+        Returns:
+            An ``inspect.BoundArguments``, without defaults.
+
+        Raises:
+            StructPEError: of class ``error``; as of :meth:`arguments`, or there are more arguments than parameters.
+        """
+        signature, hints = _checked_by(call)
+        try:
+            found = signature.bind(*given, **named)
+        except TypeError as error:
+            self.check_names(list(signature.parameters), named, whose)
+            takes = ", ".join(signature.parameters) or "none"
+            raise self.error(f"{whose}: {error}; arguments: {takes}") from None
+        for name, value in found.arguments.items():
+            if name in hints:
+                found.arguments[name] = self._convert(
+                    hints[name], _of_python(value), name, lambda path: f"option {path!r} of {whose}"
+                )
+        return found
 
     def check_names(self, known: Sequence[str], given: Iterable[str], whose: str) -> None:
         """Check the names of options, but no value.
@@ -155,7 +191,7 @@ class Builder:
         def fails(kind: Any, value: Any) -> str:
             try:
                 msgspec.convert(value, kind, dec_hook=find)
-            except msgspec.ValidationError as error:
+            except WRONG as error:
                 return str(error)
             return ""
 
@@ -163,7 +199,7 @@ class Builder:
             return msgspec.convert(data, hint, dec_hook=find)
         except TypeError as error:
             raise self.error(f"{say(path)} has a type hint that plain data cannot be checked by: {error}") from None
-        except msgspec.ValidationError as error:
+        except WRONG as error:
             reason = str(error)
         while wrong := next((part for part in _parts(hint, data, path) if fails(*part[1:])), None):
             path, hint, data = wrong
@@ -202,11 +238,62 @@ def options_of(call: Callable[..., Any], skip: int = 1) -> list[str]:
 
 
 def hints_of(call: Callable[..., Any]) -> dict[str, Any]:
-    """Type hints of a function; empty if one is a name that only a type checker imports."""
+    """Type hints of a function, without those with a name that only a type checker imports."""
     try:
         return get_type_hints(call)
     except NameError:
-        return {}
+        own = inspect.unwrap(call)
+    found: dict[str, Any] = {}
+    for name, hint in own.__annotations__.items():
+        with suppress(NameError):
+            found |= get_type_hints(SimpleNamespace(__annotations__={name: hint}), vars(sys.modules[own.__module__]))
+    return found
+
+
+class Checked(ABCMeta):
+    """The class of classes whose constructors check their arguments as plain data are checked.
+
+    Such a class says by ``_bound(given, named)`` which :class:`Builder` does it.
+    """
+
+    def __call__(cls, *given: Any, **named: Any) -> Any:
+        """Check the arguments, and make an instance."""
+        found = cls._bound(given, named)  # type: ignore[attr-defined]
+        return super().__call__(*found.args, **found.kwargs)
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the constructor, for ``help``, editors and pages, which would show that of this class."""
+        signature = inspect.signature(cls.__init__)  # type: ignore[misc]
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+@cache
+def _checked_by(call: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
+    """The parameters after the first one, and those hints that plain data can be checked by."""
+    signature = inspect.signature(call)
+    own = list(signature.parameters.values())[1:]
+    free = {each.name for each in own if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)}
+    hints = {name: hint for name, hint in hints_of(call).items() if name not in free and _is_checkable(hint)}
+    return signature.replace(parameters=own), hints
+
+
+def _is_checkable(hint: Any) -> bool:
+    try:
+        msgspec.convert(object(), hint, dec_hook=lambda _, value: value)
+    except msgspec.ValidationError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
+def _of_python(value: Any) -> Any:
+    """Numbers of NumPy as Python's, those in lists and tuples too."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_of_python, value))
+    number = isinstance(value, Number) or type(value).__name__ in ("bool", "bool_")
+    return value.item() if number and type(value).__module__ == "numpy" else value
 
 
 def _parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:

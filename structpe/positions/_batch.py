@@ -106,8 +106,9 @@ class Positions(Mapping[Encoding, Any]):
         return Positions({**self._encodings, **encodings}, self._rows, self.present, self.single)
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Positions:
-        """The same on another device; ``dtype`` is for the real-valued ones."""
-        return self.moved(lambda x: x.to(device, dtype if x.is_floating_point() else None))
+        """The same on another device; ``dtype`` is for the real-valued ones, which are of float32 at least."""
+        real = None if dtype is None else torch.promote_types(dtype, torch.float32)
+        return self.moved(lambda x: x.to(device, real if x.is_floating_point() else None))
 
     def moved(self, move: Callable[[Tensor], Tensor]) -> Positions:
         """A copy whose tensors are what ``move`` makes of these."""

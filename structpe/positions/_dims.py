@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 from structpe.errors import PositionError
 from structpe.plain.bounds import HEADS, LAYERS, WIDTH
+from structpe.plain.typed import Builder, Checked
 
-__all__ = ["Dims"]
+__all__ = ["Dims", "check_dims"]
 
 
 @dataclass(frozen=True)
-class Dims:
+class Dims(metaclass=Checked):
     """The sizes that a position model is built for.
 
     Args:
@@ -22,18 +22,21 @@ class Dims:
         layers: l.
 
     Raises:
-        PositionError: a size below 1, or a width that the heads do not divide.
+        PositionError: a size below 1, or a width that the heads do not divide; or sizes of other names.
     """
 
     width: int
     heads: int
     layers: int
 
+    @classmethod
+    def _bound(cls, given: tuple[Any, ...], sizes: dict[str, Any]) -> Any:
+        """The arguments of the constructor."""
+        return Builder(PositionError).bound(cls.__init__, given, sizes, "Dims")
+
     def __post_init__(self) -> None:
-        sizes: list[tuple[str, Any]] = [("width", self.width), ("number of heads", self.heads)]
-        for name, size in [*sizes, ("number of layers", self.layers)]:
-            if isinstance(size, bool) or not isinstance(size, Integral):
-                raise PositionError(f"the {name} is {size!r} ({type(size).__name__}); give a whole number, 1 or more")
+        sizes = (("width", self.width), ("number of heads", self.heads), ("number of layers", self.layers))
+        for name, size in sizes:
             if size < 1:
                 raise PositionError(f"the {name} is {size}; give 1 or more")
         for name, size, most in (
@@ -53,3 +56,17 @@ class Dims:
     def head(self) -> int:
         """d_h, width of one head."""
         return self.width // self.heads
+
+
+def check_dims(given: Any, whose: str) -> None:
+    """Check that what a position model is built for are sizes.
+
+    Args:
+        given: the sizes.
+        whose: what is built, in errors.
+
+    Raises:
+        PositionError: they are not.
+    """
+    if not isinstance(given, Dims):
+        raise PositionError(f"{whose} is built for sizes, Dims(width, heads, layers); given is {given!r}")

@@ -1,7 +1,8 @@
 """Turns mistakes in a user's own position model into clear errors: what was given, what is needed, what to do.
 
 Each method of a class is wrapped once, when the class is defined. The type of its result is checked, and its shape
-where that costs nothing; the cause of a failure is looked for only after it. No values of tensors are read.
+where that costs nothing; the cause of a failure is looked for only after it. No values of tensors are read. What is
+computed of positions alone, by ``prepare`` and ``terms``, is computed without autocast.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from structpe.errors import PositionError
 from structpe.positions._batch import Positions
+from structpe.precision import exactly
 from structpe.structure import Structure
 
 __all__ = ["guard"]
@@ -38,10 +40,11 @@ def guard(cls: type, kinds: Mapping[str, type], silent: Callable[[type, str], bo
     if "__init__" in own:
         setattr(cls, "__init__", _built(own["__init__"]))  # noqa: B010, mypy refuses the plain assignment
     if "prepare" in own:
-        setattr(cls, "prepare", _preparing(own["prepare"]))  # noqa: B010
+        setattr(cls, "prepare", _preparing(exactly(own["prepare"])))  # noqa: B010
     for site, kind in kinds.items():
         if site in own:
-            setattr(cls, site, _asked(site, own[site], kind, silent))
+            method = exactly(own[site]) if site == "terms" else own[site]
+            setattr(cls, site, _asked(site, method, kind, silent))
 
 
 def _built(init: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from structpe.positions._dims import Dims
 from structpe.positions._rows import is_plain
 from structpe.positions._sites import Site
 from structpe.positions.base import PositionModel
+from structpe.precision import widened
 from structpe.structure import path
 from structpe.terms import Lookup, Terms
 
@@ -94,9 +95,10 @@ class PairNetwork(PositionModel):
     def prepare(self, positions: Positions) -> Terms:
         """The same for all layers."""
         pairs = merged(positions[self.encodings[0]])
-        dtype = next(self.parameters()).dtype
+        exact = widened(self)
+        dtype = next(exact.parameters()).dtype
         inputs = pairs.map(lambda values: numbers_and_marks(self.encodings[0], values, dtype))
-        return Terms(bias=(inputs.map(self.network).share(),))
+        return Terms(bias=(inputs.map(exact.network).share(),))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared

@@ -28,11 +28,13 @@ class Site:
         layer: number of the layer, from 0.
         training: whether this is a training step, in which some models draw at random.
         cache: of the layer, for a model with its own attention in a decoder; None if there are no earlier units.
+        dropout: probability that an attention weight is dropped, for a model with its own attention; 0 but in training.
     """
 
     layer: int
     training: bool = False
     cache: Cache | None = None
+    dropout: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

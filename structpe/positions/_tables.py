@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from structpe.errors import PositionError
 from structpe.positions._dims import Dims
+from structpe.precision import wide
 
 __all__ = ["Sharing", "Table"]
 
@@ -37,7 +38,7 @@ class Table(nn.Module):
         self.weight = nn.Parameter(torch.randn(shape) * std)
 
     def at(self, layer: int) -> Tensor:
-        """(R, h or 1) scalars or (R, h or 1, width) vectors of a layer.
+        """(R, h or 1) scalars or (R, h or 1, width) vectors of a layer, in float32 at least.
 
         Raises:
             PositionError: there is no such layer.
@@ -46,7 +47,7 @@ class Table(nn.Module):
             last = self.layers - 1
             raise PositionError(f"this model was built for {self.layers} layers, 0..{last}; there is no layer {layer}")
         own: Tensor = self.weight[0 if self.common else layer]
-        return own
+        return wide(own)
 
     @property
     def common(self) -> bool:

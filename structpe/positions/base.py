@@ -14,7 +14,6 @@ A model whose attention is not the one equation is a :class:`Block`, which has i
 from __future__ import annotations
 
 import inspect
-from abc import ABC
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -22,9 +21,11 @@ from torch import Tensor, nn
 
 from structpe.encodings._guards import check_fields, check_key
 from structpe.encodings.base import Encoding
+from structpe.encodings.named import builder, check_sizes
 from structpe.errors import PositionError
+from structpe.plain.typed import Checked
 from structpe.positions._batch import Positions
-from structpe.positions._dims import Dims
+from structpe.positions._dims import Dims, check_dims
 from structpe.positions._guards import guard
 from structpe.positions._options import check_numbers
 from structpe.positions._sites import SITES, Site, Sources
@@ -45,7 +46,7 @@ def _inherits(model: type, name: str) -> bool:
     return getattr(model, name) is getattr(PositionModel, name)
 
 
-class PositionModel(nn.Module, ABC):
+class PositionModel(nn.Module, metaclass=Checked):
     """Represents positions. A subclass overrides the sites at which it acts; at the others it changes nothing.
 
     Args:
@@ -77,6 +78,17 @@ class PositionModel(nn.Module, ABC):
         check_numbers(getattr(cls, "name", cls.__name__), signature.parameters, options)
         self.__dict__["_options"] = options
         return self
+
+    @classmethod
+    def _bound(cls, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The arguments of the constructor, checked as plain data are."""
+        whose = f"position model {cls.name!r}"
+        sizes = [*given[:1], *(options[name] for name in ("dims",) if name in options)]
+        if list(inspect.signature(cls.__init__).parameters)[1:2] == ["dims"] and sizes:
+            check_dims(sizes[0], whose)
+        found = builder(PositionError).bound(cls.__init__, given, options, whose)
+        check_sizes(PositionError, whose, found.arguments)
+        return found
 
     def __init_subclass__(cls, name: str = "", **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -124,6 +136,17 @@ class PositionModel(nn.Module, ABC):
         del prepared, site
         return Terms()
 
+    def forward(self, *given: Any, **named: Any) -> Any:
+        """A position model acts at sites; there is nothing to call.
+
+        Raises:
+            PositionError: always.
+        """
+        raise PositionError(
+            f"position model {self.name!r} is asked at its sites: prepared = model.prepare(structpe.encode(structures, "
+            f"model.encodings)), then model.terms(prepared, structpe.Site(layer)), and model.inputs(x, prepared)"
+        )
+
     @property
     def sites(self) -> frozenset[str]:
         """Those of ``inputs``, ``layer``, ``sources`` and ``terms`` at which it acts."""
@@ -168,8 +191,7 @@ class PositionModel(nn.Module, ABC):
 
 def _check_built(name: str, dims: Any, encodings: Any) -> None:
     """Raise an error unless a model is built with sizes and a list of encodings."""
-    if not isinstance(dims, Dims):
-        raise PositionError(f"{name} is built for sizes, Dims(width, heads, layers); given is {dims!r}")
+    check_dims(dims, name)
     if isinstance(encodings, Encoding | str | type) or any(not isinstance(each, Encoding) for each in encodings):
         raise PositionError(
             f"{name} takes a list of encodings, such as super().__init__(dims, [Order()]); given is {encodings!r}"

@@ -16,17 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from structpe.encodings.base import ENCODINGS, Encoding
+from structpe.encodings.base import Encoding
+from structpe.encodings.named import as_encoding, options, split
 from structpe.errors import PositionError, reason_of
-from structpe.plain.bounds import OPTION
-from structpe.plain.typed import Builder, hints_of, options_of
 from structpe.positions._dims import Dims
 from structpe.positions._schedule import composed, layers_of, unrolled
 from structpe.positions._sum import Sum
 from structpe.positions.base import MODELS, PositionModel
-from structpe.registry import unknown
 
-__all__ = ["Config", "build", "build_encoding", "describe"]
+__all__ = ["Config", "as_model", "build", "build_encoding", "check_model", "describe"]
 
 Config: TypeAlias = "str | Mapping[str, Any] | Sequence[Config]"
 """Plain data that describes a position model."""
@@ -47,24 +45,50 @@ def build(config: Config, dims: Dims) -> PositionModel:
     if not isinstance(dims, Dims):
         raise PositionError(f"sizes are Dims(width, heads, layers); given is {dims!r}")
     if isinstance(config, PositionModel) or (isinstance(config, type) and issubclass(config, PositionModel)):
-        made = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
-        raise PositionError(f"build takes plain data, a name say, and was given a position model; use {made}")
+        instead = f"{config.__name__}(dims)" if isinstance(config, type) else "the model itself"
+        raise PositionError(f"build takes plain data, a name say, and was given a position model; use {instead}")
     if isinstance(config, Mapping) and "cycle" in config:
         config = unrolled(config, dims.layers)
     if isinstance(config, Sequence) and not isinstance(config, str):
         return _sum(config, dims)
     if isinstance(config, Mapping) and "in_layers" in config:
         return _sum([config], dims)
-    name, given = _named(config, "a position model", "a list of these")
+    name, given = split(config, "a position model", "a list of these", PositionError)
     model = MODELS[name]
-    options = _options(f"position model {name!r}", model.__init__, given, 2)
+    made = options(PositionError, f"position model {name!r}", model.__init__, given, 2)
     try:
-        return model(dims, **options)
+        return model(dims, **made)
     except (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as error:
         # What only the libraries below find out, such as that memory does not hold a table of so many rows.
         raise PositionError(
             f"position model {name!r} cannot be built with {given} for {dims}: {reason_of(error)}; give other options"
         ) from error
+
+
+def as_model(given: Any, dims: Dims) -> PositionModel:
+    """The position model itself, or the one that :func:`build` makes of plain data.
+
+    Args:
+        given: a position model built for these sizes, or plain data.
+        dims: sizes of the Transformer.
+
+    Raises:
+        PositionError: as of :func:`build`.
+    """
+    return given if isinstance(given, PositionModel) else build(given, dims)
+
+
+def check_model(given: Any, whose: str) -> None:
+    """Check that what a function is given is a position model that is built.
+
+    Raises:
+        PositionError: it is none.
+    """
+    if not isinstance(given, PositionModel):
+        raise PositionError(
+            f"{whose} takes a position model, and was given {given!r}; build one: "
+            f"structpe.build('t5', structpe.Dims(width, heads, layers))"
+        )
 
 
 def _sum(configs: Sequence[Config], dims: Dims) -> Sum:
@@ -109,51 +133,7 @@ def build_encoding(config: str | Mapping[str, Any]) -> Encoding:
     Raises:
         PositionError: there is no such encoding or option, or an option is of another type.
     """
-    return _encoding(Encoding, config, "the encoding")  # type: ignore[type-abstract]  # any subclass will do
-
-
-def _named(config: Any, what: str, other: str) -> tuple[str, dict[str, Any]]:
-    """Name and options of a name, or of a mapping that has one."""
-    if isinstance(config, str):
-        return config, {}
-    if isinstance(config, Mapping) and isinstance(config.get("name"), str):
-        return config["name"], {key: value for key, value in config.items() if key != "name"}
-    raise PositionError(
-        f"{what} is described by its name, by a mapping with 'name' and options, or by {other}; given is {config!r}"
-    )
-
-
-def _options(whose: str, init: Any, given: Mapping[str, Any], skip: int) -> dict[str, Any]:
-    """The options as the constructor wants them."""
-    hints = hints_of(init)
-    for option in options_of(init, skip):
-        if option in given and option not in hints:
-            raise PositionError(
-                f"option {option!r} of {whose} has no type hint, so that plain data cannot be checked; annotate it, "
-                f"such as encoding: Encoding = ..."
-            )
-    options = BUILDER.arguments(init, given, whose, skip)
-    for option, value in given.items():
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if option != "seed" and type(each) is int and abs(each) > OPTION:
-                what = f"option {option!r} of {whose} is {each}"
-                raise PositionError(f"{what}; at most {OPTION} is allowed, give a smaller number")
-    return options
-
-
-def _encoding(hint: type[Encoding], given: Any, what: str) -> Encoding:
-    if isinstance(given, hint):
-        return given
-    name, options = _named(given, f"{what}, an encoding,", "an Encoding")
-    if name not in ENCODINGS:
-        raise PositionError(f"{what}: {unknown('encoding', name, sorted(ENCODINGS))}")
-    chosen = ENCODINGS[name]
-    if not issubclass(chosen, hint):
-        raise PositionError(f"{what} takes an encoding of the class {hint.__name__}; {name!r} is not one")
-    return chosen(**_options(f"encoding {name!r}", chosen.__init__, options, 1))
-
-
-BUILDER = Builder(PositionError, Encoding, _encoding)
+    return as_encoding(config, error=PositionError)
 
 
 def _plain(value: Any) -> Any:

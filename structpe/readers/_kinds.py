@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from structpe.errors import ReadError
 
-__all__ = ["HEAD", "check_text"]
+__all__ = ["HEAD", "OF_NETWORKX", "check_text"]
 
 HEAD = 1 << 10
 """How many bytes of a file are needed to detect its kind."""
@@ -54,6 +54,8 @@ KINDS = (
     Kind(b"\x7fELF", "a program or library (ELF)", "give a file of text"),
     Kind(b"MZ", "a program of Windows", "give a file of text"),
 )
+OF_NETWORKX = {".graphml": "read_graphml", ".gml": "read_gml", ".gexf": "read_gexf", ".net": "read_pajek"}
+"""The functions of networkx for files of graphs that have no reader here."""
 UTF = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),

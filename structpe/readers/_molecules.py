@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from structpe.errors import needing
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
 from structpe.readers._text import shown
 from structpe.structure import Ids, Structure
 
-__all__ = ["as_molecule"]
+__all__ = ["as_molecule", "ring_bonds", "too_large"]
 
+ATOMS, RINGS = 3_000, 500
+"""The largest molecule: RDKit takes a second for many rings, time grows with the cube, and no signal is heard in it."""
 UNKNOWN = {1: (3, "chirality"), 3: (11, "charge"), 4: (9, "number of hydrogens"), 5: (5, "number of radical electrons")}
 """Per column of atoms, the first category that means 'something else' and cannot be converted. The chirality
 ``CHI_OTHER`` can end the process within RDKit."""
@@ -20,6 +24,21 @@ CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW")
 STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
 SIDES = {"STEREOZ": "STEREOCIS", "STEREOE": "STEREOTRANS", "STEREOCIS": "STEREOCIS", "STEREOTRANS": "STEREOTRANS"}
 BONDS = ("single", "double", "triple", "aromatic")
+
+
+def too_large(atoms: int, rings: int) -> str:
+    """What is wrong with a molecule of so many atoms, and bonds that close rings; empty if nothing."""
+    for count, most, what in ((atoms, ATOMS, "atoms"), (rings, RINGS, "bonds that close rings")):
+        if count > most:
+            return f"has {count} {what}; a molecule has {most} at most, leave it out"
+    return ""
+
+
+def ring_bonds(structure: Structure) -> int:
+    """Edges that close rings: those that are in no tree of each connected part."""
+    n, edges = structure.size, structure.edges
+    parts, _ = connected_components(coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)), False)
+    return len(edges) - n + int(parts)
 
 
 def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True) -> Any:
@@ -35,11 +54,14 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         strict: whether a valence that RDKit does not permit raises an error.
 
     Raises:
-        StructureError: a label is not a symbol, a relation not a type of bond, two bonds join the same atoms, features
-            are missing, contradict the labels or mean 'something else', or the valences are invalid.
+        StructureError: edges are directed, there are more than 3,000 atoms or 500 rings, a label is not a symbol, a
+            relation not a type of bond, two bonds join the same atoms, features are missing, contradict the labels or
+            mean 'something else', or the valences are invalid.
     """
     with needing("rdkit", "mol"):
         from rdkit import Chem, rdBase
+    if wrong := too_large(structure.size, ring_bonds(structure)):
+        raise structure.error(f"this structure {wrong}")
     atoms, bonds = (None, None) if neutral else _features(structure)
     draft: Any = Chem.RWMol()
     for node, symbol in enumerate(structure.nodes):
@@ -60,6 +82,8 @@ def as_molecule(structure: Structure, neutral: bool = False, strict: bool = True
         raise structure.error(f"this is no molecule, RDKit fails with {reason}; correct it") from None
     finally:
         del quiet
+    if structure.directed:
+        raise structure.error("the edges are directed, and bonds have no direction; give Structure(directed=False)")
     return draft.GetMol()
 
 

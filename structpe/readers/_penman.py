@@ -12,13 +12,17 @@ from structpe.errors import ReadError, needing
 from structpe.readers import _text
 from structpe.readers._text import Piece, blocks, shown
 
-__all__ = ["TOO_DEEP", "first_aligned", "graphs", "parse", "split", "unquoted"]
+__all__ = ["TOO_DEEP", "comments", "first_aligned", "graphs", "parse", "split", "unquoted"]
 
 TOKEN = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|#[^\n]*|[()]|[^\s()"#][^\s()"]*|"')
 """Tokens for finding the end of a graph; brackets in strings and comments do not count."""
 
 ANNOUNCED = re.compile(r"\s*#\s*(?::|\Z)")
 """A comment with ``::``, which belongs to a graph, or a truncated one."""
+COMMENT = re.compile(r"\s*#([^\n]*)")
+TEXT = r"(?:snt|sent|sentence|text|tok|tokens|lem|lemma|lemmas|pos|pos_tags|ner_tags|ner_iob|zh)(?:[-_][a-z]{2})?"
+"""Keys of comments whose value is a text, also with a language (``snt_de``): it is the rest of the line."""
+FIELD = re.compile(rf"(?<!\S)::(?:(?P<text>{TEXT}(?!\S))|(?P<key>id(?!\S)|[^\s](?:(?!\s::)[^ ])*))\s?")
 DIGITS = 9
 """The largest number of digits of the number of a token."""
 
@@ -74,6 +78,30 @@ def split(text: str, first: int = 1) -> Iterator[Piece]:
         last = first + text.count("\n")
         wrong = f"the graph is not closed: {depth} '(' still open after line {last}; close each, or remove the graph"
         yield Piece(line, text[start:], ReadError(wrong).at(f"line {line}"))
+
+
+def comments(text: str) -> dict[str, str]:
+    """The ``::key value`` pairs of the comments before a graph.
+
+    A line has one pair or several, such as ``# ::id one ::date today``; of equal keys in a line the first counts, of
+    those in several lines the last. A ``::`` within a word begins no pair. The value of ``::snt``, ``::tok`` and other
+    texts is the rest of the line, whatever is in it; penman would cut it at the next ``::``.
+    """
+    found: dict[str, str] = {}
+    place = 0
+    while (comment := COMMENT.match(text, place)) is not None:
+        place = comment.end()
+        found |= dict(reversed(list(_pairs(comment[1]))))
+    return found
+
+
+def _pairs(comment: str) -> Iterator[tuple[str, str]]:
+    fields = list(FIELD.finditer(comment))
+    for field, end in zip(fields, [*(field.start() for field in fields[1:]), len(comment)], strict=False):
+        if field["text"]:
+            yield field["text"], comment[field.end() :].rstrip()
+            return
+        yield field["key"], comment[field.end() : end].rstrip()
 
 
 def parse(text: str, first: int = 1) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from structpe.errors import ConversionError
 from structpe.plain.typed import Builder
 from structpe.readers._edge_index import Names, of_arrays
+from structpe.readers._missing import present
 from structpe.readers._tensors import is_array
 from structpe.structure import Structure
 
@@ -30,7 +31,6 @@ __all__ = ["from_mapping"]
 
 NAMES = {"node_feat": "x", "edge_feat": "edge_attr"}
 """Names that data sets have for features, and PyG's."""
-TEXTS = ("labels", "relations", "units")
 
 
 def from_mapping(
@@ -61,8 +61,8 @@ def from_mapping(
 
 
 def _from_arrays(row: Mapping[str, Any], directed: bool | None, features: Names, name: str | None) -> Structure:
-    row = {key: value for key, value in row.items() if value is not None}
-    given = {NAMES.get(key, key): value if key in TEXTS else _array(key, value) for key, value in row.items()}
+    row = present(row)
+    given = {NAMES.get(key, key): _array(key, value) for key, value in row.items()}
     if len(given) < len(row):
         both = [f"{theirs!r} and {ours!r}" for theirs, ours in NAMES.items() if theirs in row and ours in row]
         raise ConversionError(f"the row has {both[0]}, which are two names for one thing; leave one out")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,20 @@ from structpe.errors import ReadError
 from structpe.readers._kinds import HEAD, check_text
 from structpe.structure import Ids
 
-__all__ = ["LIMIT", "Block", "Piece", "blocks", "lines", "not_utf8", "shown", "spans", "too_long"]
+__all__ = [
+    "LIMIT",
+    "Block",
+    "Piece",
+    "blocks",
+    "cut_off",
+    "ended_lines",
+    "lines",
+    "longer",
+    "not_utf8",
+    "shown",
+    "spans",
+    "too_long",
+]
 
 LONGEST = 80
 LIMIT = 1 << 26
@@ -27,6 +40,11 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises:
         ReadError: the file is not a text, or a line is not UTF-8 or longer than 64 MiB.
     """
+    return ((number, line) for number, line, _ in ended_lines(path))
+
+
+def ended_lines(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """The lines of :func:`lines`, each with whether a line feed ends it. The last may lack it, as of a cut file."""
     with path.open("rb") as file:
         check_text(file.peek(HEAD)[:HEAD])
         for number, raw in enumerate(iter(partial(file.readline, LIMIT + 1), b""), 1):
@@ -36,7 +54,28 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise not_utf8(raw, error.start).at(f"line {number}") from None
-            yield number, line.rstrip("\r\n")
+            yield number, line.rstrip("\r\n"), raw.endswith(b"\n")
+
+
+def cut_off(line: str, number: int, why: str = "") -> ReadError | None:
+    """The error for a last line without a line feed that seems to be cut off; None where nothing tells so.
+
+    Args:
+        line: the line.
+        number: its number.
+        why: what tells so, beside a blank at its end.
+    """
+    why = why or ("it ends in a blank" if line != line.rstrip() else "")
+    found = f"the line, the last, has no line feed at its end and seems to be cut off, as {why}"
+    whole = "restore the file, or end the line with a line feed if it is whole"
+    return ReadError(f"{found}: {shown(line)}; {whole}").at(f"line {number}") if why else None
+
+
+def longer(text: str, known: Iterable[str]) -> str:
+    """Why a text may be the beginning of another one; empty if it is known itself, or begins none."""
+    known = set(known)
+    others = [] if text in known else [each for each in known if each.startswith(text)]
+    return f"{shown(text)} begins {shown(min(others))}" if others else ""
 
 
 def not_utf8(line: bytes, place: int) -> ReadError:

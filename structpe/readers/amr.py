@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structpe.errors import ReadError
-from structpe.readers._penman import TOO_DEEP, first_aligned, graphs, parse, split, unquoted
+from structpe.readers._penman import TOO_DEEP, comments, first_aligned, graphs, parse, split, unquoted
 from structpe.readers._text import Piece
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
 __all__ = ["amr", "graph"]
 
-ID = re.compile(r"^[ \t]*#.*::id[ \t]+(\S+)", re.MULTILINE)
 ALIGNMENT = re.compile(r"~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*$")
 VARIABLE = re.compile(r"[a-z][0-9]*")
 
@@ -28,8 +27,9 @@ VARIABLE = re.compile(r"[a-z][0-9]*")
 def amr(path: Path) -> Iterator[Yielded]:
     """PENMAN graphs with ``# ::id`` and ``# ::snt`` comments, separated by blank lines: AMR.
 
-    See :func:`graph` for the nodes. ``# ::snt`` is the text; ``metadata`` has all comments, and ``epigraph``, the rest
-    of the notation, from which the writer ``amr`` restores the graph:
+    See :func:`graph` for the nodes. ``# ::snt`` is the text, to the end of its line, even with ``::`` in it.
+    ``metadata`` has all comments, and ``epigraph``, the rest of the notation, from which the writer ``amr`` restores
+    the graph:
 
     - ``variables``: of each node, empty for constants; ``symbols``: each concept and constant as it is written;
     - ``alignments``: of each node, such as ``~e.3,4``, or empty; ``edge_alignments``: of each role;
@@ -37,8 +37,9 @@ def amr(path: Path) -> Iterator[Yielded]:
     - ``edge_order``: the rank of each edge in the text; ``introduces``: whether a node is introduced there.
     """
     for number, piece in enumerate(graphs(path), 1):
-        id = (ID.findall(piece.text) or [""])[-1]
-        yield attempt(partial(_item, piece, id or str(number), path.name), id, piece.line)
+        said = comments(piece.text)
+        id = said.get("id", "")
+        yield attempt(partial(_item, piece, said, id or str(number), path.name), id, piece.line)
 
 
 def graph(text: str, name: str = "") -> Structure:
@@ -66,13 +67,12 @@ def graph(text: str, name: str = "") -> Structure:
     return _built(parse(text)).structure(name)
 
 
-def _item(piece: Piece, id: str, file: str) -> Item:
+def _item(piece: Piece, said: Mapping[str, str], id: str, file: str) -> Item:
     if piece.wrong is not None:
         raise piece.wrong
-    tree = parse(piece.text, piece.line)
-    texts = (tree.metadata["snt"],) if "snt" in tree.metadata else ()
-    built = _built(tree)
-    return Item(built.structure(f"{file}:{id}"), texts, id, {**tree.metadata, "epigraph": built.epigraph()})
+    built = _built(parse(piece.text, piece.line))
+    texts = (said["snt"],) if "snt" in said else ()
+    return Item(built.structure(f"{file}:{id}"), texts, id, {**said, "epigraph": built.epigraph()})
 
 
 def _built(tree: Any) -> _Graph:

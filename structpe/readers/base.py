@@ -19,7 +19,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, over
 
 from structpe.errors import ReadError, StructPEError, StructureError, located
 from structpe.plain.typed import Builder, options_of
-from structpe.readers._kinds import HEAD, check_text
+from structpe.readers._folders import files_in, no_file, unreadable
+from structpe.readers._kinds import HEAD, OF_NETWORKX, check_text
 from structpe.readers._progress import Meter
 from structpe.readers._text import shown
 from structpe.registry import Registry
@@ -218,7 +219,7 @@ def read(
 
     Args:
         path: a file or a folder, or a list of them; folders and their subfolders are searched for files that the
-            reader claims.
+            reader claims. Links are followed; one that leads nowhere is an error, and so is a pipe.
         reader: name of the reader; None chooses by the suffix of the file.
         on_error: ``raise`` raises the error of the first bad item, ``skip`` skips bad items and lists them in
             ``skipped``.
@@ -336,7 +337,7 @@ def _numbered(file: Path, chosen: Reader, options: Mapping[str, Any]) -> Iterato
         yield None, error
         return
     except OSError as error:
-        yield None, _unreadable(error)
+        yield None, unreadable(error)
         return
     if not number:
         yield None, ReadError(f"there is no item in the file; reader {chosen.name!r} reads: {chosen.doc}")
@@ -351,7 +352,7 @@ def _item_of(numbered: tuple[int | None, Yielded]) -> tuple[int | None, Outcome]
     try:
         return number, each() if isinstance(each, attempt) else each
     except OSError as error:  # of a reader whose one item is the file
-        return None, _unreadable(error)
+        return None, unreadable(error)
 
 
 def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
@@ -360,11 +361,11 @@ def _files(path: Path, name: str | None) -> Iterator[tuple[Path, Reader]]:
         yield path, given or _choose(path)
         return
     if not path.is_dir():
-        raise ReadError("there is no such file or folder; check the path").at(path)
+        raise no_file(path)
     if given is not None and not given.suffixes + given.also:
         raise ReadError(f"reader {given.name!r} reads single files; give one of this folder").at(path)
     claimed = given.suffixes + given.also if given else tuple(s for known in READERS.values() for s in known.suffixes)
-    files = sorted(f for f in path.rglob("*") if f.suffix in claimed and f.is_file() and not f.name.startswith("."))
+    files = files_in(path, claimed)
     if not files:
         raise ReadError(f"the folder has no file whose name ends in {', '.join(sorted(set(claimed)))}").at(path)
     for file in files:
@@ -377,11 +378,7 @@ def _check_head(file: Path) -> None:
         with located(file), file.open("rb") as opened:
             check_text(opened.read(HEAD))
     except OSError as error:
-        raise _unreadable(error).at(file) from None
-
-
-def _unreadable(error: OSError) -> ReadError:
-    return ReadError(f"the file cannot be read: {error.strerror}; check its permissions")
+        raise unreadable(error).at(file) from None
 
 
 def _choose(file: Path) -> Reader:
@@ -390,5 +387,8 @@ def _choose(file: Path) -> Reader:
         return claims[0]
     names = ", ".join(repr(known.name) for known in claims or READERS.values())
     _check_head(file)
+    if (call := OF_NETWORKX.get(file.suffix.lower())) is not None:
+        said = f"but networkx reads them; in Python, give as_structure(networkx.{call}(PATH))"
+        raise ReadError(f"no reader claims {file.suffix!r} files, {said}").at(file)
     problem = f"several readers read {file.suffix!r} files" if claims else f"no reader claims {file.suffix!r} files"
     raise ReadError(f"{problem}; say which with reader= or --reader, one of {names}").at(file)

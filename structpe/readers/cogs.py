@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from structpe.errors import ReadError
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, longer, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import path as path_graph
 
@@ -21,8 +21,14 @@ def cogs(path: Path) -> Iterator[Yielded]:
     ``texts`` has the logical form, ``metadata["type"]`` the type of the example: ``in_distribution``, ``primitive``, or
     one of 21 kinds of generalization.
     """
-    for number, line in lines(path):
+    seen: set[str] = set()
+    for number, line, ended in ended_lines(path):
         if line.strip():
+            kind = line.rpartition("\t")[2]
+            if not ended and (cut := cut_off(line, number, longer(kind, seen))) is not None:
+                yield cut
+                return
+            seen.add(kind)
             yield attempt(partial(_item, line, number, path.name), line=number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -20,6 +21,7 @@ from structpe.structure import Structure
 
 __all__ = ["conllu"]
 
+SENT_ID = re.compile(r"\s*#\s*sent_id\s*=(.*)")
 KEPT = ("lemma", "upos", "xpos", "feats", "deps", "misc")
 
 
@@ -47,7 +49,7 @@ def conllu(path: Path, graph: Literal["basic", "enhanced"] = "basic", strict: bo
     """
     made = _basic if graph == "basic" else _enhanced
     for number, (first, block, ended) in enumerate(blocks(path), 1):
-        ids = [line.partition("=")[2].strip() for line in block if line.startswith("# sent_id")]
+        ids = [found[1].strip() for line in block if (found := SENT_ID.match(line))]
         id = ids[0] if ids else str(number)
         make = partial(_item, block, first, id, path.name, made)
         yield attempt(make if ended else partial(_unended, make, strict), ids[0] if ids else "", first)

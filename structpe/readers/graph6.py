@@ -51,9 +51,15 @@ def graph6(text: str, name: str = "") -> Structure:
         name: where it comes from, for error messages.
 
     Raises:
-        ReadError: the text is in none of the formats, or claims more than 16,777,216 nodes.
+        ReadError: the text is in none of the formats, in incremental sparse6, or claims more than 16,777,216 nodes.
+        StructureError: the graph has no node.
     """
     bare = _bare(text)
+    if bare.startswith(";"):
+        raise ReadError(
+            f"{shown(text)} is in incremental sparse6, which says what differs from the line before; make each line a "
+            "graph of its own first, for example with nauty: copyg -s"
+        )
     kind = bare[:1] if bare[:1] in (":", "&") else ""
     try:
         codes = np.frombuffer(bare.removeprefix(kind).encode("ascii"), dtype=np.uint8)
@@ -64,7 +70,7 @@ def graph6(text: str, name: str = "") -> Structure:
         raise _no_graph6(text) from None
     if size > MOST:
         raise ReadError(f"{shown(text)} claims {size} nodes, but {MOST} are allowed at most; correct or remove it")
-    edges = {"": _triangle, "&": _matrix, ":": _listed}[kind](size, bits) if size else None
+    edges = {"": _triangle, "&": _matrix, ":": _listed}[kind](size, bits)
     if edges is None:
         raise _no_graph6(text)
     return Structure(("",) * size, edges, directed=kind == "&", name=name)
@@ -131,9 +137,9 @@ def _listed(size: int, bits: NDArray[np.uint8]) -> Ids | None:
 def _fills_up(bits: NDArray[np.uint8], size: int) -> bool:
     """Whether bits only fill up the last character: fewer than six, and all 1.
 
-    In graphs of 2, 4, 8, 16 or 32 nodes the first bit may be 0, since the bits could be an edge otherwise.
+    In graphs of 2, 4, 8 or 16 nodes the first bit may be 0, since the bits could be an edge otherwise.
     """
-    return len(bits) < BITS and bool(bits[1 if size in (2, 4, 8, 16, 32) else 0 :].all())
+    return len(bits) < BITS and bool(bits[1 if size in (2, 4, 8, 16) else 0 :].all())
 
 
 def _no_graph6(text: str) -> ReadError:

@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 
 from structpe.errors import ReadError
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, longer, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import path as path_graph
 
 __all__ = ["scan"]
 
 COMMAND, ACTIONS = "IN:", " OUT:"
+ACTIONS_OF_SCAN = ("I_JUMP", "I_LOOK", "I_RUN", "I_TURN_LEFT", "I_TURN_RIGHT", "I_WALK")
 
 
 @reader("scan", ".scan", also=".txt")
@@ -22,8 +23,14 @@ def scan(path: Path) -> Iterator[Yielded]:
 
     ``texts`` has the actions.
     """
-    for number, line in lines(path):
+    seen = set(ACTIONS_OF_SCAN)
+    for number, line, ended in ended_lines(path):
         if line.strip():
+            actions = line.rpartition(ACTIONS)[2].split()
+            if not ended and (cut := cut_off(line, number, longer(actions[-1], seen) if actions else "")) is not None:
+                yield cut
+                return
+            seen.update(actions)
             yield attempt(partial(_item, line, number, path.name), line=number)
 
 

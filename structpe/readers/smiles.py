@@ -12,8 +12,9 @@ import numpy as np
 
 from structpe.errors import ReadError, listed, needing
 from structpe.readers._csv import rows
+from structpe.readers._molecules import too_large
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS, atom_features, bond_features
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Ids, Structure
 
@@ -21,8 +22,13 @@ __all__ = ["ATOM_CATEGORIES", "BOND_CATEGORIES", "SYMBOLS", "molecule", "of_mole
 
 Kind = Literal["none", "ogb"]
 Made = Callable[[str, str], Structure]
-LARGE = re.compile(r"\[[^][]*?(H[0-9]{3,}|[+-][0-9]{3,})[^][]*]")
-"""An atom with an impossible number of hydrogens or charge: RDKit keeps them in a byte, so 260 would become 4."""
+LONGEST = 30_000
+"""Characters of a SMILES, before anything looks at them."""
+ATOM = re.compile(r"\[[^][]*]|Br?|Cl?|[NOPSFIbcnops*]")
+BRACKETS = re.compile(r"\[[^][]*]")
+CLOSURE = re.compile(r"%\([0-9]{1,5}\)|%[0-9]{2}|[0-9]")
+LARGE = re.compile(r"[H+-][0-9]{3}")
+"""An impossible number of hydrogens or charge of an atom: RDKit keeps them in a byte, so 260 would become 4."""
 KEEP = "give strict=False to keep it with this valence, or on_error='skip' to skip it"
 
 
@@ -115,8 +121,14 @@ def _table(path: Path, column: str, made: Made) -> Iterator[Yielded]:
 
 
 def _list(path: Path, made: Made) -> Iterator[Yielded]:
-    for number, (line, text) in enumerate(((n, t.strip()) for n, t in lines(path) if t.strip()), 1):
-        smiles, name = (*text.split(None, 1), "")[:2]
+    named = True  # every line so far
+    for number, (line, text, ended) in enumerate((each for each in ended_lines(path) if each[1].strip()), 1):
+        smiles, name = (*text.strip().split(None, 1), "")[:2]
+        lacks = "it has no name, and all lines before have one" if named and number > 1 and not name else ""
+        if not ended and (cut := cut_off(text, line, lacks)) is not None:
+            yield cut
+            return
+        named = named and bool(name)
         yield attempt(partial(_item, smiles, name or str(number), {}, path.name, made), name, line)
 
 
@@ -141,14 +153,15 @@ def parsed(smiles: str, strict: bool = True) -> Any:
             that RDKit computes (rings, aromaticity, hybridization, stereo, hydrogens) is the same.
 
     Raises:
-        ReadError: the text is not SMILES, or not a molecule.
+        ReadError: the text is not SMILES, or not a molecule, or it has more than 3,000 atoms or 500 rings, or 30,000
+            characters.
     """
     with needing("rdkit", "mol"):
         from rdkit import rdBase
     if not smiles.strip():
         raise ReadError("the SMILES is empty; give one, or remove the line")
-    if wraps := LARGE.search(smiles):
-        problem = f"{shown(wraps[0])} has a number of three digits or more, which RDKit would take for a small one"
+    if wraps := _check_size(smiles):
+        problem = f"{shown(wraps)} has a number of three digits or more, which RDKit would take for a small one"
         raise ReadError(f"{shown(smiles)} is not a molecule: {problem}; correct or remove it")
     # RDKit's output becomes part of the error.
     quiet = rdBase.BlockLogs()
@@ -163,6 +176,21 @@ def parsed(smiles: str, strict: bool = True) -> Any:
     if found is not None:
         return found
     raise ReadError(f"{shown(smiles)} is not a molecule that RDKit can read: {reason}")
+
+
+def _check_size(smiles: str) -> str:
+    """Check that RDKit is done with a text within a second or so; returns an atom with too large a number, or nothing.
+
+    Raises:
+        ReadError: it is too long, or has too many atoms or rings.
+    """
+    if len(smiles) > LONGEST:
+        raise ReadError(f"the SMILES has {len(smiles)} characters; {LONGEST} at most, leave the molecule out")
+    atoms = ATOM.findall(smiles)
+    wrong = too_large(len(atoms), len(CLOSURE.findall(BRACKETS.sub("", smiles))) // 2)
+    if wrong:
+        raise ReadError(f"{shown(smiles)} {wrong}")
+    return next((atom for atom in atoms if LARGE.search(atom)), "")
 
 
 def _read(smiles: str, strict: bool) -> tuple[Any, str]:

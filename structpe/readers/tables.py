@@ -21,7 +21,10 @@ __all__ = ["Relation", "feature_graph", "table"]
 
 Relation = Literal["pearson", "spearman", "mutual information"]
 RELATIONS = ("pearson", "spearman", "mutual information")
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+"""A number; digits before a point and after it can be told apart in one way only, or long ones would take for ever."""
+MOST: dict[str, int] = {"pearson": 2_048, "spearman": 2_048, "mutual information": 512}
+"""Columns, all pairs of which are compared; for mutual information one by one, for correlations at once."""
 Floats = NDArray[np.float64]
 
 
@@ -50,10 +53,12 @@ def feature_graph(
         An undirected graph without order; the feature ``edge_weight`` (e,) is the relation, with its sign.
 
     Raises:
-        StructureError: there is no column, columns have different lengths or fewer than 2 rows; a value is missing or
-            not finite; a correlation of texts or of a constant column is requested; an option is out of range.
+        StructureError: there is no column, or more than 2,048, for mutual information 512; columns have different
+            lengths or fewer than 2 rows; a value is missing or not finite; a correlation of texts or of a constant
+            column is requested; an option is out of range.
     """
     _check_options(relation, threshold, bins)
+    _check_count(len(names), relation)
     _check_shape(names, columns)
     whole = [_values(label, column) for label, column in zip(names, columns, strict=True)]
     if relation == "mutual information":
@@ -94,6 +99,7 @@ def _item(path: Path, options: tuple[Relation, float, int], wanted: Sequence[str
     found = rows(path, delimiter)
     _, header = next(found)
     chosen = list(range(len(header))) if wanted is None else [_place(header, each) for each in wanted]
+    _check_count(len(chosen), options[0])
     cells: list[list[str]] = [[] for _ in chosen]
     for line, row in found:
         if len(row) != len(header):
@@ -130,6 +136,14 @@ def _check_options(relation: str, threshold: float, bins: float) -> None:
         raise StructureError(f"the threshold is {threshold}; give 0 or more, which absolute values must exceed")
     if bins < 2:
         raise StructureError(f"bins is {bins!r}; give a whole number, 2 or more")
+
+
+def _check_count(columns: int, relation: str) -> None:
+    if columns > (most := MOST.get(relation, columns)):
+        raise StructureError(
+            f"the table has {columns} columns, and {relation} compares {most} at most, each with each; choose some of "
+            "them (columns=)"
+        )
 
 
 def _check_shape(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:
@@ -194,9 +208,8 @@ def _information(classes: Sequence[NDArray[np.int64]]) -> Floats:
     weights = np.zeros((len(classes), len(classes)))
     for i, one in enumerate(classes):
         for j in range(i + 1, len(classes)):
-            joint = np.zeros((int(one.max()) + 1, int(classes[j].max()) + 1))
-            np.add.at(joint, (one, classes[j]), 1.0 / len(one))
-            apart = np.outer(joint.sum(axis=1), joint.sum(axis=0))
-            there = joint > 0
-            weights[i, j] = max(0.0, float((joint[there] * np.log(joint[there] / apart[there])).sum()))
+            width = int(classes[j].max()) + 1
+            pairs, counts = np.unique(one * width + classes[j], return_counts=True)  # few of all pairs of classes occur
+            apart = np.bincount(one)[pairs // width] * np.bincount(classes[j])[pairs % width]
+            weights[i, j] = max(0.0, float((counts * np.log(counts * (len(one) / apart))).sum() / len(one)))
     return weights + weights.T

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from structpe.errors import LONGEST, ReadError, StructureError
-from structpe.readers._text import lines, shown
+from structpe.readers._text import cut_off, ended_lines, lines, longer, shown
 from structpe.readers.base import Item, Yielded, attempt, reader
 from structpe.structure import Structure
 
-__all__ = ["triples", "tsv"]
+__all__ = ["HEADERS", "triples", "tsv", "without_header"]
 
 Triple = Sequence[str]
 Numbered = list[tuple[int, str]]
@@ -51,13 +51,42 @@ def triples(facts: Sequence[Triple], name: str = "") -> Structure:
     )
 
 
+HEADERS = (
+    ("head", "subject", "subj", "source", "src", "from", "head_entity", "entity1", "node1", "h", "s"),
+    ("relation", "predicate", "pred", "property", "edge", "rel", "type", "label", "relationship", "r", "p"),
+    ("tail", "object", "obj", "target", "dst", "to", "tail_entity", "entity2", "node2", "t", "o"),
+)
+"""The usual names of the columns of tables of triples: of the subject, the relation and the object."""
+
+
+def without_header(facts: Sequence[Triple], header: bool | None) -> Sequence[Triple]:
+    """The facts, without the first if it is a header.
+
+    Raises:
+        ReadError: ``header`` is None, and the first has the usual names of columns.
+    """
+    first = [str(part).strip().lower() for part in facts[0]] if facts else []
+    if header is None and len(first) == 3 and all(part in known for part, known in zip(first, HEADERS, strict=True)):
+        raise ReadError(
+            f"the first triple is {_shown(facts[0])}, which are the usual names of columns; give header=True to leave "
+            "it out, or header=False if it is a fact"
+        )
+    return facts[1:] if header else facts
+
+
 def _shown(fact: Triple) -> str:
     text = repr(fact)
     return text if len(text) <= 3 * LONGEST else f"{text[: 3 * LONGEST]}..."
 
 
 @reader("triples", ".tsv", also=".txt")
-def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: str | None = None) -> Iterator[Yielded]:
+def tsv(
+    path: Path,
+    columns: str | None = None,
+    numbered: bool = False,
+    names: str | None = None,
+    header: bool | None = None,
+) -> Iterator[Yielded]:
     """Subject, relation and object separated by tabs, a fact per line: the whole file is one graph.
 
     WN18RR, UMLS and Nations are published like this (``reader="triples"``, as their names end in ``.txt``), the last
@@ -73,6 +102,8 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
         names: with ``numbered``, the folder, relative to that of the file, with ``entity2id.txt`` and
             ``relation2id.txt``, whose first line is a number and whose others are a name, a tab and its number; None
             uses the numbers as names.
+        header: whether the first line names the columns, and is left out; None: it is a fact, but an error if it has
+            the usual names, such as ``head relation tail``. Give True or False then.
     """
     if columns is not None and sorted(columns) != sorted("hrt"):
         raise ReadError(
@@ -80,24 +111,33 @@ def tsv(path: Path, columns: str | None = None, numbered: bool = False, names: s
         )
     if names is not None and not numbered:
         raise ReadError("names needs numbered facts; give numbered=True too, or leave it out")
-    yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names))
+    if header is not None and numbered:
+        raise ReadError("the first line of numbered facts is their number, not a header; leave out header")
+    yield attempt(partial(_item, path, columns or ("htr" if numbered else "hrt"), numbered, names, header))
 
 
-def _item(path: Path, columns: str, numbered: bool, names: str | None) -> Item:
-    facts = _numbers(path, columns, names) if numbered else _texts(path, columns)
+def _item(path: Path, columns: str, numbered: bool, names: str | None, header: bool | None) -> Item:
+    facts = _numbers(path, columns, names) if numbered else without_header(_texts(path, columns), header)
     return Item(triples(facts, name=path.name), id="1")
 
 
 def _texts(path: Path, columns: str) -> list[list[str]]:
-    facts = []
-    for number, line in lines(path):
+    facts: list[list[str]] = []
+    for number, line, ended in ended_lines(path):
         if line.strip():
             fact = [part.strip() for part in line.split("\t")]
             if len(fact) != 3 or not all(fact):
                 message = f"{shown(line)} is not a triple; give subject, relation and object, separated by tabs"
                 raise ReadError(message).at(f"line {number}")
+            if not ended and (cut := cut_off(line, number, longer(fact[-1], _like_last(facts, columns)))) is not None:
+                raise cut
             facts.append(_in_order(fact, columns))
     return facts
+
+
+def _like_last(facts: list[list[str]], columns: str) -> Iterator[str]:
+    """What has stood where a line ends: relations, or entities."""
+    return (part for fact in facts for part in (fact[1:2] if columns[-1] == "r" else fact[::2]))
 
 
 def _numbers(path: Path, columns: str, names: str | None) -> list[list[str]]:

@@ -62,7 +62,7 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
         only: of a study, patterns of the runs; one seed of each is looked at.
 
     Raises:
-        ConfigError: the configuration is wrong.
+        ConfigError: the configuration is wrong, or patterns are given and it is not of a study.
     """
     from structpe.tasks.graph_to_text.config import load_config
     from structpe.tasks.prediction.study import load_study
@@ -74,6 +74,8 @@ def explain(path: str | Path, overrides: Sequence[str] = (), only: Sequence[str]
         study = load_study(path, overrides)
         keys = [key for key in study.keys(only) if key.seed == study.seeds[0]]
         return {str(key): _found(*_of_benchmark(study.run(key))) for key in keys}
+    if only:
+        raise ConfigError(f"{path} is the configuration of one training, and {only[0]!r} chooses runs of a study")
     config = load_config(path, overrides)
     return {config.name or str(path): _found(*_of_texts(config))}
 

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from structpe.errors import StructureError
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 
 __all__ = ["UNREACHABLE", "contexts"]
 
@@ -26,6 +26,7 @@ UNREACHABLE = 99
 """The feature ``hop`` of a node without a path to the target."""
 
 
+@of_structures
 def contexts(
     structure: Structure, k: int = 5, targets: Sequence[int] | None = None, restart: float = 0.15
 ) -> Iterator[Structure]:

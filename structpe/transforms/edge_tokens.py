@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 
 __all__ = ["edge_tokens"]
 
 
+@of_structures
 def edge_tokens(structure: Structure) -> Structure:
     """The graph with an additional node for each edge, labelled by its relation, between its ends (Kim et al. 2022).
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 
 __all__ = ["Rule", "expand"]
 
@@ -18,6 +18,7 @@ UNIT = "unit"
 """The relation between two units of one word."""
 
 
+@of_structures
 def expand(structure: Structure, rule: Rule = "all") -> Structure:
     """Choose the positions of the subwords of a word.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from structpe.structure import Structure
+from structpe.structure import Structure, of_structures
 
 __all__ = ["readable", "readable_relation", "with_readable_labels"]
 
@@ -26,6 +26,7 @@ def readable_relation(label: str) -> str:
     return " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words) or label
 
 
+@of_structures
 def with_readable_labels(structure: Structure) -> Structure:
     """The same graph with labels from :func:`readable` and :func:`readable_relation`.
 

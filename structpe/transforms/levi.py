@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 from structpe.transforms._reading import tour
 
 __all__ = ["levi"]
 
 
+@of_structures
 def levi(structure: Structure) -> Structure:
     """The graph with n + e nodes and 2e unlabelled edges: source -> relation -> target (Levi 1942).
 

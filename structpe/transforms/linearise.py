@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structpe.structure import Ids, Structure, path
+from structpe.structure import Ids, Structure, of_structures, path
 from structpe.transforms._reading import tour
 
 __all__ = ["linearise"]
@@ -20,6 +20,7 @@ class _Token(NamedTuple):
     edge: int = -1
 
 
+@of_structures
 def linearise(structure: Structure) -> Structure:
     """A path graph over the depth-first linearisation, after Konstas et al. (2017): PENMAN without its variables.
 

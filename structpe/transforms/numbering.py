@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from structpe.structure import Structure
+from structpe.structure import Structure, of_structures
 
 __all__ = ["renumbered"]
 
 
+@of_structures
 def renumbered(graph: Structure, generator: np.random.Generator) -> Structure:
     """The same graph with its nodes renumbered and its edges in another order.
 

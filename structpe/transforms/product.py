@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structpe.errors import StructureError
-from structpe.structure import Ids, Structure, path
+from structpe.structure import Ids, Structure, of_structures, path
 from structpe.transforms.virtual import with_virtual_node
 
 __all__ = ["grid", "product", "with_class_token"]
@@ -52,6 +52,7 @@ def grid(shape: Sequence[int], labels: Sequence[str] | None = None, name: str = 
     return replace(whole, nodes=tuple(labels))
 
 
+@of_structures
 def product(a: Structure, b: Structure) -> Structure:
     """The Cartesian product: a node (i, j) for each node i of ``a`` and j of ``b``, numbered i n_b + j.
 
@@ -82,6 +83,7 @@ def product(a: Structure, b: Structure) -> Structure:
     )
 
 
+@of_structures
 def with_class_token(structure: Structure, label: str = "[CLS]") -> Structure:
     """The structure with one more node in front, read first: a class token, as in Vision Transformers.
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 
 __all__ = ["subgraph"]
 
 
+@of_structures
 def subgraph(structure: Structure, nodes: Ids, edges: Ids | None = None) -> Structure:
     """Some nodes, numbered in the given order, and edges between them.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 from structpe.transforms._special import hung_on_root
 from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer, unknown_token
 from structpe.transforms.alignment import Alignment, Gap
@@ -47,6 +47,7 @@ class _Unit(NamedTuple):
     end: int = -1
 
 
+@of_structures
 def split(
     structure: Structure,
     tokenizer: AnyTokenizer,

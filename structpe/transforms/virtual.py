@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from structpe.structure import Structure
+from structpe.structure import Structure, of_structures
 
 __all__ = ["with_virtual_node"]
 
 
+@of_structures
 def with_virtual_node(structure: Structure, label: str = "[GRAPH]") -> Structure:
     """The structure with one more node in front, whose feature ``virtual`` is 1; that of all others is 0.
 

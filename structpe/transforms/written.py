@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from structpe.structure import Ids, Structure
+from structpe.structure import Ids, Structure, of_structures
 from structpe.transforms._tokenizers import AnyTokenizer, as_tokenizer
 from structpe.transforms.levi import levi
 from structpe.transforms.linearise import linearise
@@ -42,6 +42,7 @@ class _Word(NamedTuple):
     node: int
 
 
+@of_structures
 def written(
     structure: Structure, tokenizer: AnyTokenizer, form: Form = "linear", prompt: str = "", suffix: str = ""
 ) -> Written:

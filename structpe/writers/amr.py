@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from structpe.errors import needing
-from structpe.readers._penman import first_aligned, unquoted
+from structpe.readers._penman import comments, first_aligned, unquoted
 from structpe.readers._text import shown
 from structpe.readers.base import Item
 from structpe.structure import Structure
@@ -25,7 +25,6 @@ INDENT = 4
 ROLE = re.compile(r":[^\s\"()/:~]*")
 SYMBOL = re.compile(r"[^\s\"()/:~#]+")
 STRING = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
-KEY = re.compile(r"\S+")
 BARE = re.compile(r"[+-]|[+-]?[0-9]+(?:\.[0-9]+)?|imperative|expressive|interrogative")
 """Constants that AMR writes without quotes."""
 PER_NODE = ("variables", "symbols", "alignments")
@@ -44,8 +43,8 @@ def amr(item: Item) -> str:
     same. Without metadata, ``# ::id`` is the item's id and ``# ::snt`` its first text.
 
     Raises:
-        WriteError: there is no root, or no path to a node; a constant has parts or several edges; PENMAN cannot store a
-            label or relation; the graph is nested too deeply for readers.
+        WriteError: the edges are undirected; there is no root, or no path to a node; a constant has parts or several
+            edges; PENMAN cannot store a label or relation; the graph is nested too deeply for readers.
         MissingExtra: penman, which knows the inverse roles, is not installed.
     """
     graph = _Graph(item)
@@ -59,6 +58,10 @@ class _Graph:
         with needing("penman", "amr"):
             from penman.models.amr import model
         self.model, self.structure = model, item.structure
+        if not self.structure.directed:
+            raise WriteError(
+                "the edges are undirected; a role of PENMAN has a direction, give Structure(directed=True)"
+            )
         if self.structure.root is None:
             raise WriteError("the graph has no root to start from; give Structure(root=...)")
         self.edges = self.structure.edges.tolist()
@@ -204,8 +207,9 @@ def _comments(item: Item) -> Iterator[str]:
     if "epigraph" not in item.metadata:
         said = {**({"id": item.id} if item.id else {}), **({"snt": item.texts[0]} if item.texts else {}), **said}
     for key, value in said.items():
-        if not KEY.fullmatch(key) or "::" in f"{key} {value}" or "\n" in value or "\r" in value:
+        line = f"# ::{key} {value}".rstrip()
+        if "\n" in line or "\r" in line or comments(line) != {key: value.rstrip()}:
             raise WriteError(
                 f"{key!r}: {shown(str(value))} cannot be written in a comment of PENMAN; take it out of the metadata"
             )
-        yield f"# ::{key} {value}".rstrip(" ")
+        yield line

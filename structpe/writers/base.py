@@ -119,8 +119,11 @@ def write(
             because of a lone surrogate. The error has its number from 1, and no file is written.
     """
     path = Path(path)
+    given: Any = items
     chosen = choose(path, to)
     chosen.check(options)
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise WriteError(f"write takes a list of items or structures, and was given {type(given).__name__}; write [it]")
     if path.is_dir() or not path.parent.is_dir():
         wrong = "is a folder; give a file" if path.is_dir() else f"cannot be made, as there is no folder {path.parent}"
         raise WriteError(f"the file {wrong}").at(path)
@@ -149,11 +152,18 @@ def write(
 
 
 def _place(item: Item | Structure, number: int) -> str:
-    name = item.structure.name if isinstance(item, Item) else item.name
+    named: Any = item.structure if isinstance(item, Item) else item
+    name = named.name if isinstance(named, Structure) else ""  # anything else is refused when it is written
     return f"item {number} ({name})" if name else f"item {number}"
 
 
 def _text(chosen: Writer, item: Item | Structure, options: dict[str, Any]) -> str:
+    given: Any = item
+    if not isinstance(given, Item | Structure):
+        raise WriteError(
+            f"items or structures are written, and {type(given).__name__} is neither; structpe.as_structure makes "
+            f"one of what other libraries hold"
+        )
     text = chosen.text(item if isinstance(item, Item) else Item(item), **options)
     try:
         text.encode()

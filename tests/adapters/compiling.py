@@ -16,8 +16,10 @@ import numpy as np
 import torch
 from torch._dynamo.utils import counters
 
+from structpe.adapters.timm import inject as inject_into_vit
 from structpe.adapters.transformers import TokenPositions, inject
 from tests.adapters.models import GRAPH, SMALL, UNITS, small, texts
+from tests.adapters.vision import vit
 
 POSITION: list[Any] = ["t5", {"name": "shaw", "encoding": "undirected-distance"}]
 MODELS = ("bert", "t5", "llama")
@@ -52,11 +54,40 @@ def difference(name: str) -> dict[str, Any]:
     return {"difference": by, "graphs": counters["stats"]["unique_graphs"], "breaks": list(counters["graph_break"])}
 
 
+def difference_of_path() -> dict[str, Any]:
+    """The same of a decoder whose texts are paths, without a pass before that is not compiled."""
+    torch._dynamo.reset()
+    counters.clear()
+    model = small("llama")
+    inject(model, "alibi-causal", structures="path", start="own")
+    ids = {"input_ids": texts(model)["input_ids"]}
+    compiled = torch.compile(model, backend="aot_eager")
+    by = max(
+        float((compiled(**each).logits - model(**each).logits).abs().max())
+        for each in (ids, {"input_ids": ids["input_ids"][:, :5]})
+    )
+    return {"difference": by, "graphs": counters["stats"]["unique_graphs"] - 1, "breaks": list(counters["graph_break"])}
+
+
+def difference_of_images() -> dict[str, Any]:
+    """The same of images of two sizes."""
+    torch._dynamo.reset()
+    counters.clear()
+    model = vit("form")
+    inject_into_vit(model, "t5", start="own")
+    compiled, by = torch.compile(model, backend="aot_eager"), 0.0
+    for shape in ((2, 3, 16, 16), (1, 3, 8, 24)):
+        images = torch.ones(shape).cumsum(-1) / 10
+        by = max(by, float((compiled(images) - model(images)).abs().max()))
+    return {"difference": by, "graphs": counters["stats"]["unique_graphs"] - 1, "breaks": list(counters["graph_break"])}
+
+
 def main() -> None:
     """Print the differences."""
     warnings.simplefilter("ignore")
     torch._dynamo.config.recompile_limit = 64
-    print(json.dumps({name: difference(name) for name in MODELS}))
+    found = {name: difference(name) for name in MODELS}
+    print(json.dumps({**found, "path": difference_of_path(), "images": difference_of_images()}))
 
 
 if __name__ == "__main__":

@@ -161,3 +161,80 @@ def test_a_model_learns_from_batches_of_its_collator(name: str) -> None:
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < losses[0]
     logits(model, **{k: v for k, v in batch.items() if k != "labels" or name == "t5"})
+
+
+def labelled(*labels: Any) -> list[dict[str, Any]]:
+    return [
+        {"structure": path(["a"] * (i + 1)), **({} if each is None else {"labels": each})}
+        for i, each in enumerate(labels)
+    ]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_items_without_a_target_or_label_have_ignored_ones(order: int) -> None:
+    of_text = Collator(tokenizer(), [Order()], True, special=False)
+    targets = [{"structure": path(["a", "b"]), "target": "c"}, {"structure": path(["d"])}][::order]
+    assert of_text(targets)["labels"].tolist() == [[1, 6, 2], [-100] * 3][::order]
+    decoder = Collator(tokenizer(), [Order()], False, special=False)
+    assert decoder(targets)["labels"].tolist() == [[-100, -100, 6, 2], [-100] * 4][::order]
+    assert of_text(labelled(1, None)[::order])["labels"].tolist() == [1, -100][::order]
+    rows = of_text(labelled([5], None)[::order])["labels"].tolist()
+    assert rows == [[5, -100], [-100, -100]][::order]
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([], "a batch needs one item or more"),
+        (labelled(None, 0.5), "item 0 of the batch has no 'labels', and others have"),
+        (labelled(0.5, None), "item 1 of the batch has no 'labels'"),
+        ([{"structure": path(["a"])}, {"structure": path(["a"]), "weight": 2}], "item 0 of the batch has no 'weight'"),
+        ([{"structure": path(["a"]), "weight": 2}, {"structure": path(["a"])}], "item 1 of the batch has no 'weight'"),
+    ],
+)
+def test_what_nothing_stands_for_is_missed_by_name(items: Any, message: str) -> None:
+    with pytest.raises(PositionError, match=message):
+        Collator(tokenizer(), [Order()], True)(items)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "roberta", "t5"])
+def test_padding_on_either_side_changes_no_scores(name: str) -> None:
+    for side in ("left", "right"):
+        model = small(name)
+        handle = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, start="own")
+        collate = handle.collator(tokenizer(padding_side=side), special=False)
+        items = [{"structure": SMALL}, {"structure": GRAPH}]
+        options = {"decoder_input_ids": torch.tensor([[0, 5]])} if name == "t5" else {}
+        both = {**collate(items), **{key: each.expand(2, -1) for key, each in options.items()}}
+        assert ("position_ids" in both) == (side == "left" and name in ("gpt2", "llama", "bert"))
+        with torch.no_grad():
+            together, alone = model(**both).logits[0], model(**collate(items[:1]), **options).logits[0]
+        together = together[-len(alone) :] if side == "left" else together[: len(alone)]
+        assert torch.allclose(together, alone, atol=1e-5), side
+
+
+def test_a_decoder_writes_behind_a_batch_padded_on_the_left_what_it_writes_alone() -> None:
+    model = small("gpt2")
+    collate = inject(model, {"name": "shaw", "encoding": "undirected-distance"}, start="own").collator(
+        tokenizer(padding_side="left"), special=False
+    )
+    options = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "pad_token_id": 0}
+    both = model.generate(**collate([{"structure": SMALL}, {"structure": GRAPH}]), **options)
+    alone = model.generate(**collate([{"structure": SMALL}]), **options)
+    assert both[0, -4:].tolist() == alone[0, -4:].tolist()
+
+
+def test_a_target_is_in_the_target_language() -> None:
+    fast = tokenizer()
+    fast.tgt_lang = "xx"
+    asked: list[dict[str, Any]] = []
+
+    class OfTwo(type(fast)):  # type: ignore[misc]
+        def __call__(self, *given: Any, **named: Any) -> Any:
+            asked.append(named)
+            return {"input_ids": [9, 4, 2]}
+
+    fast.__class__ = OfTwo
+    batch = Collator(fast, [Order()], True)([{"structure": path(["a"]), "target": "a"}])
+    assert batch["labels"].tolist() == [[9, 4, 2]]
+    assert asked[0]["text_target"] == "a"

@@ -98,3 +98,17 @@ def test_what_cannot_be_added() -> None:
         positions(graph, [ENCODINGS["distance"]()])
     with pytest.raises(EncodingError, match="takes encodings of different names"):
         AddEncoding()
+
+
+def test_pairs_follow_their_nodes_and_are_refused_where_some_are_missing() -> None:
+    """DGL takes edges of all types along; they come in another order."""
+    name = "distance"
+    graph = AddEncoding(name)(given()[0])
+    order = torch.randperm(graph.num_nodes())
+    assert order.tolist() != sorted(order.tolist())
+    moved = dgl.node_subgraph(graph, order)
+    found, whole = positions(moved, [name])[name].dense()[0], positions(graph, [name])[name].dense()[0]
+    assert torch.equal(found, whole[order][:, order])
+    less = dgl.remove_edges(graph, torch.tensor([1]), etype="pe_distance")
+    with pytest.raises(EncodingError, match=r"'distance' has a value for each pair .*; apply AddEncoding"):
+        positions(less, [name])

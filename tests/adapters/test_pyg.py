@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
+import re
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch_geometric.transforms as T
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.loader.utils import filter_data  # what NeighborLoader does, which needs pyg-lib
 from torch_geometric.nn import GINConv, GPSConv, TransformerConv
 from torch_geometric.utils import to_dense_batch
 
@@ -71,7 +76,9 @@ def test_as_a_transform_it_leaves_the_graph_as_it_was() -> None:
     before = set(data.keys())
     found = transform(data)
     assert set(data.keys()) == before
-    assert set(found.keys()) - before == {"pe_random_walk", "pe_undirected_distance"}
+    assert set(found.keys()) - before == {
+        f"pe_{name}{of}" for name in ("random_walk", "undirected_distance") for of in ("", "_of")
+    }
     assert found.pe_random_walk.shape[0] == data.num_nodes
     assert found.pe_undirected_distance.shape == (data.num_nodes**2,)
     assert repr(transform) == repr(AddEncoding("random-walk", "undirected-distance")) != repr(AddEncoding("degree"))
@@ -322,3 +329,158 @@ def test_edges_are_those_of_the_graphs(edges: Any, message: str) -> None:
     handle = inject(conv, position)
     with handle.reading(batch), pytest.raises(PositionError, match=message):
         conv(batch.x, edges)
+
+
+def test_a_pair_without_a_path_is_one_farther_than_any_can_be() -> None:
+    """UNREACHABLE, a number that no table has a row for, stays inside."""
+    apart = Data(x=torch.randn(3, 8), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    limited: Any = {"name": "distance", "limit": 8}
+    data = AddEncoding("undirected-distance", limited, "resistance")(apart)
+    assert data.pe_undirected_distance.tolist() == [0, 1, 3, 1, 0, 3, 3, 3, 0], "the number of nodes"
+    assert data.pe_distance.tolist() == [0, 1, 9, 1, 0, 9, 9, 9, 0], "limit + 1"
+    assert data.pe_resistance.isinf().tolist() == [False, False, True, False, False, True, True, True, False]
+    names = ["undirected-distance", limited, "resistance"]
+    (batch,) = DataLoader([data, AddEncoding(*names)(graphs(1)[0])], batch_size=2)  # type: ignore[arg-type]
+    found, expected = positions(batch, names), encode([as_structure(apart)], names)
+    for name in ("undirected-distance", "distance", "resistance"):
+        assert torch.equal(found[name].dense()[0, :3, :3], expected[name].dense()[0])
+
+
+LINE = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 5], [1, 0, 2, 1, 3, 2, 5, 4]])
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "numbered otherwise": lambda data: data.subgraph(torch.tensor([3, 1, 2, 0, 5, 4])),
+    "left out": lambda data: data.subgraph(torch.tensor([0, 1, 3, 4])),
+    "largest part": T.LargestConnectedComponents(),
+    "loader": lambda data: filter_data(data, torch.arange(3), *LINE[:, :4], torch.arange(4)),
+    "virtual node": T.VirtualNode(),
+    "both ways": lambda data: T.ToUndirected()(T.Compose([_one_way])(data)),
+    "other edges": lambda data: _with_edges(data, data.edge_index[:, 2:]),
+    "self-loops": T.AddSelfLoops(),
+    "edge subgraph": lambda data: data.edge_subgraph(torch.arange(data.num_edges) > 1),
+}
+
+
+def _quietly(make: Callable[[], Any]) -> Any:
+    """Without what PyG and PyTorch say of how they compute."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make()
+
+
+def _with_edges(data: Any, edges: torch.Tensor) -> Any:
+    copy = data.clone()
+    copy.edge_index = edges
+    return copy
+
+
+def _one_way(data: Any) -> Any:
+    return _with_edges(data, data.edge_index[:, data.edge_index[0] <= data.edge_index[1]][:, :3])
+
+
+@pytest.mark.parametrize("name", ["undirected-distance", "resistance", "adjacency", "rrwp"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_pairs_of_another_graph_are_refused(change: str, name: str) -> None:
+    data = AddEncoding(name)(Data(x=torch.randn(6, 8), edge_index=LINE))
+    (batch,) = DataLoader([AddEncoding(name)(graphs(1)[0]), CHANGES[change](data)], batch_size=2)  # type: ignore[arg-type]
+    with pytest.raises(EncodingError, match=r"was made from another graph: .* since, .*; apply AddEncoding"):
+        positions(batch, [name])
+    last = T.Compose([CHANGES[change], AddEncoding(name)])(Data(x=torch.randn(6, 8), edge_index=LINE))
+    assert positions(last, [name])
+
+
+def test_nodes_take_their_values_along_and_new_ones_have_none() -> None:
+    data = AddEncoding("degree", "random-walk")(Data(x=torch.randn(6, 8), edge_index=LINE))
+    kept = torch.tensor([3, 1, 5])
+    found = positions(data.subgraph(kept), ["degree", "random-walk"])
+    assert torch.equal(found["degree"][0], data.pe_degree[kept]), "in the graph that was encoded"
+    assert torch.equal(found["random-walk"][0], data.pe_random_walk[kept])
+    for name in ("degree", "random-walk"):
+        with pytest.raises(EncodingError, match="nodes have been added since"):
+            positions(T.VirtualNode()(data), [name])
+
+
+def test_where_edges_have_changed_the_values_of_the_graph_as_it_was_must_be_asked_for() -> None:
+    data = AddEncoding("undirected-distance")(Data(x=torch.randn(6, 8), edge_index=LINE))
+    dropped = _with_edges(data, LINE[:, 2:])
+    found = positions(dropped, ["undirected-distance"], any_edges=True)
+    expected = positions(data, ["undirected-distance"])
+    assert torch.equal(found["undirected-distance"].dense(), expected["undirected-distance"].dense())
+    assert positions(_with_edges(data, LINE.flip(1)), ["undirected-distance"]), "in another order they are the same"
+    with pytest.raises(EncodingError, match="nodes have been left out or numbered otherwise"):
+        positions(data.subgraph(torch.tensor([1, 0])), ["undirected-distance"], any_edges=True)
+
+
+def test_values_that_are_as_many_as_the_edges_are_sorted_with_them() -> None:
+    """PyG takes them for values of edges."""
+    edges = torch.cartesian_prod(torch.arange(3), torch.arange(3)).T[:, [4, 0, 8, 2, 1, 3, 7, 5, 6]]
+    data = AddEncoding("random-walk", "undirected-distance")(Data(edge_index=edges, num_nodes=3))
+    assert positions(data, ["undirected-distance"])
+    moved = data.edge_subgraph(torch.arange(9).roll(1))
+    assert not torch.equal(moved.pe_undirected_distance, data.pe_undirected_distance)
+    for any_edges in (False, True):
+        with pytest.raises(EncodingError, match="edges have changed since"):
+            positions(moved, ["undirected-distance"], any_edges)
+
+
+def test_edges_that_have_become_a_sparse_tensor_are_the_same() -> None:
+    data = AddEncoding("undirected-distance")(Data(x=torch.randn(6, 8), edge_index=LINE))
+    sparse = _quietly(lambda: T.ToSparseTensor()(data))
+    assert sparse.edge_index is None
+    assert _quietly(lambda: positions(sparse, ["undirected-distance"]))
+    sparse.adj_t = _quietly(lambda: T.ToSparseTensor()(_with_edges(data, LINE[:, 2:]))).adj_t
+    with pytest.raises(EncodingError, match="edges have changed since"):
+        _quietly(lambda: positions(sparse, ["undirected-distance"]))
+
+
+@pytest.mark.parametrize("name", ["degree", "distance"])
+def test_one_encoding_of_a_name_does_not_replace_another(name: str) -> None:
+    option: Any = {"degree": {"direction": "in"}, "distance": {"limit": 2}}[name]
+    first, second = AddEncoding(name), AddEncoding({"name": name, **option})
+    data = Data(x=torch.randn(6, 8), edge_index=LINE)
+    with pytest.raises(EncodingError, match=rf"the graph has pe_{name} already, of another encoding or other options"):
+        T.Compose([first, second])(data)
+    assert T.Compose([first, first])(data)[f"pe_{name}"].equal(first(data)[f"pe_{name}"]), "made anew"
+    with pytest.raises(
+        EncodingError, match=f"pe_{name} was made by another encoding than {re.escape(repr(*second.encodings))}"
+    ):
+        positions(first(data), second.encodings)
+
+
+def test_pairs_of_which_nothing_says_what_they_were_made_from() -> None:
+    data = AddEncoding("undirected-distance")(Data(x=torch.randn(6, 8), edge_index=LINE))
+    del data.pe_undirected_distance_of
+    with pytest.raises(EncodingError, match=r"has no pe_undirected_distance, .* as AddEncoding makes it"):
+        positions(data, ["undirected-distance"])
+
+
+@pytest.mark.slow
+def test_no_encoding_of_pairs_is_taken_for_that_of_another_graph() -> None:
+    """Every encoding that a graph without labels and order has."""
+    tried, data = [], Data(x=torch.randn(6, 8), edge_index=LINE)
+    for name, encoding in ENCODINGS.items():
+        try:
+            added = AddEncoding(encoding())(data)
+            mine, theirs = positions(added, [encoding()]), encode([as_structure(data)], [encoding()])
+        except EncodingError:
+            continue  # needs labels, features, a root, an order, or is of sequences
+        assert torch.equal(_numbers(mine[name]), _numbers(theirs[name])), name
+        tried.append(name)
+        if encoding.arity == 2:
+            for change in CHANGES.values():
+                with pytest.raises(EncodingError, match="was made from another graph"):
+                    positions(change(added), [name])
+    assert len([name for name in tried if ENCODINGS[name].arity == 2]) >= 10
+
+
+def _numbers(found: Any) -> torch.Tensor:
+    """The numbers of a graph of six nodes, all in one tensor."""
+    if isinstance(found, SparsePairs):
+        return found.dense(1, 6, 6)
+    return found.dense() if isinstance(found, Lookup) else found
+
+
+def test_the_last_node_is_missed_though_it_had_no_edge() -> None:
+    data = AddEncoding("undirected-distance", "adjacency")(Data(x=torch.randn(7, 8), edge_index=LINE))
+    for name in ("undirected-distance", "adjacency"):
+        with pytest.raises(EncodingError, match="nodes have been left out or numbered otherwise"):
+            positions(data.subgraph(torch.arange(6)), [name])

@@ -132,6 +132,22 @@ def test_checkpointed_layers_have_the_same_gradients(kind: str) -> None:
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpointed_passes_of_two_forms_have_the_gradients_of_each(kind: str) -> None:
+    model = vit(kind).train()
+    injected = inject(model, ["shaw", "vit"], start="own")
+    grads = []
+    for saving in (False, True):
+        model.set_grad_checkpointing(saving)
+        model.zero_grad()
+        # As many patches in both, and both passes before the gradients.
+        sum(model(images(1, 3, *size)).square().sum() for size in ((16, 16), (8, 32))).backward()  # type: ignore[union-attr]
+        grads.append([each.grad for each in injected.parameters() if each.grad is not None])
+    assert len(grads[0]) == len(grads[1]) > 1
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_only_the_given_layers_ask() -> None:
     model = vit("form")
     plain = copy.deepcopy(model)
@@ -165,7 +181,8 @@ def passed(model: Any, position: Any, **options: Any) -> torch.Tensor:
 def test_what_cannot_enter(position: Any, options: Any, message: str) -> None:
     model = vit("form")
     with pytest.raises(PositionError, match=message):
-        passed(model, position, **options)
+        inject(model, position, **options)
+    assert "structpe" not in model._modules
 
 
 def test_what_a_pass_cannot_be() -> None:

@@ -20,10 +20,10 @@ import transformers as hf
 from structpe.adapters import transformers
 from structpe.adapters._injected import Pass
 from structpe.adapters._places import NONE
-from structpe.adapters.transformers import TokenPositions, dims, eject, inject, load, take_t5
+from structpe.adapters.transformers import TokenPositions, attention, dims, eject, inject, load, take_t5
 from structpe.attention import additive, attend
 from structpe.data.encode import encode
-from structpe.encodings import Offset, Order
+from structpe.encodings import Offset
 from structpe.errors import PositionError, StoreError
 from structpe.positions import Dims, PositionModel, Site, build
 from structpe.structure import Structure, path
@@ -537,7 +537,6 @@ def test_generation_with_a_cache_is_generation_without(name: str, position: str,
     structpe = TokenPositions.of(sequences, units, injected.position.encodings, length=8, left=left)
     found = [generated(model, structpe=structpe, use_cache=cache, num_beams=beams) for cache in (True, False)]
     assert torch.equal(*found)
-    assert "_structpe_reading" not in vars(model)
 
 
 @pytest.mark.parametrize(
@@ -702,6 +701,12 @@ def test_ejected_it_is_the_model_of_before() -> None:
         ("bert", "deberta-v2", {"start": "own"}, "has its own attention, which another model cannot do"),
         ("t5", "learned", {"where": "cross"}, "acts on the input, and cross-attention has none"),
         ("bert", "t5", {"instead": True}, "the encoder has no bias of its own that could be left out"),
+        ("bert", "deberta", {}, "acts by scale changes a pretrained model from the beginning.* use start='own'"),
+        ("bert", "mixed-rotary", {}, "acts by maps changes a pretrained model.* use start='own'"),
+        ("llama", "wire", {}, "acts by maps changes a pretrained model.* use start='own'"),
+        ("bert", "gkat", {}, "use start='own'"),
+        ("t5", "rotary", {"where": "cross", "start": "own"}, "cannot enter cross-attention"),
+        ("t5", "learned", {"start": "own", "structures": "path"}, "have 32 numbers and all heads together 64"),
     ],
 )
 def test_what_cannot_be_is_said(name: str, position: str, options: dict[str, Any], message: str) -> None:
@@ -717,9 +722,9 @@ def test_sizes_and_second_position_models_are_checked() -> None:
     inject(model, "t5")
     with pytest.raises(PositionError, match="the encoder has a position model already; give both as one"):
         inject(model, "shaw")
-    inject(model, "learned", "decoder", start="own", structures="path")
     with pytest.raises(PositionError, match="the hidden vectors have 32 numbers and all heads together 64"):
-        logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+        inject(model, "learned", "decoder", start="own", structures="path")
+    assert set(model.structpe) == {"encoder"}
 
 
 def test_an_older_version_of_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -736,9 +741,23 @@ def test_an_unknown_family() -> None:
         inject(model, "t5")
 
 
-def test_rotations_cannot_enter_cross_attention() -> None:
+def test_what_is_refused_leaves_the_model_as_it_was() -> None:
     model = small("t5")
-    inject(model, {"name": "rotary", "encoding": "order"}, "cross", start="own")
-    assert model.structpe["cross"].position.encodings == (Order(),)
-    with pytest.raises(PositionError, match="cannot enter cross-attention"):
-        logits(model, **texts(model), structpe=given(model, path(list("abcd")), path(list("ab"))))
+    batch = texts(model)
+    before = logits(model, **batch)
+    for position, where in (("rotary", "cross"), ("rotary", "encoder"), ("learned", "encoder")):
+        with pytest.raises(PositionError):
+            inject(model, position, where)  # type: ignore[arg-type]
+    assert not hasattr(model, "structpe")
+    assert getattr(model.config, "structpe", None) is None
+    assert model.config._attn_implementation == "sdpa"
+    assert torch.equal(logits(model, **batch), before)
+
+
+@pytest.mark.parametrize("name", ["softcap", "s_aux", "sinks"])
+def test_an_attention_that_asks_for_more_than_is_computed_is_refused(name: str) -> None:
+    q, module = torch.randn(1, 2, 3, 4), torch.nn.Module()
+    harmless = {"sliding_window": 3, "position_ids": torch.arange(3), "use_cache": False, name: None}
+    assert attention(module, q, q, q, None, **harmless)[0].shape == (1, 3, 2, 4)
+    with pytest.raises(PositionError, match=rf"attention of Module is asked for {name}, which .* does not compute"):
+        attention(module, q, q, q, None, **{name: torch.ones(2)})

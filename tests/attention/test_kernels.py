@@ -17,6 +17,8 @@ from torch import Tensor
 from structpe.attention import KERNELS, Call, Kernel, attend, watching
 from structpe.attention.base import kernel as kernel_of
 from structpe.errors import StructPEError, UnsupportedTerm
+from structpe.feature_maps import elu_plus_one
+from structpe.positions import Site
 from structpe.terms import Factor, Lookup, Pairs, SparsePairs, Terms
 from tests.attention.drawing import (
     FIELDS,
@@ -34,6 +36,8 @@ from tests.attention.drawing import (
     tables_of,
 )
 from tests.attention.oracle import attends
+from tests.positions.cases import encoded, labelled_path, noise
+from tests.positions.cases import made as of_model
 
 OTHERS = sorted(set(HERE) - {"dense"})
 
@@ -341,6 +345,48 @@ def test_dropout_keeps_the_mean(kernel: str) -> None:
     torch.testing.assert_close(dropped.mean(0), kept, rtol=0, atol=0.15)
 
 
+@pytest.mark.parametrize("kernel", HERE)
+def test_what_dropout_draws_differs_by_structure_head_and_key(kernel: str) -> None:
+    """And by query, but for the kernel that has no weights: it drops a key for all queries of a head."""
+    n, h = 24, 3
+    q = k = torch.zeros(2, h, n, n)
+    v = torch.eye(n).expand(2, h, n, n)
+    every = Pairs(*torch.ones(2, n, n).nonzero().T)
+    terms = Terms(feature_map=torch.cos) if kernel == "linear" else Terms()
+    terms += Terms(pairs=(every,)) if needs_pairs(kernel) else Terms()
+    kept = attend(q, k, v, terms, kernel, dropout=0.5) * n  # all weights are 1/n
+    assert set(kept.round(decimals=4).unique().tolist()) == {0.0, 2.0}
+    for axis in range(4):
+        alike = torch.equal(kept, kept.roll(1, axis))
+        assert alike == (kernel == "linear" and axis == 2), f"axis {axis}"
+
+
+@pytest.mark.parametrize("name", ["disan", "swin-windows"])
+def test_auto_leaves_a_mask_of_pairs_to_dense_where_keys_are_summed_first(name: str) -> None:
+    """Of a model with such a mask and a feature map, as of one whose masks are of keys only."""
+    model = of_model(name)
+    terms = model.terms(model.prepare(encoded(model, [labelled_path(6)])), Site(0))
+    terms = Terms(mask=terms.mask, feature_map=elu_plus_one)
+    q, k, v = (noise(1, 2, 6, 4, seed=i) for i in range(3))
+    assert any(mask.shape[-2] > 1 for mask in terms.mask)
+    with watching() as seen:
+        found = attend(q, k, v, terms)
+    assert seen[0].kernel == "dense"
+    assert seen[0].others["linear"] == "sums keys before they meet a query, and a mask depends on the query"
+    torch.testing.assert_close(found, attend(q, k, v, terms, "dense"))
+    with watching() as seen:
+        attend(q, k, v, Terms(mask=(torch.ones(1, 1, 1, 6, dtype=torch.bool),), feature_map=elu_plus_one))
+    assert seen[0].kernel == "linear"
+
+
+def test_the_root_is_of_the_width_after_the_maps() -> None:
+    q, k, v = (noise(1, 2, 5, 4, seed=i) for i in range(3))
+    twice = Terms(maps=(lambda q, k: (torch.cat([q, q], -1), torch.cat([k, k], -1)),))
+    scores = 2 * q @ k.mT / math.sqrt(8)
+    for kernel in ("dense", "sdpa", "tables", "tiled", "small"):
+        torch.testing.assert_close(attend(q, k, v, twice, kernel), scores.softmax(-1) @ v)
+
+
 def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
     terms = drawn({"feature_map", "mask"}, 0)
     text = (
@@ -349,7 +395,7 @@ def test_a_mask_of_pairs_does_not_go_with_the_linear_kernel() -> None:
         "'dense', whose time and memory are quadratic"
     )
     with pytest.raises(UnsupportedTerm, match=re.escape(text)):
-        attend(*inputs(), terms)
+        attend(*inputs(), terms, "linear")
     attend(*inputs(), terms, "dense")
 
 

@@ -67,6 +67,7 @@ def test_bad_items_are_named_or_skipped(tmp_path: Path) -> None:
             "option 'limit' of encoding 'distance' takes a whole number or null; given is 'x'",
         ),
         (["--encoding", "distance:limit"], 2, "--encoding 'distance:limit' is not of the form NAME or NAME:key=value"),
+        (["--encoding", "distance:limit=8,limit=9"], 2, "gives 'limit' twice; give it once"),
         (["--encoding", "distance:limit=[1"], 2, "--encoding 'distance:limit=[1' cannot be read: it is no YAML: "),
         (["--encoding", "distance", "--reader", "arm"], 1, "there is no reader named 'arm'. Did you mean 'amr'?"),
         (["--reader", "amr"], 2, "encode: the following arguments are required: --encoding"),

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 
 from structpe.cli import UsageError
 from structpe.cli._generation import SEARCH
@@ -17,7 +18,7 @@ from structpe.readers import read
 from tests.cli.running import SAMPLE, complaint, output, structpe
 
 CONFIG = """
-data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt, reader: amr}
+data: {train: %(sample)s/dev.txt, dev: %(sample)s/test.txt}
 prepare: {vocabulary: 300}
 model: {width: 16, heads: 2, encoder_layers: 1, decoder_layers: 1, feedforward: 16}
 training: {steps: 2, validate_every: 2, checkpoint_every: 2, batch_size: 4, accelerator: cpu}
@@ -58,6 +59,34 @@ def test_options_of_the_reader_are_checked_and_used(run: Path, tmp_path: Path) -
     none = output("generate", run, file, *words, "--json", "--option", "comment=no such comment")
     assert json.loads(some.splitlines()[0])["references"]
     assert json.loads(none.splitlines()[0])["references"] == []
+
+
+def test_a_run_keeps_the_reader_of_its_files(run: Path, tmp_path: Path) -> None:
+    """The configuration names none, so that the suffix of its files says it once and for all."""
+    assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["data"]["reader"] == "amr"
+    facts, picture = SAMPLE.parent / "kg_sample" / "test.xml", tmp_path / "a.svg"
+    for file in (facts, FILE):
+        given = tmp_path / "a.conllu"
+        given.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+        for words in (
+            ["evaluate", run, given, "--longest", "2"],
+            ["generate", run, given, "--longest", "2"],
+            ["show", given, "--checkpoint", run, "--out", picture],
+            ["figure", "pattern", "--checkpoint", run, "--file", given, "--out", picture],
+        ):
+            if file == FILE:
+                assert output(*words)
+            else:
+                told = complaint(*words, code=1)
+                assert told.startswith(f"{given}: item 1: line 1: "), told
+    assert complaint("show", FILE, "--checkpoint", run, "--reader", "conllu", "--out", picture, code=1)
+
+
+def test_what_a_search_cannot_use_is_refused(run: Path) -> None:
+    told = "--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more"
+    for more in ([], ["--beam", "1"]):  # as the run says, and as the command does
+        assert complaint("generate", run, FILE, "--length-penalty", "0.5", *more) == told
+    assert output("generate", run, FILE, "--length-penalty", "0.5", "--beam", "2", "--longest", "2")
 
 
 def test_texts_come_one_per_line(run: Path, tmp_path: Path) -> None:
@@ -151,6 +180,7 @@ def test_options_become_overrides(words: list[str], overrides: list[str]) -> Non
         (["3"], "'3' is not an option; write --key value"),
         (["--out"], "option '--out' has no value; write --out VALUE"),
         (["--out", "--name", "a"], "option '--out' has no value"),
+        (["--out", "a", "--out=b"], "option '--out' is given twice; give it once"),
     ],
 )
 def test_what_is_no_override(words: list[str], message: str) -> None:

@@ -94,10 +94,19 @@ def test_names_and_conformers() -> None:
     mol = Chem.MolFromMolBlock(
         "water\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n    1.0000    2.0000    3.0000 O   0  0\nM  END\n"
     )
-    structure = as_structure(mol, conformer=0)
+    structure = as_structure(mol)
     assert structure.name == "water"
     np.testing.assert_array_equal(structure.features["pos"], [[1, 2, 3]])
-    assert convert(structure, "rdkit", neutral=True).GetProp("_Name") == "water"
+    back = convert(structure, "rdkit", neutral=True)
+    assert back.GetProp("_Name") == "water"
+    np.testing.assert_array_equal(back.GetConformer().GetPositions(), [[1, 2, 3]])
+    assert "pos" not in as_structure(mol, conformer=None).features
+    assert "pos" not in as_structure(Chem.MolFromSmiles("O")).features
+    mol.AddConformer(Chem.Conformer(1), assignId=True)
+    with pytest.raises(StructPEError, match=r"the molecule has 2 conformers, .* give conformer= one of 0, 1, or None"):
+        as_structure(mol)
+    np.testing.assert_array_equal(as_structure(mol, conformer=1).features["pos"], [[0, 0, 0]])
+    mol.RemoveConformer(1)
     with pytest.raises(StructPEError, match="the molecule has no conformer 3; it has: 0"):
         as_structure(mol, conformer=3)
 
@@ -168,3 +177,10 @@ def test_molecules_that_are_not_sanitized() -> None:
         as_structure(Chem.MolFromSmiles("CCO", sanitize=False), features="ogb")
     with pytest.raises(StructPEError, match="the graph has no node"):
         as_structure(Chem.MolFromSmiles(""))
+
+
+def test_bonds_have_no_direction() -> None:
+    pair = Structure(("C", "O"), np.array([[0, 1]]), ("single",))
+    with pytest.raises(StructPEError, match="the edges are directed, and bonds have no direction; give Structure"):
+        convert(pair, "rdkit", neutral=True)
+    assert Chem.MolToSmiles(convert(replace(pair, directed=False), "rdkit", neutral=True)) == "CO"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,24 @@ def test_a_row_of_arrays_of_objects() -> None:
     index[1] = np.array([1])
     with pytest.raises(ConversionError, match="a list whose parts have different lengths"):
         as_structure({"edge_index": index, "num_nodes": 2})
+
+
+class Row(Mapping[str, Any]):
+    """What Hugging Face's ``datasets.map`` gives a function: no dict, and each column is made when it is asked for."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.columns = columns
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+
+def test_any_mapping_is_a_row() -> None:
+    assert_expected([as_structure(Row(row)) for row in ROWS])
+    assert_expected([as_structure(MappingProxyType(row)) for row in ROWS])

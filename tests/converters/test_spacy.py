@@ -139,6 +139,8 @@ def test_what_no_doc_can_be_made_of_is_refused() -> None:
         convert(path(["\ud800"]), "spacy")
     with pytest.raises(StructPEError, match=r"^1 tags for 2 nodes; give one per node"):
         convert(path(["a", "b"]), "spacy", tags=["X"])
+    with pytest.raises(StructPEError, match="the edges are undirected; those of a Doc lead from head to dependent"):
+        convert(Structure(("a", "b"), [[0, 1]], directed=False), "spacy")
     with pytest.raises(StructPEError, match="has two parents"):
         convert(Structure(("a", "b", "c"), [[0, 2], [1, 2]]), "spacy")
 

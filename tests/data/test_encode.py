@@ -30,7 +30,7 @@ SENTENCE = structpe.path(["a", "b"])
 @pytest.mark.parametrize(
     ("structures", "encodings", "text"),
     [
-        ([], [Order()], "encode takes a list of structures, one at least: encode([structure], [encoding, ...])"),
+        ([], [Order()], "encode takes a list of structures, one at least: encode([structure], ...)"),
         (SENTENCE, [Order()], "encode takes a list of structures, one at least"),
         (
             [SENTENCE],

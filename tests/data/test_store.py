@@ -696,3 +696,22 @@ def test_arrays_of_no_plain_type_are_refused() -> None:
 
     with pytest.raises(StoreError, match=r"a store holds arrays of bool, .*; one is of complex128"):
         pack([Column.of([Encoded(np.zeros(2, dtype=complex))])])
+
+
+@pytest.mark.parametrize("name", ["00000.safetensors", "digests.safetensors"])
+def test_a_file_that_vanishes_after_a_store_is_opened_is_told(name: str, written: Path) -> None:
+    store = load(written)
+    (written / name).unlink()
+    with pytest.raises(StoreError, match=rf"{name}.*(there is no such file|is missing); encode again"):
+        _ = store[0] if name.startswith("0") else store.find(path("zz"))
+    with pytest.raises(StoreError, match=r"(there is no such file|is missing); encode again"):
+        store.verify()
+
+
+def test_a_shard_that_vanishes_after_it_was_checked_is_told(written: Path) -> None:
+    store = load(written)
+    _ = store[0]
+    store._open.clear()
+    (written / "00000.safetensors").unlink()
+    with pytest.raises(StoreError, match=r"00000\.safetensors: there is no such file; encode again"):
+        _ = store[0]

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+from collections.abc import Callable
 from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ import pytest
 
 from structpe.datasets import CorpusError
 from structpe.datasets.fetching._web import Redirects
-from structpe.datasets.fetching.download import Download, download
+from structpe.datasets.fetching.download import Download, download, sweep_note
 from tests.datasets.serving import Served, Server
+from tests.foreign import FOREIGN, a_file, contents
+from tests.killing import every_moment
 
 CONTENT = bytes(range(256)) * 8_000
 SHA = hashlib.sha256(CONTENT).hexdigest()
@@ -223,9 +226,42 @@ def test_a_folder_that_may_not_be_written(server: Server, tmp_path: Path) -> Non
     server.files["/a"] = Served(CONTENT)
     (tmp_path / "a.part").mkdir()
     with pytest.raises(
-        CorpusError, match=r"/a: cannot write: .*; choose another place with --to, or check its permissions"
+        CorpusError, match=r"/a.part: cannot write: this is a folder that structpe did not make, .*; mo"
     ):
         download(wanted(server), tmp_path / "a")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(
+        CorpusError, match=r"/b.part: cannot write: .*; choose another place with --to, or check its permissions"
+    ):
+        download(wanted(server), tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [(name, make) for name in ("a.part", "a.part.json") for make in FOREIGN if (name, make) != ("a.part.json", a_file)],
+)
+def test_what_has_the_name_of_a_part_and_is_none_stays(
+    name: str, make: Callable[[Path], None], server: Server, tmp_path: Path
+) -> None:
+    server.files["/a"] = Served(CONTENT)
+    make(tmp_path / name)
+    before = contents(tmp_path)
+    with pytest.raises(
+        CorpusError, match=rf"/{name}: cannot write: this is a \w+ that structpe did not make, .*; move"
+    ):
+        download(wanted(server), tmp_path / "a")
+    assert contents(tmp_path) == before
+
+
+def test_the_note_of_a_process_killed_after_renaming_is_swept(server: Server, tmp_path: Path) -> None:
+    server.files["/a"] = Served(CONTENT)
+    moments = 0
+    for _ in every_moment(lambda: download(wanted(server), tmp_path / "a")):
+        download(wanted(server), tmp_path / "a") if not (tmp_path / "a").exists() else sweep_note(tmp_path / "a")
+        assert [file.name for file in tmp_path.iterdir()] == ["a"]
+        (tmp_path / "a").unlink()
+        moments += 1
+    assert moments > 3
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

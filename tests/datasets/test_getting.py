@@ -22,6 +22,7 @@ from structpe.datasets.card import Card, card_of, read_card
 from structpe.datasets.fetching.download import Download
 from structpe.datasets.fetching.folders import folder_of, root
 from structpe.errors import ConfigError
+from structpe.files import MARK
 from tests.datasets.serving import Served, Server
 from tests.datasets.test_ogb import check_molecules, molecules
 
@@ -257,13 +258,16 @@ def test_an_archive_may_be_brought_along_packed_or_not(carded: Any, server: Serv
 
 def test_unpacking_that_was_interrupted_is_done_again(carded: Any, server: Server, tmp_path: Path) -> None:
     carded(an_archive(server))
-    (tmp_path / "set" / ".unpacking-x").mkdir(parents=True)
+    for name in (".unpacking.tmp/new", ".unpacking-mine"):
+        (tmp_path / "set" / name).mkdir(parents=True)
+    (tmp_path / "set" / ".unpacking.tmp" / MARK).touch()
     (tmp_path / "set" / "in").mkdir()
     (tmp_path / "set" / "in" / "train.txt").write_bytes(LINES["train.txt"])
     (tmp_path / "set" / "a.zip").write_bytes(ARCHIVE)
     corpus, _ = fetched(tmp_path)
     assert verify(corpus, read=True).good
-    assert not (corpus.folder / ".unpacking-x").exists()
+    assert not (corpus.folder / ".unpacking.tmp").exists()
+    assert (corpus.folder / ".unpacking-mine").exists()
     assert not server.asked, "the archive was whole already"
 
 
@@ -439,7 +443,9 @@ def catalogue_card() -> Card:
 
 def test_a_folder_that_may_not_be_written(two_files: Server, tmp_path: Path) -> None:
     (tmp_path / "set").write_text("a file")
-    with pytest.raises(CorpusError, match=r"set: cannot write: File exists; choose another place with --to"):
+    with pytest.raises(
+        CorpusError, match=r"set: cannot write: File exists; move it elsewhere, or choose another place with"
+    ):
         fetched(tmp_path)
 
 

@@ -27,7 +27,7 @@ from structpe.encodings.tabular import _counts
 from structpe.errors import EncodingError
 from structpe.structure import Structure, path
 from tests.golden import golden
-from tests.strategies import structures
+from tests.strategies import relabelled, structures
 
 CYCLE = Structure(("x",) * 4, [[0, 1], [1, 2], [2, 3], [3, 0]], directed=False)
 
@@ -266,6 +266,48 @@ def test_without_directed_edges_it_is_the_ordinary_laplacian() -> None:
 def test_no_vector_is_refused() -> None:
     with pytest.raises(EncodingError, match="encoding 'magnetic-laplacian': k is 0; give 1 or more"):
         MagneticLaplacian(0)
+
+
+# --- relabelling ---
+
+ASYMMETRIC = {
+    "tree": [[0, 1], [1, 2], [2, 3], [3, 4], [1, 3], [4, 5]],
+    "spider": [[0, 1], [0, 2], [2, 3], [0, 4], [4, 5], [5, 6]],
+    "dense": [[0, 1], [0, 2], [0, 4], [0, 5], [1, 4], [1, 6], [1, 7], [2, 3], [2, 4], [3, 5], [3, 6], [5, 6]],
+}
+"""Edges of graphs of which no two nodes can be exchanged. In the tree and the spider entries of a vector have the same
+magnitude at several nodes."""
+OF_SIMPLE = [
+    Laplacian(4),
+    Eigenpairs(4),
+    Eigenpairs(4, normalised=False),
+    Eigenvalues(4),
+    Tabular(2),
+    HeatKernel(),
+    Electrostatic(),
+    *(MagneticLaplacian(k, q, whole) for k in (1, 4) for q in (0.0, 0.25) for whole in (True, False)),
+]
+
+
+def linked_by(edges: list[list[int]], ways: str) -> Structure:
+    both = [*edges, *(each[::-1] for each in edges)] if ways == "both" else edges
+    both = [*edges, *(each[::-1] for each in edges[::3])] if ways == "some" else both
+    return Structure(("x",) * (np.max(edges) + 1), both, directed=ways != "undirected")
+
+
+@pytest.mark.parametrize("ways", ["undirected", "one", "both", "some"])
+@pytest.mark.parametrize("name", ASYMMETRIC)
+def test_numbering_the_nodes_otherwise_permutes_what_simple_eigenvalues_give(name: str, ways: str) -> None:
+    """Signs and phases depend on the graph, not on the solver and on numbers of nodes."""
+    graph = linked_by(ASYMMETRIC[name], ways)
+    for encoding in OF_SIMPLE:
+        if isinstance(encoding, MagneticLaplacian):
+            spectrum = MagneticLaplacian(graph.size, encoding.q, encoding.normalised).one(graph).values[0, :, 2]
+            assert np.diff(spectrum).min() > 1e-4, (name, encoding)
+        expected = encoding.one(graph).values
+        for seed in range(3):
+            new, units = relabelled(graph, np.random.default_rng(seed).permutation(graph.size))
+            np.testing.assert_allclose(encoding.one(new).values, expected[units], atol=2e-5, err_msg=str(encoding))
 
 
 # --- columns of tables ---

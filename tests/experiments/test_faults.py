@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -86,3 +90,33 @@ def test_a_page_says_what_was_found(faults: ModuleType) -> None:
     assert "3 faults, 2 of them kills; `python experiments/faults/run.py --cases 3 --seed 7 --write`" in page
     assert "| encode | kill | 2 | 1 | 0 | 0 | 1 |\n| data | two writers | 1 | 0 | 0 | 1 | 0 |\n" in page
     assert "- 1: encode, kill: left behind: x\n" in page
+
+
+def test_kills_alone_are_shared_out_among_their_commands(faults: ModuleType) -> None:
+    drawn = [faults.drawn(0, number, True) for number in range(100)]
+    assert Counter(command.name for command, _, _ in drawn) == dict.fromkeys(faults.KILLED, 25)
+    assert list(faults.KILLED) == ["encode, two jobs", "generate", "convert", "predict"]
+    assert {kind for _, kind, _ in drawn} == {"kill"}
+    page = faults.page([faults.Case(0, "predict", "kill", "went on")], 7, True)
+    assert page.startswith(
+        "1 faults, 1 of them kills; `python experiments/faults/run.py --kills --cases 1 --seed 7 --wr"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the folder of a process")
+def test_a_process_that_outlives_a_killed_one_is_found_and_ended(faults: ModuleType, tmp_path: Path) -> None:
+    assert faults.outliving(tmp_path, 0) == []
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], cwd=tmp_path) as process:
+        assert faults.outliving(tmp_path, 0.1) == [process.pid]
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_what_happens_to_files_of_a_user_is_found(faults: ModuleType, address: str) -> None:
+    command = faults.COMMANDS["convert"]
+    expected, _ = faults.undisturbed("convert", address)
+    with faults.place(command, address) as folder:
+        assert faults.different(expected, command.result(folder)) == "missing: graphs.amr"
+        (folder / ".notes.tmp" / "mine").unlink()
+        (folder / "precious" / "thesis.txt").write_text("")
+        told = "missing: .notes.tmp/mine, graphs.amr; other content: precious/thesis.txt"
+        assert faults.different(expected, command.result(folder)) == told

@@ -410,7 +410,7 @@ def test_a_linear_residual_is_added_to_the_messages_before_the_norm() -> None:
         ),
         (
             {"zero_init_attention": True, "attention": False},
-            "zero_init_attention is true, and attention is false; set attention to true, or leave the other out",
+            "zero_init_attention is True, which has no effect, as attention is false; leave zero_init_attention",
         ),
         ({"residual": "linaer"}, "residual is 'linaer'; it must be true, false or linear"),
         ({"norm": "bach"}, "norm is 'bach'; it must be one of batch, layer, none"),
@@ -498,7 +498,7 @@ def test_attention_may_begin_at_zero_and_learns_from_there(feature_map: str) -> 
 @pytest.mark.parametrize("options", [{"zero_init_attention": True}, {"feature_map": "elu"}])
 def test_an_attention_of_the_position_models_own_takes_none_of_these(options: dict[str, Any]) -> None:
     (name,) = options
-    with pytest.raises(ConfigError, match=f"{name} is .*own attention, which cannot use it; leave {name} out, or choo"):
+    with pytest.raises(ConfigError, match=f"{name} is .*, which has no effect, as .* own attention; leave {name}"):
         model(POSITIONS["grit"], **options)
 
 

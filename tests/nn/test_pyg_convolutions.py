@@ -13,6 +13,7 @@ from structpe.errors import ConfigError
 from structpe.nn.convolutions import chosen
 from structpe.nn.graph_model import GraphModelConfig
 from structpe.nn.seq2seq import TransformerConfig
+from tests.memory import FEW, Counting
 from tests.nn.test_convolutions import WIDTH, adjacency, vectors
 from tests.nn.test_graph_model import GRAPHS, batch_of, model
 
@@ -156,3 +157,32 @@ def test_what_is_no_convolution(given: Any, message: str) -> None:
 def test_what_cannot_be_made(given: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         chosen(given).make(WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("GATConv", {"heads": 5000}, "'torch_geometric.nn.GATConv' has 5000 in its option 'heads'; 4096 at most"),
+        ("ChebConv", {"K": 10**30}, "has a number of more than 20 digits in its option 'K'; 4096 at most"),
+        ("SAGEConv", {"aggr": "softmax", "aggr_kwargs": {"t": [10**9]}}, "has 1000000000 in its option 'aggr_kwargs'"),
+        ("GCNConv", {"out_channels": 1 << 17}, "has 131072 in its option 'out_channels'; 65536 at most"),
+        (
+            "GINConv",
+            {"nn": [16, 60000, 60000, 16]},
+            r"has 36\d{8} parameters with these options, of width \d+; 10{8} at",
+        ),
+        ("GATConv", {"heads": 4000, "out_channels": 60000}, r"has \d{10} parameters with these options"),
+    ],
+)
+def test_sizes_among_the_options_are_bounded_before_memory_is_taken(
+    name: str, options: dict[str, Any], said: str
+) -> None:
+    choice = chosen({"name": f"torch_geometric.nn.{name}", **options})
+    with Counting() as counting, pytest.raises(ConfigError, match=said):
+        choice.make(WIDTH)
+    assert counting.largest < FEW
+
+
+def test_a_histogram_of_degrees_is_no_size() -> None:
+    options = {"aggregators": ["mean"], "scalers": ["amplification"], "deg": [10**9, 3, 4]}
+    chosen({"name": "torch_geometric.nn.PNAConv", **options}).make(WIDTH)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -36,7 +35,6 @@ from tests.positions.cases import (
     encoded,
     labelled_path,
     noise,
-    says_where,
     seed,
     tolerance,
     used_by,
@@ -50,11 +48,6 @@ pytestmark = pytest.mark.usefixtures("coarse_paths")
 EDGES = EdgeTypes.fit(TREES)
 
 
-def counts(model: PositionModel) -> bool:
-    """Whether it counts units as they are stored, because no encoding of it says where a unit is."""
-    return model.spec.cells.reference != "R" and not any(says_where(model, each) for each in model.encodings)
-
-
 def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = "gine") -> Stack:
     seed(5)
     config = StackConfig(
@@ -63,7 +56,7 @@ def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = 
         feedforward=16,
         norm="layer",
         norm_first=True,
-        kernel=kernel,
+        kernel="auto" if model.own_attention else kernel,
     )
     return Stack(config, model, Categories((EDGES.size,))).double().eval()
 
@@ -82,7 +75,7 @@ def batch_of(whole: Stack, structures: list[Structure]) -> Batch:
     batch = Batch.of(structures, whole.position.encodings, EDGES, whole.grouping)
     device, dtype = torch.device("cpu"), next(whole.parameters()).dtype
     dtype = torch.float64 if dtype == torch.float64 else torch.float32
-    return replace(batch, positions=tuple(each.to(device, dtype) for each in batch.positions))
+    return batch.replaced(positions=tuple(each.to(device, dtype) for each in batch.positions))
 
 
 def there(structures: list[Structure], n: int) -> Tensor:
@@ -181,7 +174,7 @@ def test_numbering_nodes_otherwise_permutes_the_output(name: str) -> None:
     now, before = run(whole, list(new), moved), run(whole, TREES, x)
     atol = 10 * tolerance(encoded(whole.position, TREES))
     pairs = ((now[row, : len(places)], before[row, places]) for row, places in enumerate(units))
-    assert all(torch.allclose(*pair, rtol=0, atol=atol) for pair in pairs) or counts(whole.position)
+    assert all(torch.allclose(*pair, rtol=0, atol=atol) for pair in pairs)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if MODELS[name](DIMS).encodings])

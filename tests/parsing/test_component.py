@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import metadata
 
 import numpy as np
@@ -98,3 +99,42 @@ def test_what_cannot_be_is_said(nlp: Language, doc: Doc) -> None:
         TreePositions()(nlp("No parser here."))
     with pytest.raises(EncodingError, match="the Doc has no positions; add the component 'structpe' to the pipeline"):
         _ = doc[:2]._.structpe
+
+
+def merged(doc: Doc) -> None:
+    with doc.retokenize() as retokenizer:
+        retokenizer.merge(doc[2:4])
+
+
+def merged_and_split(doc: Doc) -> None:
+    """As many tokens as before."""
+    merged(doc)
+    with doc.retokenize() as retokenizer:
+        retokenizer.split(doc[0], ["Mi", "ra"], heads=[doc[1], doc[1]])
+
+
+def reattached(doc: Doc) -> None:
+    doc[0].head = doc[3]
+
+
+def renamed(doc: Doc) -> None:
+    doc[0].dep_ = "nsubj"
+
+
+@pytest.mark.parametrize("change", [merged, merged_and_split, reattached, renamed])
+def test_positions_of_a_changed_doc_are_refused(doc: Doc, nlp: Language, change: Callable[[Doc], None]) -> None:
+    TreePositions()(doc)
+    stored = DocBin(docs=[doc], store_user_data=True, attrs=["ORTH", "HEAD", "DEP", "SENT_START"])
+    (back,) = DocBin(store_user_data=True).from_bytes(stored.to_bytes()).get_docs(nlp.vocab)
+    copied = doc.copy()
+    for each in (doc, back, copied):
+        first = next(iter(each.sents))
+        assert first._.structpe["depth"].tolist() == [1, 0, 2, 1, 1, 1]
+        change(each)
+        for thing in (each, each[:2]):
+            with pytest.raises(EncodingError, match=r"have been changed since its positions were made, for example by"):
+                _ = thing._.structpe
+        TreePositions()(each)
+        assert len(each[:2]._.structpe["depth"]) == 2
+    assert sum(len(sentence["depth"]) for sentence in doc._.structpe) == len(doc)
+    assert spacy.blank("en")("no positions")._.structpe is None

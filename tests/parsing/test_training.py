@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 import spacy
 
 from structpe import files
-from structpe.errors import StructPEError
-from structpe.parsing import Plan, Progress, evaluate, load_parser, train
+from structpe.errors import StoreError, StructPEError
+from structpe.parsing import Plan, Progress, evaluate, load_parser, parse, train
+from structpe.parsing.formats import as_conllu
 from structpe.parsing.gold import as_doc, documents, gold_items
-from structpe.readers import read
+from structpe.parsing.models import ParsingError
+from structpe.parsing.training import _config, _prepare, _write
+from structpe.readers import Item, read
 from tests.datasets import corpus
+from tests.foreign import FOREIGN, FOREIGN_IDS, contents
 from tests.parsing.conftest import PLAN, SAMPLE
+from tests.parsing.validating import UPOS, complaints
 
 pytestmark = pytest.mark.early
 
@@ -35,31 +44,159 @@ def test_a_trained_parser_has_learned_something(parser: Path) -> None:
     assert (scores.sentences, scores.words) == (40, 319)
     assert 10 < scores.las <= scores.uas <= 100  # after 20 steps 19.7 on one processor, above 20 on another
     assert scores.spacy_words == 100
-    assert scores.tag > 50
+    assert scores.upos is not None
+    assert scores.upos > 50
+    assert scores.xpos is scores.spacy_xpos is None
 
 
 def test_a_trained_parser_names_no_path_of_its_maker(parser: Path) -> None:
     assert not list(parser.parent.glob("*.part"))
     config = (parser / "config.cfg").read_text()
     assert str(parser.parent) not in config
-    assert spacy.load(parser).pipe_names == ["tok2vec", "tagger", "parser"]
+    assert spacy.load(parser).pipe_names == ["tok2vec", "morphologizer", "parser"]
 
 
-def test_scores_are_those_of_counting_by_hand(parser: Path) -> None:
-    nlp = load_parser(parser)
-    found = evaluate([SAMPLE], nlp)
-    heads = words = 0
-    for item in read(SAMPLE):
-        doc = as_doc(item, nlp.vocab)
-        given = spacy.tokens.Doc(nlp.vocab, [w.text for w in doc], [bool(w.whitespace_) for w in doc])
-        for word in list(given)[1:]:
-            word.is_sent_start = False
-        given[0].is_sent_start = True
-        given = nlp(given)
-        assert len(list(given.sents)) == 1
-        heads += sum(a.head.i == b.head.i for a, b in zip(doc, given, strict=True))
-        words += len(doc)
-    assert found.uas == pytest.approx(100 * heads / words)
+def marked(upos: Callable[[int], bool], xpos: Callable[[int], bool]) -> str:
+    """The sample, with universal tags on some lines, and tags of its own, ``x-...``, on some; by number of the line."""
+    lines = []
+    for number, line in enumerate(SAMPLE.read_text(encoding="utf-8").split("\n")):
+        cells = line.split("\t")
+        if cells[0].isdigit():
+            cells[4] = f"x-{cells[3].lower()}" if xpos(number) else "_"
+            cells[3] = cells[3] if upos(number) else "_"
+        lines.append("\t".join(cells))
+    return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A treebank with XPOS on every other word and UPOS on two of three, and a parser of it."""
+    folder = tmp_path_factory.mktemp("mixed")
+    file = folder / "mixed.conllu"
+    file.write_text(marked(lambda line: line % 3 > 0, lambda line: line % 2 > 0), encoding="utf-8")
+    return file, train(Plan((str(file),), (str(SAMPLE),), steps=20, language="en"), folder / "parser")
+
+
+def rows_of(file: Path) -> list[list[list[str]]]:
+    """The fields of each word of each sentence."""
+    blocks = file.read_text(encoding="utf-8").strip().split("\n\n")
+    rows = [[line.split("\t") for line in block.split("\n")] for block in blocks]
+    return [[row for row in block if row[0].isdigit()] for block in rows]
+
+
+def test_scores_are_those_of_counting_by_hand(mixed: tuple[Path, Path]) -> None:
+    """Of the fields of the file, and of what spaCy says of its words."""
+    file, folder = mixed
+    nlp = spacy.load(folder)
+    right, of = Counter[str](), Counter[str]()
+    for rows in rows_of(file):
+        spaces = [bool(word.whitespace_) for word in as_doc(read_conllu(rows), nlp.vocab)]
+        given = spacy.tokens.Doc(nlp.vocab, [row[1] for row in rows], spaces)
+        for word in given:
+            word.is_sent_start = word.i == 0
+        for row, word in zip(rows, nlp(given), strict=True):
+            head = 0 if word.head.i == word.i else word.head.i + 1
+            relation = "root" if word.dep_ == "ROOT" else word.dep_
+            cells = {"uas": (int(row[6]), head), "las": ((int(row[6]), row[7]), (head, relation))}
+            cells |= {
+                name: pair
+                for name, pair in (("upos", (row[3], word.pos_)), ("xpos", (row[4], word.tag_)))
+                if pair[0] != "_"
+            }
+            of.update(cells.keys())
+            right.update(name for name, (mine, its) in cells.items() if mine == its)
+    found = evaluate([file], load_parser(folder))
+    for name in ("las", "uas", "upos", "xpos"):
+        assert getattr(found, name) == pytest.approx(100 * right[name] / of[name]), name
+        assert 0 < getattr(found, name) < 100, name
+    # Words are found and punctuation has tags, so running text differs only by what is predicted across sentences.
+    assert found.spacy_upos == pytest.approx(found.upos, abs=15)
+    assert found.spacy_xpos == pytest.approx(found.xpos, abs=15)
+
+
+def read_conllu(rows: list[list[str]]) -> Item:
+    return read_text("\n".join("\t".join(row) for row in rows) + "\n\n")
+
+
+def read_text(text: str) -> Item:
+    """The one sentence of a text."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "a.conllu"
+        file.write_text(text, encoding="utf-8")
+        return read(file)[0]
+
+
+def test_each_tagger_learns_its_own_tags(mixed: tuple[Path, Path]) -> None:
+    file, folder = mixed
+    nlp = load_parser(folder)
+    assert nlp.pipe_names == ["tok2vec", "morphologizer", "tagger", "parser"]
+    had = [word for rows in rows_of(file) for word in rows]
+    assert set(nlp.get_pipe("tagger").labels) == {row[4] for row in had} - {"_"}
+    said = set(nlp.get_pipe("morphologizer").cfg["labels_pos"].values())
+    assert {spacy.parts_of_speech.NAMES[each] for each in said} == {row[3] for row in had} - {"_"}
+    doc = nlp("The keeper lit the lamp.")
+    assert {word.pos_ for word in doc} <= UPOS
+    assert all(word.tag_.startswith("x-") for word in doc)
+
+
+@pytest.mark.parametrize(
+    ("upos", "xpos", "pipeline"),
+    [
+        (True, True, ["tok2vec", "morphologizer", "tagger", "parser"]),
+        (False, True, ["tok2vec", "tagger", "parser"]),
+        (False, False, ["tok2vec", "parser"]),
+    ],
+)
+def test_tags_that_the_trees_lack_are_not_learned(tmp_path: Path, upos: bool, xpos: bool, pipeline: list[str]) -> None:
+    """Whether one word has a tag decides; the last one here."""
+    file = tmp_path / "a.conllu"
+    last = SAMPLE.read_text(encoding="utf-8").rstrip("\n").count("\n")
+    file.write_text(marked(lambda line: upos and line == last, lambda line: xpos and line == last), encoding="utf-8")
+    plan, part = Plan((str(file),)), tmp_path / "part"
+    config = _config(plan, part, 0, _prepare(plan, part)[1])
+    assert config["nlp"]["pipeline"] == [*config["components"]] == pipeline
+
+
+def test_a_parser_without_taggers_learns_and_is_scored(tmp_path: Path) -> None:
+    file = tmp_path / "a.conllu"
+    file.write_text(marked(lambda line: False, lambda line: False), encoding="utf-8")
+    nlp = load_parser(train(Plan((str(file),), steps=1, language="en"), tmp_path / "parser"))
+    assert complaints("".join(as_conllu(parse("The keeper slept. Mira lit the lamp.", nlp))), untagged=True) == []
+    scores = evaluate([SAMPLE], nlp)
+    assert scores.upos is scores.xpos is scores.spacy_upos is scores.spacy_xpos is None
+
+
+def test_a_tag_that_is_none_of_universal_dependencies_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.conllu"
+    file.write_text(SAMPLE.read_text(encoding="utf-8").replace("\tPROPN\t", "\tNNP\t"), encoding="utf-8")
+    for act in (lambda: train(Plan((str(file),)), tmp_path / "out"), lambda: evaluate([file], spacy.blank("en"))):
+        with pytest.raises(
+            StructPEError,
+            match=r"a\.conllu:island-\d+: the tag 'NNP' in UPOS is none of Universal Dep.*, ADP.*write _",
+        ):
+            act()
+
+
+def test_what_a_parser_says_is_conllu_that_universal_dependencies_accept(mixed: tuple[Path, Path]) -> None:
+    text = "The keeper  lit\nthe lamp.\n\nI don't know!It cannot be (or can it?). Tobin, waved\u00a0."
+    assert complaints("".join(as_conllu(parse(text, mixed[1])))) == []
+
+
+def test_the_validator_of_these_tests_sees_what_is_wrong() -> None:
+    text = SAMPLE.read_text(encoding="utf-8")
+    assert complaints(text) == []
+    for old, new in (
+        ("\tPROPN\t", "\tNNP\t"),
+        ("\tVERB\t", "\t_\t"),
+        ("\t0\troot\t", "\t0\tROOT\t"),
+        ("\t0\troot\t", "\t1\troot\t"),
+        ("\t2\tnsubj\t", "\t0\troot\t"),
+        ("SpaceAfter=No", "_"),
+        ("\n2\t", "\n3\t"),
+        ("\n\n#", "\n\n\n#"),
+        ("island-2\n", "island-1\n"),
+    ):
+        assert complaints(text.replace(old, new, 1)), (old, new)
 
 
 class Stop(Exception):
@@ -129,9 +266,9 @@ def test_bad_sentences_are_named(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["bad.conllu"]
 
 
-@pytest.mark.parametrize("tags", ["XX", "XY"])
+@pytest.mark.parametrize("tags", [["X", "X"], ["X", "NOUN"]])
 def test_sentences_that_teach_nothing_are_refused(
-    tmp_path: Path, tags: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, tags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "few.conllu"
     file.write_text("".join(f"1\ta\t_\t{tag}\t_\t_\t0\troot\t_\t_\n\n" for tag in tags))
@@ -231,6 +368,14 @@ def test_damage_to_what_it_goes_on_from_is_seen(part: tuple[Plan, Path, Path], n
             train(plan, out)
 
 
+def test_a_model_of_an_unknown_training_is_not_gone_on_with(part: tuple[Plan, Path, Path]) -> None:
+    plan, out, _ = part
+    out.with_name("parser.part").joinpath("plan.json").unlink()
+    with pytest.raises(FileExistsError, match=r"this is a folder that structpe did not make"):
+        train(plan, out)
+    out.with_name("parser.part").joinpath("plan.json").touch()
+
+
 def test_a_parser_without_a_folder_and_a_second_training_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,3 +388,41 @@ def test_a_parser_without_a_folder_and_a_second_training_are_refused(
         pytest.raises(StructPEError, match=r"parser\.part: another writer is at work there; wait until it has ended"),
     ):
         train(Plan((str(SAMPLE),)), tmp_path / "parser")
+
+
+def test_parts_of_two_parsers_are_not_one(parser: Path, tmp_path: Path) -> None:
+    changed = Path(shutil.copytree(parser, tmp_path / "changed"))
+    load_parser(changed)
+    weights = changed / "parser" / "model"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    with pytest.raises(StoreError, match=r"damaged: its parser/model has other bytes than its checksum"):
+        load_parser(changed)
+
+
+def test_a_parser_with_weights_that_are_no_numbers_is_neither_written_nor_read(parser: Path, tmp_path: Path) -> None:
+    nlp = load_parser(parser)
+    model = next(node for node in nlp.get_pipe("parser").model.walk() if node.has_param("W"))  # type: ignore[attr-defined]
+    model.set_param("W", model.get_param("W") * np.nan)
+    with pytest.raises(ParsingError, match="the weights of parser are no finite numbers any more"):
+        _write(nlp, tmp_path / "made")
+    nlp.to_disk(tmp_path / "spoilt")  # without checksums, as another program writes it
+    with pytest.raises(StoreError, match="the weights of parser are no finite numbers; train the parser again"):
+        load_parser(tmp_path / "spoilt")
+
+
+@pytest.mark.parametrize("make", FOREIGN, ids=FOREIGN_IDS)
+def test_what_has_the_name_of_the_part_and_is_none_stays(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "parser.part")
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError, match=r"this is a (file|folder|link) that structpe did not make"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == before
+
+
+def test_what_a_process_killed_at_its_very_end_left_beside_the_parser_goes(tmp_path: Path) -> None:
+    (tmp_path / "parser").mkdir()
+    (tmp_path / ".parser.part.tmp" / "gone").mkdir(parents=True)
+    (tmp_path / ".parser.part.tmp" / files.MARK).touch()
+    with pytest.raises(StructPEError, match=r"parser: the folder exists; remove it, or choose another folder"):
+        train(PLAN, tmp_path / "parser")
+    assert contents(tmp_path) == {"parser": "folder"}

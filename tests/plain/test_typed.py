@@ -207,3 +207,10 @@ def test_options_become_arguments() -> None:
 def test_wrong_options(call: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(PositionError, match=f"^{re.escape(message)}"):
         PLACES.arguments(call, options, "reader 'x'")
+
+
+@pytest.mark.parametrize("key", ["size", "rate", "kind"])
+def test_half_of_a_character_is_an_error_that_names_the_key(key: str) -> None:
+    """Found by experiments/fuzz, indexes, seed 20261121, number 1096: JSON can write it, and msgspec fails."""
+    with pytest.raises(ConfigError, match=rf"^'?{key}'? takes .*; given is '\\ud800'$"):
+        Builder().build(Part, {"size": 1, key: "\ud800"})

@@ -18,7 +18,7 @@ from structpe.encodings import Encoding
 from structpe.nn.cache import KVCache
 from structpe.positions import MODELS, Block, Dims, PositionModel, Positions, Site, Sources
 from structpe.structure import Structure, path
-from structpe.terms import Lookup, Terms
+from structpe.terms import Terms
 
 DIMS = Dims(8, 2, 3)
 TWO_LAYERS = Dims(8, 2, 2)
@@ -172,18 +172,6 @@ class Around:
 
 def encoded(model: PositionModel, structures: Sequence[Structure], dtype: torch.dtype = torch.float64) -> Positions:
     return encode(structures, model.encodings).to(torch.device("cpu"), dtype)
-
-
-def says_where(model: PositionModel, encoding: Encoding) -> bool:
-    """Whether it is of single units, or text in front of a text changes what it says of pairs."""
-    if encoding.arity == 1:
-        return True
-    said = []
-    for size in (20, 25):
-        pairs = encoded(model, [labelled_path(size)])[encoding].map(lambda values: values + 1)  # 0 where none is listed
-        said.append((pairs.dense() if isinstance(pairs, Lookup) else pairs.dense(1, size, size))[0, -20:, -20:])
-    here, there = said
-    return not torch.equal(here, there[..., : here.shape[-1]] if here.ndim > 2 else there)
 
 
 def present(structures: Sequence[Structure]) -> Tensor:

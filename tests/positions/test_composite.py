@@ -54,7 +54,7 @@ def composite(dims: Dims, reach: int, given: Golden) -> Terms:
 @pytest.mark.parametrize("made_of", [summed, composite])
 @pytest.mark.parametrize(
     "name",
-    ["composite_qk_convfixed", "composite_qk_convq", "composite_qk_convk", "composite_qk_convfixed_convq_convk"],
+    ["composite_qk_convfixed", "composite_qk_convq", "composite_qk_convfixed_convq_convk"],
 )
 def test_the_authors_numbers(name: str, made_of: object, kernel: str) -> None:
     given = golden(name)

@@ -168,7 +168,7 @@ def test_constructors(init: Callable[..., None], message: str) -> None:
 
 @pytest.mark.parametrize("given", ["8", 8.0, True, None])
 def test_sizes_are_whole_numbers(given: Any) -> None:
-    with pytest.raises(PositionError, match=r"the width is .*; give a whole number, 1 or more"):
+    with pytest.raises(PositionError, match="option 'width' of Dims takes a whole number; given is"):
         Dims(given, 1, 1)
 
 

@@ -90,6 +90,16 @@ def test_the_line_of_yarn_with_and_without_rounded_ends(trained: int, width: int
         assert cos[:, i].tolist() == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(("fast", "slow", "first", "last"), [(32.0, 1e-9, 2, 15), (1e9, 1.0, 0, 6)])
+def test_the_ends_of_the_line_of_yarn_are_clamped(fast: float, slow: float, first: int, last: int) -> None:
+    """By hand, to 0..15 for a head of 16: without, they would be at 24 and at -14."""
+    model = model_of("yarn", 16, trained=2048, fast=fast, slow=slow)
+    frequencies = model.inverse_frequencies().tolist()  # type: ignore[operator]
+    for i, frequency in enumerate(frequencies):
+        changed = min(1.0, max(0.0, (i - first) / (last - first)))
+        assert frequency == pytest.approx(10000 ** (-i / 8) * (1 - 0.75 * changed), rel=1e-12)
+
+
 @pytest.mark.parametrize("name", ["yarn", "longrope", "longrope-dynamic"])
 def test_the_factor_may_be_given(name: str) -> None:
     usual, said = (tables(model_of(name, 8, **options), 9) for options in ({}, {"longer": 3.0}))

@@ -31,8 +31,7 @@ def block(given: Golden, terms: Terms, kernel: str) -> Tensor:
     weights = given["w.qkv_net.weight"].chunk(3)
     count, all_units = given.cfg["n_head"], torch.cat([mems, w], dim=1)
     q, k, v = (heads(x, weight, None, count) for x, weight in zip((w, all_units, all_units), weights, strict=True))
-    seen = ~given["in.mask_blocked"].bool()[None, None]
-    out = attend(q, k, v, terms + Terms(mask=(seen,)), kernel).transpose(1, 2).flatten(2) @ given["w.o_net.weight"].T
+    out = attend(q, k, v, terms + Terms(causal=True), kernel).transpose(1, 2).flatten(2) @ given["w.o_net.weight"].T
     norm = given["w.layer_norm.weight"], given["w.layer_norm.bias"]
     return torch.nn.functional.layer_norm(w + out, (w.shape[-1],), *norm).transpose(0, 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,7 +20,7 @@ from structpe.attention import attend
 from structpe.data.encode import encode
 from structpe.encodings.distance import Distance
 from structpe.encodings.label_path import LabelPath, PathToken
-from structpe.errors import PositionError
+from structpe.errors import EncodingError, PositionError
 from structpe.positions import MODELS, Dims, PositionModel, Positions, Site, build
 from structpe.positions.paths._path_bags import _distinct
 from structpe.structure import Structure
@@ -35,7 +36,9 @@ NUMBERS = torch.tensor([0, -1, 1, 4, 6, 5, 7, 8, 9, 10, 11])
 CLOSE = 2e-8
 """Of golden numbers: below 1e-9 on the kind of processor that made them, up to 7e-9 on another (an Intel Xeon)."""
 
-SQUARE = Structure(("a", "b", "c", "d", "e"), [(0, 1), (2, 0), (1, 3), (2, 3)], ("x", "y", "x", "z"), root=0)
+SQUARE = Structure(
+    ("a", "b", "c", "d", "e"), [(0, 1), (2, 0), (1, 3), (2, 3)], ("x", "y", "x", "z"), order=range(5), root=0
+)
 
 
 # --- the authors' numbers ---
@@ -137,7 +140,9 @@ def labels_between(paths: NDArray[Any], a: int, b: int, slots: int) -> list[int]
     return [x + 1 for x in (paths[a, b].tolist() + [-1] * slots)[:slots]]
 
 
-def vector(model: PositionModel, w: Weights, paths: NDArray[Any], query: int, key: int) -> NDArray[Any]:
+def vector(
+    model: PositionModel, w: Weights, paths: NDArray[Any], places: list[int], query: int, key: int
+) -> NDArray[Any]:
     """The vector r of a pair in layer 1, before the LayerNorm: loops, and nothing of the model but its numbers."""
     width = model.dims.head
     if model.name == "zhu-feature":
@@ -146,7 +151,7 @@ def vector(model: PositionModel, w: Weights, paths: NDArray[Any], query: int, ke
         total = np.zeros(width)
         for label in labels_between(paths, key, query, 5):
             total += w["paths.labels.table.weight"][label] * math.sqrt(width)
-            total += sinusoid(query + 1, width)[query].double().numpy()
+            total += sinusoid(places[query] + 1, width)[places[query]].double().numpy()
         return total / 5 if model.name == "zhu-avg" else total
     slots = labels_between(paths, query, key, 4)
     x = [w["labels.labels.table.weight"][label] * math.sqrt(width) for label in slots]
@@ -188,11 +193,20 @@ def test_each_pair_is_what_loops_say(name: str, dims: Dims) -> None:
     w = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     for b, structure in enumerate(TREES):
         encoding: Any = model.encodings[0]
-        paths = encoding.one(structure).pairs()
+        paths, places = encoding.one(structure).pairs(), in_order(structure)
         for q, k in itertools.product(range(structure.unit_count), repeat=2):
-            r = vector(model, w, paths, q, k)
+            r = vector(model, w, paths, places, q, k)
             for part, values in got.items():
                 assert np.allclose(values[b, q, k], normed(w, r, part), rtol=0, atol=1e-9), (b, q, k, part)
+
+
+def in_order(structure: Structure) -> list[int]:
+    """The place of each unit: nodes in reading order, and units of a node as they are stored."""
+    assert structure.order is not None
+    owner = range(structure.size) if structure.owner is None else structure.owner.tolist()
+    order = structure.order.tolist()
+    read = sorted(range(structure.unit_count), key=lambda unit: (order[owner[unit]], unit))
+    return [read.index(unit) for unit in range(structure.unit_count)]
 
 
 # --- traps ---
@@ -227,9 +241,20 @@ def test_the_sinusoid_belongs_to_the_query(name: str) -> None:
     assert not torch.allclose(vectors[0], vectors[1])
     plain = key_vectors(made(name, sinusoid=False), SQUARE).diagonal(dim1=0, dim2=1).T
     torch.testing.assert_close(plain, plain[:1].expand_as(plain))
-    nothing = key_vectors(made(name), Structure(("a", "b", "c"), np.zeros((0, 2), dtype=int)))
+    nothing = key_vectors(made(name), Structure(("a", "b", "c"), np.zeros((0, 2), dtype=int), order=range(3)))
     torch.testing.assert_close(nothing[0, 1], nothing[0, 2])  # two keys of one query, the same "unreachable"
     assert not torch.allclose(nothing[0, 1], nothing[2, 1])
+
+
+@pytest.mark.parametrize("name", ["zhu-avg", "zhu-sum"])
+def test_a_place_is_that_in_reading_order(name: str) -> None:
+    """As in ``sinusoidal``: without an order there is none."""
+    unordered = replace(SQUARE, order=None)
+    with pytest.raises(EncodingError, match="the structure has no reading order; give Structure"):
+        key_vectors(made(name), unordered)
+    assert key_vectors(made(name, sinusoid=False), unordered).isfinite().all()
+    moved = key_vectors(made(name), replace(SQUARE, order=np.array([1, 0, 2, 3, 4])))
+    assert not torch.allclose(moved[0, 0], key_vectors(made(name), SQUARE)[0, 0])
 
 
 def test_the_sum_is_the_mean_but_for_the_epsilon() -> None:

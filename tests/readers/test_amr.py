@@ -87,6 +87,27 @@ def test_comments_become_texts_and_metadata(write):
 
 
 @pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("# ::snt call Shape::area before drawing .", {"snt": "call Shape::area before drawing ."}),
+        ("# ::id one\n# ::snt a ::id two", {"id": "one", "snt": "a ::id two"}),
+        ("# ::id one ::snt a ::tok b ::date c", {"id": "one", "snt": "a ::tok b ::date c"}),
+        ("# ::tok\ta :: b", {"tok": "a :: b"}),
+        ("# ::snt_de ein ::id zwei", {"snt_de": "ein ::id zwei"}),
+        ("# ::snt-type body ::id one", {"snt-type": "body", "id": "one"}),  # no text, in AMR's releases
+        ("# ::id a ::id b ::date c\n# ::date d", {"id": "a", "date": "d"}),
+        ("# ::node\t0\tboy\n# ::node\t1\tgo", {"node\t0\tboy": "", "node\t1\tgo": ""}),  # JAMR's
+        ("# ::id v1::2 ::snt", {"id": "v1::2", "snt": ""}),
+        ("# no key\n\n#::snt a", {"snt": "a"}),
+    ],
+)
+def test_the_pairs_of_a_comment(write, comment, expected):
+    item = read(write("a.amr", f"{comment}\n(a / b)\n# ::snt behind\n(c / d)"))[0]
+    assert {key: value for key, value in item.metadata.items() if key != "epigraph"} == expected
+    assert (item.id, item.texts) == (expected.get("id", "1"), (expected["snt"],) if "snt" in expected else ())
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("(w / want-01 :ARG0 b)", "variable 'b', :ARG0 of 'w', is not introduced; write (b / concept)"),
@@ -152,6 +173,8 @@ def test_real_corpora_agree_with_penman(file, graphs):
     for item, decoded in zip(items, expected, strict=True):
         structure = item.structure
         assert item.texts == (decoded.metadata["snt"],)
+        assert {key: value for key, value in item.metadata.items() if key != "epigraph"} == decoded.metadata
+        assert item.id == decoded.metadata["id"]
         assert structure.nodes[0] == next(i.target for i in decoded.instances() if i.source == decoded.top)
         attribute = structure.features["is_attribute"]
         concepts = [node for node, is_one in zip(structure.nodes, attribute, strict=True) if not is_one]

@@ -6,6 +6,7 @@ import pytest
 import structpe.readers._text
 from structpe.errors import ReadError, StructureError
 from structpe.readers import read
+from structpe.writers import as_text
 from tests.datasets import SAMPLES, corpus
 
 SENTENCE = """\
@@ -271,3 +272,12 @@ def test_a_treebank_agrees_with_the_conllu_library(file):
         assert [heads.get(place, 0) for place in range(len(words))] == [row["head"] for row in words]
         assert list(item.structure.relations) == [row["deprel"] for row in words if row["head"]]
         assert rows.metadata.items() <= item.metadata.items()
+
+
+def test_a_comment_owns_the_rest_of_its_line(write):
+    words = "1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    comments = "# sent_id_old = no\n#sent_id = one # sent_id = two\n# text = a = b # sent_id = c\n# sent_id = three\n"
+    item = read(write("a.conllu", comments + words))[0]
+    assert item.id == item.metadata["sent_id"] == "one # sent_id = two"
+    assert item.metadata["text"] == "a = b # sent_id = c"
+    assert as_text(item, "conllu") == comments + words

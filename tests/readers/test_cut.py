@@ -115,3 +115,44 @@ def test_of_lines_none_is_dropped_in_silence(write, name):
             assert len(items) + errors >= len(lines) - (name == "a.csv"), text[:cut]
             before = max(len(items) - 1, 0)
             assert items[:before] == whole[:before]
+
+
+EVIDENCE = [
+    (
+        "a.smi",
+        "CCO one\nc1ccccc1 two\nCC",
+        r"line 3: the line, the last, has no line feed .*, as it has no name, an",
+    ),
+    ("a.smi", "CCO one\nCC tw ", r"line 2: .*, as it ends in a blank"),
+    ("a.scan", "IN: jump OUT: I_TURN_LE", r"line 1: .*, as 'I_TURN_LE' begins 'I_TURN_LEFT'"),
+    ("a.scan", "IN: a OUT: I_B_C\nIN: a OUT: I_B_C I_B", r"line 2: .*, as 'I_B' begins 'I_B_C'"),
+    ("a.scan", "IN: jump twice OUT: I_JUMP ", r"line 1: .*, as it ends in a blank"),
+    ("a.cogs", "A b .\tx ( a )\tprimitive\nC d .\ty ( b )\tprim", r"line 2: .*, as 'prim' begins 'primitive'"),
+    ("a.tsv", "New York\tin\tUSA\nBronx\tin\tNew Yo", r"line 2: .*, as 'New Yo' begins 'New York'"),
+    ("a.tsv", "New York\tin\tUSA\nBronx\tin\tNew ", r"line 2: .*, as 'New' begins 'New York'"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), EVIDENCE)
+def test_a_last_line_that_shows_that_it_is_cut_off_is_an_error(write, name, text, message):
+    with pytest.raises(StructPEError, match=message) as caught:
+        read(write(name, text))
+    assert "restore the file, or end the line with a line feed if it is whole" in str(caught.value)
+    read(write(name, text + "\n"))  # as a whole line says that it is whole
+    if name != "a.tsv" and "\n" in text:
+        assert len(read(write(name, text), on_error="skip")) == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.smi", "CCO\nCC"),
+        ("a.smi", "CCO one\nCC\nC three\nCC"),
+        ("a.scan", "IN: jump OUT: I_JUMP\nIN: run OUT: I_RUN"),
+        ("a.cogs", "A b .\tx ( a )\tprimitive\nC d .\ty ( b )\tprimitive"),
+        ("a.tsv", "New York\tin\tUSA\nUSA\tpart of\tAmerica"),
+    ],
+)
+def test_a_last_line_without_its_end_is_read_where_nothing_tells_that_it_is_cut(write, name, text):
+    """Many programs write no line feed at the end of a file."""
+    assert told(read(write(name, text))[-1]) == told(read(write(name, text + "\n"))[-1])

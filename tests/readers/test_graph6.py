@@ -3,9 +3,11 @@ from __future__ import annotations
 import networkx
 import pytest
 
-from structpe.errors import ReadError
+from structpe.errors import ReadError, StructureError
 from structpe.readers import read
 from structpe.readers.graph6 import graph6
+from structpe.structure import Structure
+from structpe.writers import as_text
 
 
 def test_the_example_of_the_description_is_read():
@@ -24,7 +26,7 @@ def test_graphs_are_those_that_networkx_writes(size):
     assert made.edges.tolist() == sorted(map(list, graph.edges))
 
 
-@pytest.mark.parametrize("text", ["", "?", "D", "DQ", "DQcc", "D c", "Dé?", "~?", "~~????", "DQ\x7f"])
+@pytest.mark.parametrize("text", ["", "?@", ":?@", "D", "DQ", "DQcc", "D c", "Dé?", "~?", "~~????", "DQ\x7f"])
 def test_what_is_no_graph6_is_refused(text):
     with pytest.raises(ReadError) as caught:
         graph6(text)
@@ -46,6 +48,62 @@ def test_sparse6_is_what_networkx_writes(size):
         made = graph6(text)
         assert (made.size, made.directed) == (size, False)
         assert sorted(map(sorted, made.edges.tolist())) == sorted(sorted(edge[:2]) for edge in graph.edges)
+
+
+def boundaries(size):
+    """Edges at the ends of the numbers of nodes, where sparse6 fills up differently: at n - 2, at n - 1, at neither."""
+    last = [(size - 2, size - 2), (size - 2, 0), (size - 1, 0), (size - 1, size - 1), (0, 0), (0, 1)]
+    return [last[:k] + [(0, 0)] * more for k in range(len(last)) for more in range(3)] + [[edge] for edge in last]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 61, 62, 63, 64, 65, 127, 128])
+def test_sparse6_at_powers_of_two_is_that_of_networkx(size):
+    """networkx fills up with a 0 at n = 2^k in more cases than McKay's description; both are read."""
+    for pairs in boundaries(size):
+        graph = networkx.MultiGraph(pairs)
+        graph.add_nodes_from(range(size))
+        expected = sorted(sorted(edge) for edge in pairs)
+        theirs = networkx.to_sparse6_bytes(graph, header=False).decode().strip()
+        made = graph6(theirs)
+        assert (made.size, sorted(map(sorted, made.edges.tolist()))) == (size, expected)
+        ours = as_text(Structure(("",) * size, pairs, directed=False), "graph6", kind="sparse6").strip()
+        back = networkx.from_sparse6_bytes(ours.encode())
+        assert (len(back), sorted(sorted(edge[:2]) for edge in back.edges)) == (size, expected)
+        assert sorted(map(sorted, graph6(ours).edges.tolist())) == expected
+
+
+def test_a_zero_that_fills_up_is_of_powers_of_two_only():
+    """Of n = 16, four bits are too few for an edge: 0111 and 1111 fill up. Of other numbers 0111 does not."""
+    for size, width in ((16, 5), (15, 5), (4, 3), (3, 3)):
+        head = chr(63 + size)
+        for fill in ("0", "1"):
+            bits = "0" * width + fill + "1" * (-width % 6 - 1)
+            text = ":" + head + "".join(chr(63 + int(bits[k : k + 6], 2)) for k in range(0, len(bits), 6))
+            if fill == "1" or size in (16, 4):
+                assert graph6(text).size == size
+            else:
+                with pytest.raises(ReadError, match="is not the text of a graph"):
+                    graph6(text)
+
+
+def test_four_bits_of_sixteen_nodes_are_filled_up_by_ones():
+    """By hand, from McKay's description: steps 1 14, 0 0, 0 1, 0 2, and four ones, too few for an edge."""
+    pairs = [(14, 0), (14, 1), (14, 2)]
+    assert as_text(Structure(("",) * 16, pairs, directed=False), "graph6", kind="sparse6") == ":O{?Gn\n"
+    assert graph6(":O{?Gn").edges.tolist() == graph6(":O{?Gf").edges.tolist() == [[0, 14], [1, 14], [2, 14]]
+
+
+@pytest.mark.parametrize("size", [62, 63, 4095, 4096, 258047, 258048])
+def test_sizes_of_one_three_and_six_characters(size):
+    """As in networkx, which writes and reads the same."""
+    graph = networkx.empty_graph(size)
+    graph.add_edge(1, size - 1)
+    theirs = networkx.to_sparse6_bytes(graph, header=False).decode().strip()
+    ours = as_text(Structure(("",) * size, [(1, size - 1)], directed=False), "graph6", kind="sparse6").strip()
+    assert ours == theirs
+    assert ours.startswith({1: ":", 3: ":~", 6: ":~~"}[1 if size < 63 else 3 if size < 258048 else 6])
+    made = graph6(theirs)
+    assert (made.size, made.edges.tolist()) == (size, [[1, size - 1]])
 
 
 def test_the_examples_of_the_descriptions_are_read():
@@ -78,13 +136,16 @@ def test_a_file_has_a_graph_per_line(write):
         (b":~~~~~~~~", "line 2: ':~~~~~~~~' claims 68719476735 nodes, but 16777216 are allowed"),
         (b"~~~~~~~~", "claims 68719476735 nodes"),
         (b":", "line 2: ':' is not the text"),
-        (b";Fa@x^", "line 2: ';Fa@x^' is not the text"),
+        (b";Fa@x^", "line 2: ';Fa@x^' is in incremental sparse6, which says what differs from the line before; make"),
+        (b"?", "line 2: the graph has no node; a structure needs at least one"),
+        (b":?", "line 2: the graph has no node"),
+        (b"&?", "line 2: the graph has no node"),
         (b"\xff", "line 2: byte 0xff at column 1 is not UTF-8"),
     ],
 )
 def test_a_bad_line_is_named(write, line, message):
     file = write("a.g6", b"DQc\n" + line + b"\nDQc\n")
-    with pytest.raises(ReadError) as caught:
+    with pytest.raises((ReadError, StructureError)) as caught:
         read(file)
     assert message in str(caught.value)
     reading = read(file, on_error="skip")

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from rdkit import Chem
 
-from structpe.errors import ReadError
+from structpe.converters import as_structure
+from structpe.datasets.molecules._scaffolds import _scaffold, _without_tails, scaffold_split
+from structpe.errors import ReadError, StructureError
+from structpe.pictures.places import form_of
 from structpe.readers import read
+from structpe.readers._molecules import as_molecule
 from structpe.readers._ogb_features import atom_features, bond_features
 from structpe.readers.smiles import _with_any_valence, molecule
+from structpe.structure import Structure
 from tests.datasets import SAMPLES, corpus
 
 
@@ -158,3 +164,87 @@ def test_keeping_any_valence_changes_nothing_else(text):
     assert exact.nodes == tuple(atom.GetSymbol() for atom in kept.GetAtoms())
     assert exact.features["x"].tolist() == atom_features(kept.GetAtoms()).tolist()
     assert exact.features["edge_x"].tolist() == bond_features(kept.GetBonds()).tolist()
+
+
+def closed(count, rings):
+    """Atoms, each bound to all others by ring closures."""
+    numbers = iter(range(10, 10 + rings))
+    bonds = {i: [] for i in range(count)}
+    for a in range(count):
+        for b in range(a):
+            mark = next(numbers, None)
+            for atom in (a, b) if mark is not None else ():
+                bonds[atom].append(f"%{mark}" if mark < 100 else f"%({mark})")
+    return ".".join("*" + "".join(marks) for marks in bonds.values())
+
+
+TOO_LARGE = [
+    ("C" * 3001, "has 3001 atoms; a molecule has 3000 at most, leave it out"),
+    ("[CH2]" * 3001, "has 3001 atoms"),
+    ("ClBrcnops*" * 376, "has 3008 atoms"),
+    ("C1CC1" * 501, "has 501 bonds that close rings; a molecule has 500 at most"),
+    ("C%10CC%10" * 501, "has 501 bonds that close rings"),
+    ("C%(100)CC%(100)" * 501, "has 501 bonds that close rings"),
+    (closed(40, 780), "has 780 bonds that close rings"),
+    ("C" * 30_001, "the SMILES has 30001 characters; 30000 at most"),
+    ("[" * 10**7, "the SMILES has 10000000 characters"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), TOO_LARGE, ids=[text[:9] for text, _ in TOO_LARGE])
+@pytest.mark.parametrize("way", ["molecule", "reader", "converter", "scaffold"])
+def test_what_would_keep_rdkit_busy_is_refused_before_it_sees_it(text, said, way, write, monkeypatch):
+    monkeypatch.setattr(Chem, "MolFromSmiles", lambda *_, **__: pytest.fail("RDKit sees it"))
+    ways = {
+        "molecule": lambda: molecule(text),
+        "reader": lambda: read(write("a.smi", text + "\n")),
+        "converter": lambda: as_structure(text, kind="smiles"),
+        "scaffold": lambda: scaffold_split([text]),
+    }
+    with pytest.raises(ReadError, match=said):
+        ways[way]()
+
+
+def test_large_molecules_are_read_and_numbers_in_brackets_are_neither_atoms_nor_rings():
+    assert molecule("C" * 3000).size == 3000
+    assert molecule("[13CH3:12345][C@@H2]" + "[12CH2:123]" * 1001 + "C").size == 1004
+    with pytest.raises(ReadError, match="bonds that close rings"):
+        molecule("[H" + "1" * 29_000)
+
+
+def test_structures_that_are_too_large_do_not_become_molecules():
+    nodes, hub = ("*",) * 40, [(a, b) for a in range(40) for b in range(a)]
+    for structure, said in (
+        (Structure(("C",) * 3001, [], directed=False), "this structure has 3001 atoms; a molecule has 3000 at most"),
+        (Structure(nodes, hub, ("single",) * 780, directed=False), "this structure has 741 bonds that close rings"),
+        (Structure(nodes + ("*",) * 999, hub, ("single",) * 780, directed=False), "has 741 bonds that close rings"),
+    ):
+        with pytest.raises(StructureError, match=said):
+            as_molecule(structure, neutral=True)
+        assert form_of(structure) != "molecule"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scaffolds_are_those_of_rdkit_though_tails_are_taken_off_before(seed):
+    random = np.random.default_rng(seed)
+    pieces = ["C", "CC", "C=C", "N", "C(=O)N", "[C@H](Cl)", "c1ccccc1", "C1CCCC1", "c1c[nH]cc1", "C(=C(C)C)", "C1CC1"]
+    pieces += ["C1(=C(C)CC)CC1", "C1=CC(=O)C=C1", "S(=O)(=O)", "C(=C=CC)", "C(=NO)", "[N+](C)(C)", "CCCC(CCC)"]
+    found = 0
+    while found < 30:
+        text = "".join(random.choice(pieces) for _ in range(random.integers(1, 7)))
+        mol = Chem.MolFromSmiles(text)
+        if mol is None:
+            continue
+        found += 1
+        whole = Chem.MurckoDecompose(mol)
+        whole.ClearComputedProps()
+        whole.UpdatePropertyCache(strict=False)
+        Chem.GetSymmSSSR(whole)
+        assert _scaffold(_without_tails(mol)) == Chem.MolToSmiles(whole, isomericSmiles=False), text
+
+
+def test_scaffolds_of_long_tails_are_found_and_large_ones_refused():
+    """RDKit takes off tails in time that grows with the cube."""
+    assert scaffold_split(["C" * 2900 + "c1ccccc1", "c1ccccc1", "C" * 3000], shares=(0.7, 0.0)).train.tolist() == [0, 1]
+    with pytest.raises(ReadError, match="has 602 atoms in rings and what connects them; a scaffold has 600 at most"):
+        scaffold_split(["C1CC1" + "C" * 596 + "C1CC1"])

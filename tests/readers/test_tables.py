@@ -14,7 +14,7 @@ from structpe import StructPEError, as_structure, build, encode
 from structpe.encodings.tabular import Tabular
 from structpe.positions import Dims
 from structpe.readers import read
-from structpe.readers.tables import feature_graph
+from structpe.readers.tables import _numbers, feature_graph
 
 CSV = 'age,"income, net",children,paid\n30,1e3,0,yes\n41,2.5e3,2,no\n29,900,0,yes\n62,4e3,3,no\n35,-1,1,no\n'
 NAMES = ("age", "income, net", "children")
@@ -137,3 +137,36 @@ def test_what_is_wrong_with_a_frame_is_said(frame, message):
         as_structure(pandas.DataFrame(frame), relation="mutual information")
     with pytest.raises(StructPEError, match="there is no column 'z'; columns are: "):
         as_structure(pandas.DataFrame(frame), columns=["z"])
+
+
+def test_a_long_cell_is_looked_at_once(tmp_path):
+    """Patterns that can match digits in two ways take time that grows with the square, here minutes."""
+    file = tmp_path / "a.csv"
+    file.write_text("x,y\n1," + "9" * 131_000 + "a\n2,3\n3,4\n")
+    with pytest.raises(StructPEError, match="column 'y' has texts"):
+        read(file, "table")
+    for text, number in (("1.", 1.0), (".5", 0.5), ("-1.5e-3", -0.0015), ("+2E2", 200.0), ("007", 7.0)):
+        assert _numbers([text]).tolist() == [number]
+    for text in (".", "1e", "e5", "1.2.3", "1 2", "--1", "", "0x1", "1_0", "nan", "inf"):
+        assert _numbers([text]).tolist() == [text]
+
+
+@pytest.mark.parametrize(("relation", "most"), [("spearman", 2048), ("pearson", 2048), ("mutual information", 512)])
+def test_too_many_columns_are_refused_before_they_are_read(tmp_path, relation, most):
+    file = tmp_path / "a.csv"
+    names = [f"c{number}" for number in range(most + 1)]
+    file.write_text(",".join(names) + "\n1,2\n")  # the row would be an error of its own
+    said = f"the table has {most + 1} columns, and {relation} compares {most} at most, each with each; choose some"
+    with pytest.raises(StructPEError, match=said):
+        read(file, "table", relation=relation)
+    with pytest.raises(StructPEError, match=said):
+        feature_graph(names, [np.arange(3.0)] * len(names), relation)
+    with pytest.raises(StructPEError, match="the row has 2 cells"):
+        read(file, "table", relation=relation, columns=names[:3])
+
+
+def test_information_of_columns_of_many_classes_takes_little_memory():
+    """A table of all pairs of classes would have 10^10 cells."""
+    words = np.array([f"w{number}" for number in range(100_000)], dtype=object)
+    graph = feature_graph(["a", "b"], [words, words[::-1]], "mutual information")
+    assert graph.features["edge_weight"].tolist() == [pytest.approx(np.log(100_000))]

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from structpe.errors import ReadError, StructureError
+from structpe.converters import as_structure
+from structpe.errors import ConversionError, ReadError, StructureError
 from structpe.readers import read, triples
 from tests.datasets import corpus
 
@@ -155,3 +156,35 @@ def test_published_knowledge_graphs(name, columns, entities, relations, facts):
     (item,) = read(corpus(f"kg/{name}/train.txt"), "triples", columns=columns)
     assert (item.structure.size, len(set(item.structure.relations))) == (entities, relations)
     assert len(item.structure.edges) == facts
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [("head\trelation\ttail", "hrt"), ("Predicate\t Subject\tOBJECT", "rht"), ("source\ttarget\tlabel", "htr")],
+)
+def test_a_header_is_no_fact(write, header, columns):
+    facts = {"hrt": "a\tr\tb", "rht": "r\ta\tb", "htr": "a\tb\tr"}[columns]
+    file = write("a.tsv", f"{header}\n{facts}\n")
+    with pytest.raises(
+        ReadError, match=r"the first triple is .*, which are the usual names of columns; give header=Tr"
+    ):
+        read(file, columns=columns)
+    (item,) = read(file, columns=columns, header=True)
+    assert (item.structure.nodes, item.structure.relations) == (("a", "b"), ("r",))
+    (item,) = read(file, columns=columns, header=False)
+    assert len(item.structure.edges) == 2
+    (item,) = read(write("b.tsv", f"{facts}\n{facts}\n"), columns=columns, header=True)
+    assert len(item.structure.edges) == 1
+
+
+def test_a_header_of_a_list_is_no_fact(write):
+    facts = [["subject", "predicate", "object"], ["a", "r", "b"]]
+    with pytest.raises(ConversionError, match="which are the usual names of columns; give header=True to leave it out"):
+        as_structure(facts)
+    assert as_structure(facts, header=True).nodes == ("a", "b")
+    assert as_structure(facts, header=False).size == 4
+    assert as_structure([("tail", "relation", "head")]).size == 2
+    with pytest.raises(
+        ReadError, match="the first line of numbered facts is their number, not a header; leave out hea"
+    ):
+        read(write("c.txt", "1\n0 1 0\n"), "triples", numbered=True, header=True)

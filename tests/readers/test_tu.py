@@ -125,3 +125,16 @@ def test_it_is_the_same_set_as_in_the_format_of_gin(tmp_path: Path) -> None:
     for item, graph in zip(found, graphs.graphs, strict=True):
         assert item.structure.nodes == graph.nodes
         np.testing.assert_array_equal(item.structure.edges, graph.edges)
+
+
+def test_labels_of_a_file_that_is_not_sorted_stay_with_their_edges(tmp_path: Path) -> None:
+    files = {
+        "A": "2,3\n3,2\n1,2\n2,1\n",
+        "graph_indicator": "1\n1\n1\n",
+        "edge_labels": "5\n5\n7\n7\n",
+        "edge_attributes": "0.5\n0.5\n0.7\n0.7\n",
+    }
+    without = dict.fromkeys(("graph_labels", "node_labels", "node_attributes", "graph_attributes"))
+    structure = read(written(tmp_path, **without, **files), "tu")[0].structure
+    found = zip(structure.edges.tolist(), structure.relations, structure.features["edge_x"].tolist(), strict=True)
+    assert sorted(found) == [([0, 1], "7", [0.7]), ([1, 2], "5", [0.5])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import penman
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from penman import surface
 from penman.models.amr import model
@@ -132,9 +133,44 @@ def test_a_label_comes_back_or_is_refused(label: str, attribute: bool) -> None:
         assert graph(text).nodes == ("x", label)
 
 
+WORDS = st.sampled_from(
+    ["::", "::id", "::snt", "std::vector", "a", "#", "(", '"', "::id two", "\t", "\u2028", "=", ":: id"]
+)
+LINES = st.one_of(
+    st.lists(WORDS, max_size=6).map(" ".join),
+    st.lists(st.one_of(WORDS, st.text(max_size=4)), max_size=5).map("".join),
+)
+
+
+@given(LINES, LINES, LINES, LINES)
+@settings(max_examples=100)
+@example("call Shape::area before drawing .", "x", "", "")
+@example("a ::id two ::snt b", "a ::snt b", "::", "v1::2")
+def test_a_text_with_colons_comes_back(snt: str, tok: str, zh: str, note: str) -> None:
+    """The text of an item, and of every key that has a text; another value comes back or is refused."""
+    item = Item(structpe.path(["a", "b"]), (snt,), "one", {"tok": tok, "snt_de": zh, "note": note})
+    try:
+        text = as_text(item, "amr")
+    except WriteError as error:
+        assert re.match("'(snt|tok|snt_de|note)': .* cannot be written in a comment", error.message)  # noqa: PT017
+        lines = (snt, tok, zh, note)
+        assert re.search(r"[\n\r\ud800-\udfff]", "".join(lines)) or re.search(r"(?<!\S)::\S", note)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.amr").write_text(text, encoding="utf-8", newline="\n")
+        (back,) = read(Path(folder) / "a.amr")
+    said = {key: value for key, value in back.metadata.items() if key != "epigraph"}
+    assert (back.id, back.texts) == ("one", (snt.rstrip(),))
+    assert said == {"id": "one", "snt": snt.rstrip(), "tok": tok.rstrip(), "snt_de": zh.rstrip(), "note": note.rstrip()}
+
+
 def test_what_penman_cannot_hold_is_named() -> None:
     pair = structpe.path(["a", "b"])
     for thing, message in [
+        (
+            replace(pair, directed=False),
+            "the edges are undirected, and a role of PENMAN leads from one node to another",
+        ),
         (replace(pair, root=None), "the graph has no root to start from; give Structure(root=...)"),
         (
             Structure(("a", "b"), np.zeros((0, 2), int), root=0),

@@ -28,10 +28,11 @@ from structpe.datasets.fetching._web import (
     total_of,
     validators,
 )
+from structpe.errors import foreign
 from structpe.files import naming
 from structpe.plain import from_json
 
-__all__ = ["Download", "Seen", "download", "sha256_of", "writing"]
+__all__ = ["Download", "Seen", "download", "sha256_of", "sweep_note", "writing"]
 
 Tell = Callable[[int, int | None], object]
 """(bytes so far, bytes in total if known)."""
@@ -75,8 +76,9 @@ class Download:
 def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
     """Download a file.
 
-    A partial download is stored as ``place`` + ``.part``. The next call resumes it if the server says that the file has
-    not changed, and starts again otherwise. The file gets its name when its size and checksum are right.
+    A partial download is stored as ``place`` + ``.part``, with a note beside it, ``.part.json``, by which it is known.
+    The next call resumes it if the server says that the file has not changed, and starts again otherwise. The file gets
+    its name when its size and checksum are right.
 
     Args:
         wanted: the file.
@@ -84,9 +86,12 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
         tell: progress callback.
 
     Raises:
-        CorpusError: the file cannot be reached, does not exist, is not what it should be, or cannot be written.
+        CorpusError: the file cannot be reached, does not exist, is not what it should be, or cannot be written; or
+            something else has the name of the partial download, and is left as it is.
     """
-    part = place.with_name(f"{place.name}.part")
+    part = _part(place)
+    with writing(place):
+        _check_ours(part)
     tries, furthest, anew = 0, _size(part), False
     while True:
         try:
@@ -105,9 +110,19 @@ def download(wanted: Download, place: Path, tell: Tell | None = None) -> Seen:
             time.sleep(min(failed.wait or wanted.pause * 2 ** (tries - 1), PATIENCE))
             continue
         with writing(place):
-            _note(part).unlink(missing_ok=True)  # first, so that a process killed here does not leave it behind
-            os.replace(part, place)
+            try:
+                os.replace(part, place)
+            finally:  # a part without a note is not ours
+                if not part.exists():
+                    _note(part).unlink(missing_ok=True)
         return seen
+
+
+def sweep_note(place: Path) -> None:
+    """Remove the note of a download whose process was killed when the file had got its name."""
+    part = _part(place)
+    if not os.path.lexists(part) and _noted(part) is not None:
+        _note(part).unlink()
 
 
 def sha256_of(file: Path, tell: Tell | None = None) -> Seen:
@@ -130,6 +145,8 @@ def writing(place: Path) -> Iterator[None]:
     except OSError as error:
         what = error.strerror or str(error)
         remedy = "choose another place with --to, or check its permissions"
+        if error.errno == errno.EEXIST:
+            remedy = "move it elsewhere, or choose another place with --to"
         if error.errno == errno.ENOSPC:
             remedy = "make room, then start the same command again: it goes on where it stopped"
         raise CorpusError(f"cannot write: {what}; {remedy}").at(str(error.filename or place)) from None
@@ -169,13 +186,33 @@ def _attempt(wanted: Download, part: Path, tell: Tell) -> Seen:
 
 def _had(wanted: Download, part: Path) -> tuple[int, Version | None]:
     """Bytes of a partial download that can be resumed, and its version."""
-    try:
-        known = msgspec.convert(from_json(_note(part).read_bytes()), Version)
-        have = part.stat().st_size
-    except (OSError, ValueError, msgspec.ValidationError):
+    known = _noted(part)
+    if known is None or not part.exists():
         return 0, None
+    have = part.stat().st_size
     usable = known.url == wanted.url and (known.named or wanted.sha256 is not None)
     return (have, known) if usable and have else (0, None)
+
+
+def _noted(part: Path) -> Version | None:
+    """What is noted of a partial download; None without a note, or if it is damaged."""
+    try:
+        return None if _note(part).is_symlink() else msgspec.convert(from_json(_note(part).read_bytes()), Version)
+    except (OSError, ValueError, msgspec.ValidationError):
+        return None
+
+
+def _check_ours(part: Path) -> None:
+    """Check that what has the name of a partial download is one.
+
+    Raises:
+        FileExistsError: it is not.
+    """
+    for each in (part, _note(part)):
+        if each.is_symlink() or (each.exists() and not each.is_file()):
+            raise foreign(each)
+    if part.exists() and not _note(part).exists():
+        raise foreign(part)
 
 
 def _check_size(wanted: Download, total: int | None) -> None:
@@ -246,6 +283,10 @@ def _check_content(wanted: Download, part: Path, seen: Seen, resumed: bool) -> N
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
+
+
+def _part(place: Path) -> Path:
+    return place.with_name(f"{place.name}.part")
 
 
 def _note(part: Path) -> Path:

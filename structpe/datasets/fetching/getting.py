@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from structpe.datasets.card import Card, CorpusError, File
 from structpe.datasets.catalogue import card as card_named
 from structpe.datasets.corpus import Corpus
-from structpe.datasets.fetching.download import Download, Seen, Tell, download, sha256_of, writing
+from structpe.datasets.fetching.download import Download, Seen, Tell, download, sha256_of, sweep_note, writing
 from structpe.datasets.fetching.folders import folder_of
 from structpe.datasets.fetching.sources import Source
 from structpe.datasets.fetching.unpack import unpack, unpack_gz
@@ -23,12 +22,13 @@ from structpe.datasets.files.pickled import pickled_numbers
 from structpe.datasets.records import record, recorded, results
 from structpe.datasets.trees.listops import MAKERS
 from structpe.errors import listed
-from structpe.files import atomic_write, left_in, sweep
+from structpe.files import atomic_write, left_in, lock, sweep
 
 __all__ = ["Hooks", "find", "get"]
 
 
-UNPACKING = ".unpacking-"
+UNPACKING = "unpacking"
+"""The place whose hidden folder archives are unpacked in."""
 ANY = Download("")
 
 
@@ -103,8 +103,8 @@ def _get(card: Card, folder: Path, source: str | Path | None, parts: Sequence[st
         folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder, hooks):
         sweep(*left_in(folder))
-        for half in folder.glob(f"{UNPACKING}*"):
-            shutil.rmtree(half, ignore_errors=True)
+        for file in wanted:
+            sweep_note(folder / file.name)
         work = _Work(card, folder, Source(Path(source).expanduser(), card) if source is not None else None, hooks)
         try:
             lacking = work.complete(wanted)
@@ -261,8 +261,10 @@ class _Work:
     def _unpack(self, file: File, given: Path) -> None:
         """Unpack into a hidden folder, then move the files: a half-unpacked file is never used."""
         self.hooks.say(f"unpacking {given.name}")
-        with writing(self.folder), TemporaryDirectory(prefix=UNPACKING, dir=self.folder) as hidden:
-            for path in unpack(given, str(file.unpack), Path(hidden), file.strip):
+        with writing(self.folder), lock(self.folder / UNPACKING) as work:
+            hidden = work / "new"
+            hidden.mkdir()
+            for path in unpack(given, str(file.unpack), hidden, file.strip):
                 name = (PurePosixPath(file.into) / path.relative_to(hidden).as_posix()).as_posix()
                 if self._wanted(file, name, given):
                     place = self.folder / name

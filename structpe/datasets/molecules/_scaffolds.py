@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 
 from structpe.datasets.base import Split
+from structpe.errors import ReadError
+from structpe.readers._text import shown
 from structpe.readers.smiles import parsed
 
 __all__ = ["scaffold_split"]
+
+LARGEST = 600
+"""Atoms in rings, between them and next to them, of which RDKit finds the scaffold within a second or so."""
 
 
 def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[float, float] = (0.8, 0.1)) -> Split:
@@ -23,10 +28,17 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[flo
         smiles: the molecules.
         strict: whether valences must be permitted; see :func:`structpe.readers.smiles.parsed`.
         shares: shares of the training and the validation molecules.
+
+    Raises:
+        ReadError: a text is not a molecule, or there are more than 600 atoms in its rings and what connects them.
     """
     groups: dict[str, list[int]] = {}
     for number, text in enumerate(smiles):
-        groups.setdefault(_scaffold(parsed(text, strict)), []).append(number)
+        molecule = _without_tails(parsed(text, strict))
+        if molecule.GetNumAtoms() > LARGEST:
+            what = f"{molecule.GetNumAtoms()} atoms in rings and what connects them"
+            raise ReadError(f"{shown(text)} has {what}; a scaffold has {LARGEST} at most, leave the molecule out")
+        groups.setdefault(_scaffold(molecule), []).append(number)
     train: list[int] = []
     valid: list[int] = []
     test: list[int] = []
@@ -41,7 +53,7 @@ def scaffold_split(smiles: Sequence[str], strict: bool = True, shares: tuple[flo
 
 
 def _scaffold(molecule: Any) -> str:
-    """The scaffold as SMILES without chirality.
+    """The scaffold of a molecule without tails, as SMILES without chirality.
 
     RDKit's ``MurckoScaffoldSmiles`` does the same, but fails if a valence is not permitted.
     """
@@ -52,3 +64,27 @@ def _scaffold(molecule: Any) -> str:
     scaffold.UpdatePropertyCache(strict=False)
     Chem.GetSymmSSSR(scaffold)
     return str(Chem.MolToSmiles(scaffold, isomericSmiles=False))
+
+
+def _without_tails(molecule: Any) -> Any:
+    """The molecule without the atoms two bonds or more from its rings and what connects them, which no scaffold has.
+
+    RDKit removes such atoms too, in time that grows with the cube of their number.
+    """
+    from rdkit import Chem
+
+    neighbours = [[other.GetIdx() for other in atom.GetNeighbors()] for atom in molecule.GetAtoms()]
+    degrees, inner = [len(each) for each in neighbours], [True] * len(neighbours)
+    ends = [atom for atom, degree in enumerate(degrees) if degree < 2]
+    for atom in ends:  # which grow
+        inner[atom] = False
+        for other in neighbours[atom]:
+            degrees[other] -= 1
+            ends += [other] if degrees[other] == 1 and inner[other] else []
+    draft: Any = Chem.RWMol(molecule)
+    draft.BeginBatchEdit()
+    for atom in (atom for atom in ends if not any(inner[other] for other in neighbours[atom])):
+        draft.RemoveAtom(atom)
+    draft.CommitBatchEdit()
+    Chem.GetSymmSSSR(draft)
+    return draft

@@ -25,7 +25,7 @@ from structpe.datasets.files.opcodes import look_through
 from structpe.datasets.files.unpickling import Array, Empty, Function, Refused, Type, Unpickler
 from structpe.datasets.files.zips import check_zip
 from structpe.errors import ReadError, needing, reason_of
-from structpe.files import finish, lock
+from structpe.files import finish, followed, lock
 
 __all__ = ["load", "save"]
 
@@ -60,7 +60,7 @@ def load(file: str | Path, *_: object) -> Any:
 
 def save(content: object, file: str | Path, **options: Any) -> None:
     """Like ``torch.save``, but atomic: several processes may write the same file at once."""
-    file = Path(file)
+    file = followed(Path(file))
     file.parent.mkdir(parents=True, exist_ok=True)
     with lock(file, lambda: None) as work:
         with (work / "new").open("wb") as draft:  # torch.save to a path gives no reason if it fails

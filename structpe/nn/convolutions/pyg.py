@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.parameter import is_lazy
 
 from structpe.data.adjacency import CSRAdjacency
-from structpe.errors import ConfigError, needing, reason_of
+from structpe.errors import ConfigError, StructPEError, needing, reason_of
 from structpe.nn.convolutions.base import Convolution
+from structpe.plain.bounds import LAYERS, WIDTH
 from structpe.plain.typed import Builder
 from structpe.registry import unknown
 
@@ -21,6 +23,8 @@ __all__ = ["FromPyG", "pyg_class", "takes_edges"]
 
 WIDTHS = ("in_channels", "out_channels", "channels", "edge_dim")
 """Arguments that are the width, unless they are among the options."""
+PARAMETERS = 10**8
+"""Of a convolution, unless its width asks for more."""
 
 
 class FromPyG(Convolution):
@@ -36,17 +40,21 @@ class FromPyG(Convolution):
         options: arguments of its constructor.
 
     Raises:
-        ConfigError: there is no such class or option, the class cannot be made of these options, or it does not make d
-            numbers per node of the vectors of nodes, the edges and, if it reads them, the vectors of edges.
+        ConfigError: there is no such class or option; a width among the options is larger than 65,536, another number
+            larger than 4,096, or there are more than 64 d^2 parameters and more than 10^8; the class cannot be made of
+            these options, or it does not make d numbers per node of the vectors of nodes, the edges and, if it reads
+            them, the vectors of edges.
         MissingExtra: PyTorch Geometric is not installed.
     """
 
     def __init__(self, width: int, path: str, options: Mapping[str, Any]) -> None:
         super().__init__(width)
         cls = pyg_class(path)
-        arguments = _arguments(cls, width, path, options)
+        _check_sizes(cls, width, path, options)
         try:
-            self.convolution = cls(**arguments)
+            self.convolution = cls(**_arguments(cls, width, path, options))
+        except StructPEError:
+            raise
         except Exception as error:  # a constructor raises anything
             raise ConfigError(
                 f"convolution {path!r} cannot be made with the options {dict(options)}: {reason_of(error)}"
@@ -130,6 +138,46 @@ def _arguments(cls: Any, width: int, path: str, options: Mapping[str, Any]) -> d
     return {**given, **{name: _value(name, value, own) for name, value in options.items()}}
 
 
+def _check_sizes(cls: Any, width: int, path: str, options: Mapping[str, Any]) -> None:
+    """Check that a convolution is not too large, by making it without memory.
+
+    Raises:
+        ConfigError: it is, or there is no such option.
+    """
+    own = inspect.signature(cls).parameters
+    for name, value in options.items():
+        most = WIDTH if name == "nn" or name.endswith(("channels", "edge_dim")) else LAYERS
+        if not _is_tensor(name, own) and (number := max(_whole(value), default=0)) > most:
+            given = f"{number}" if number < 10**20 else "a number of more than 20 digits"
+            raise ConfigError(f"convolution {path!r} has {given} in its option {name!r}; {most} at most")
+    try:
+        with torch.device("meta"):
+            parts = [*cls(**_arguments(cls, width, path, options)).parameters()]
+    except StructPEError:
+        raise
+    except Exception:  # it is wrong, which is said when it is made, or looks at numbers while it is made
+        return
+    count, most = sum(each.numel() for each in parts if not is_lazy(each)), max(PARAMETERS, 64 * width**2)
+    if count > most:
+        raise ConfigError(
+            f"convolution {path!r} has {count} parameters with these options, of width {width}; {most} at most, give "
+            f"smaller numbers"
+        )
+
+
+def _whole(value: Any) -> Iterator[int]:
+    """All whole numbers within lists and mappings."""
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, list | tuple | Mapping):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _whole(each)
+
+
+def _is_tensor(name: str, own: Mapping[str, inspect.Parameter]) -> bool:
+    return name in own and own[name].annotation in (Tensor, "Tensor")
+
+
 def _is_needed(argument: inspect.Parameter) -> bool:
     return argument.default is argument.empty or argument.name == "edge_dim"
 
@@ -138,7 +186,7 @@ def _value(name: str, value: Any, own: Mapping[str, inspect.Parameter]) -> Any:
     """A list as what the argument takes."""
     if not isinstance(value, list | tuple) or name not in own:
         return value
-    if own[name].annotation in (Tensor, "Tensor"):
+    if _is_tensor(name, own):
         return torch.tensor(value)
     if name != "nn":
         return value

@@ -68,26 +68,25 @@ class Trail:
     """The path as far as it is known, kept while no gradients are needed: decoding uses it at every step."""
 
     def __init__(self) -> None:
-        self._made_of: list[Tensor] = []
-        self._states: Tensor | None = None
+        self._known: tuple[list[Tensor], Tensor] | None = None  # replaced as a whole: other threads may read it
 
     def follow(self, field: nn.Module, start: Tensor, count: int) -> Tensor:
         """(count, *start) as :func:`solve` gives it; what is known already is not computed again."""
         if torch.is_grad_enabled():
             return solve(field, start, count)
-        if self._states is None or not self._still_from([start, *field.parameters()]):
-            self._made_of = [each.detach().clone() for each in (start, *field.parameters())]
-            self._states = solve(field, start, count)
-        elif (known := len(self._states)) < count:
-            more = solve(field, self._states[-1], count - known + 1, first=known - 1)
-            self._states = torch.cat([self._states, more[1:]])
-        return self._states[:count]
+        known, made_of = self._known, [start, *field.parameters()]
+        if known is None or not _same(known[0], made_of):
+            self._known = known = [each.detach().clone() for each in made_of], solve(field, start, count)
+        elif (so_far := len(known[1])) < count:
+            more = solve(field, known[1][-1], count - so_far + 1, first=so_far - 1)
+            self._known = known = known[0], torch.cat([known[1], more[1:]])
+        return known[1][:count]
 
-    def _still_from(self, parameters: list[Tensor]) -> bool:
-        return all(
-            (a.dtype, a.device) == (b.dtype, b.device) and torch.equal(a, b)
-            for a, b in zip(self._made_of, parameters, strict=True)
-        )
+
+def _same(made_of: list[Tensor], now: list[Tensor]) -> bool:
+    return all(
+        (a.dtype, a.device) == (b.dtype, b.device) and torch.equal(a, b) for a, b in zip(made_of, now, strict=True)
+    )
 
 
 def solve(field: Field, start: Tensor, count: int, step: float = 0.01, parts: int = 5, first: int = 0) -> Tensor:

@@ -7,11 +7,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import dropout
 from structpe.errors import UnsupportedTerm
 from structpe.positions import Dims
+from structpe.precision import exactly, wide
 from structpe.terms import Terms
 
-__all__ = ["allowed", "factored", "joined", "of_layers", "softmax", "split", "without_heads"]
+__all__ = ["allowed", "factored", "joined", "of_layers", "products", "softmax", "split", "without_heads"]
 
 _HEEDED = frozenset({"mask", "pairs", "causal"})
 
@@ -41,6 +43,12 @@ def allowed(model: str, terms: Terms, x: Tensor, keys: int | None = None) -> Ten
     return result.tril(m - n) if terms.causal else result
 
 
+@exactly
+def products(q: Tensor, k: Tensor) -> Tensor:
+    """(b, h, n, m) q.k of (b, h, n, d) and (b or 1, h or 1, m, d), in float32 at least: much may be added to them."""
+    return wide(q) @ wide(k).mT
+
+
 def without_heads(model: str, pairs: Tensor) -> Tensor:
     """(b or 1, n, n) what :func:`allowed` gives, for an attention without heads.
 
@@ -55,14 +63,17 @@ def without_heads(model: str, pairs: Tensor) -> Tensor:
     return pairs[:, 0]
 
 
-def softmax(scores: Tensor, pairs: Tensor, dim: int = -1) -> Tensor:
-    """Weights of the pairs that attend, which sum to one along ``dim``; zeros in rows without such a pair."""
+def softmax(scores: Tensor, pairs: Tensor, dropped: float = 0.0, dim: int = -1) -> Tensor:
+    """Weights of the pairs that attend, which sum to one along ``dim``; zeros in rows without such a pair.
+
+    Then each is dropped with the probability ``dropped``, and the others are divided by the probability that they stay.
+    """
     # The lowest finite number, not -inf: a row of only -inf would give NaN, in its gradient too.
     weights = scores.masked_fill(~pairs, torch.finfo(scores.dtype).min).softmax(dim)
-    return weights.masked_fill(~pairs, 0.0)
+    return dropout(weights.masked_fill(~pairs, 0.0), dropped)
 
 
-def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor) -> Tensor:
+def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor, dropped: float = 0.0) -> Tensor:
     """(b, n, d) heads side by side of sum_j factor_ij softmax_j(scores_ij) v_j: rows do not sum to one any more.
 
     Args:
@@ -70,8 +81,9 @@ def factored(scores: Tensor, factor: Tensor, v: Tensor, pairs: Tensor) -> Tensor
         factor: (b or 1, h or 1, n, m).
         v: (b, h, m, d/h).
         pairs: (b or 1, h or 1, n, m) which attend.
+        dropped: as of :func:`softmax`.
     """
-    return joined((softmax(scores, pairs) * factor).to(v.dtype) @ v)
+    return joined((softmax(scores, pairs, dropped) * factor).to(v.dtype) @ v)
 
 
 def split(x: Tensor, heads: int) -> Tensor:

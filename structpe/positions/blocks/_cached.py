@@ -7,13 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from structpe.encodings.base import Encoding
 from structpe.positions import Block, Dims, PositionModel, Positions, Site
 from structpe.positions._checks import numbers
-from structpe.positions.blocks._attention import allowed, joined, of_layers, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, products, split
 from structpe.terms import Terms
 
 __all__ = ["CachedBlock", "ranks"]
@@ -28,6 +27,8 @@ class CachedBlock(Block, ABC):
         bias: whether its four projections have biases, as those of other layers have.
         sizes: see :class:`PositionModel`.
     """
+
+    drops = True
 
     def __init__(self, dims: Dims, encodings: Sequence[Encoding], bias: bool = False, **sizes: int) -> None:
         super().__init__(dims, encodings, **sizes)
@@ -67,8 +68,8 @@ class CachedBlock(Block, ABC):
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         """(b, h, n, m) q.k / sqrt(d_h), float32 at least."""
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.dims.head)
-        return score.to(torch.promote_types(score.dtype, torch.float32))
+        scores: Tensor = products(q, k)
+        return scores / math.sqrt(self.dims.head)
 
 
 def ranks(model: str, encoding: Encoding, positions: Positions) -> Tensor:

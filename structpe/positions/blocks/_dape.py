@@ -15,6 +15,7 @@ from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site, build
 from structpe.positions.blocks._attention import softmax
 from structpe.positions.blocks._cached import CachedBlock
+from structpe.precision import exactly
 from structpe.terms import Lookup, SparsePairs
 
 __all__ = ["KERPLE", "Bias", "ScoreModel"]
@@ -51,9 +52,9 @@ class ScoreModel(CachedBlock):
     def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
         score = self.scores(q, k)
         bias = self.biases(prepared, site, score)
-        both = torch.cat([score, bias], dim=1).to(next(self.parameters()).dtype)
-        changed = score + bias + self.correction(both, seen, prepared, site)
-        return softmax(changed, seen).to(v.dtype) @ v
+        both = torch.cat([score, bias], dim=1)
+        changed = score + bias + exactly(self.correction)(both, seen, prepared, site)
+        return softmax(changed, seen, site.dropout).to(v.dtype) @ v
 
     def biases(self, prepared: Any, site: Site, score: Tensor) -> Tensor:
         """(b, h, n, m) the biases of a layer."""
@@ -70,7 +71,7 @@ class ScoreModel(CachedBlock):
 
     @abstractmethod
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        """(b, h, n, m) f of the scores and biases (b, 2h, n, m)."""
+        """(b, h, n, m) f of the scores and biases (b, 2h, n, m), which are of float32 at least."""
 
 
 def _dense(bias: Lookup | SparsePairs | Tensor, like: Tensor) -> Tensor:

@@ -21,13 +21,13 @@ def turned(amplitude: Parts, angle: Tensor) -> Parts:
     return real * cos - imaginary * sin, real * sin + imaginary * cos
 
 
-def attended(q: Parts, k: Parts, v: Parts, mask: Tensor) -> Parts:
+def attended(q: Parts, k: Parts, v: Parts, mask: Tensor, dropped: float = 0.0) -> Parts:
     """(b, h, n, c/h) twice: the weighted sums of both parts of v."""
-    p = weights(q, k, mask)
+    p = weights(q, k, mask, dropped)
     return p @ v[0], p @ v[1]
 
 
-def weights(q: Parts, k: Parts, mask: Tensor) -> Tensor:
+def weights(q: Parts, k: Parts, mask: Tensor, dropped: float = 0.0) -> Tensor:
     """(b, h, n, m) softmax_j(|sum_c q_ic k_jc| / sqrt(d_h)) over the keys that ``mask`` allows; zeros for none.
 
     The product is not conjugated. The modulus has no gradient at zero; there it is 0, not NaN.
@@ -36,4 +36,4 @@ def weights(q: Parts, k: Parts, mask: Tensor) -> Tensor:
     imaginary = q[0] @ k[1].mT + q[1] @ k[0].mT
     square = real * real + imaginary * imaginary
     modulus = torch.where(square > 0, torch.where(square > 0, square, 1).sqrt(), 0)
-    return softmax(modulus / math.sqrt(q[0].shape[-1]), mask)
+    return softmax(modulus / math.sqrt(q[0].shape[-1]), mask, dropped)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -19,7 +19,15 @@ class Block(PositionModel, ABC):
 
     It replaces the attention of the layers. Everything else is as for any position model: sites, encodings, spec,
     registry. The formula of parameters includes the projections, which other models leave to the layer.
+
+    Attributes:
+        drops: whether its attention drops weights with the probability ``site.dropout``; if not, a layer refuses to
+            have ``attention_dropout``.
+        heads: whether the number of heads changes anything; if not, a stack refuses one.
     """
+
+    drops: ClassVar[bool] = False
+    heads: ClassVar[bool] = True
 
     def replaces(self, layer: int) -> bool:
         return True

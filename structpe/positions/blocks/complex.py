@@ -49,6 +49,7 @@ class Complex(Block, name="complex"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "wang2020",
         "sequence",
@@ -85,7 +86,7 @@ class Complex(Block, name="complex"):
         assert isinstance(layer, nn.ModuleList)
         query, key, value, out = layer
         q, k, v = (self._of_heads(projection, _parts(x)) for projection in (query, key, value))
-        real, imaginary = attended(q, k, v, allowed(self.name, terms, x))
+        real, imaginary = attended(q, k, v, allowed(self.name, terms, x), site.dropout)
         return torch.cat([out(joined(part)) for part in (real, imaginary)], dim=-1), prepared
 
     def _of_heads(self, projection: nn.Module, parts: Parts) -> Parts:

@@ -14,7 +14,7 @@ from structpe.errors import PositionError
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions._tables import Sharing, Table
-from structpe.positions.blocks._attention import allowed, joined, of_layers, softmax, split
+from structpe.positions.blocks._attention import allowed, joined, of_layers, products, softmax, split
 from structpe.terms import Terms
 
 __all__ = ["CoPE"]
@@ -46,6 +46,7 @@ class CoPE(Block, name="cope"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "golovneva2024",
         "sequence",
@@ -73,19 +74,19 @@ class CoPE(Block, name="cope"):
         pairs = pairs.gather(3, _like(prepared[:, None, None], among))
         ordered = x.gather(1, _like(prepared[..., None], x))
         q, k, v = (split(each, self.dims.heads) for each in self.projections[site.layer](ordered).chunk(3, dim=-1))
-        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer)))
+        out = joined(self._attended(q, k, v, pairs.tril(), self.table.at(site.layer), site.dropout))
         back = torch.empty_like(out).scatter(1, _like(prepared[..., None], out), out)
         return self.outs[site.layer](back), prepared
 
-    def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor) -> Tensor:
+    def _attended(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, table: Tensor, dropped: float) -> Tensor:
         """(b, h, n, d_h) of units in order; table (T, h or 1, d_h)."""
-        score = q @ k.transpose(-1, -2) / math.sqrt(self.dims.head)
+        score = products(q, k) / math.sqrt(self.dims.head)
         gates = torch.sigmoid(score).masked_fill(~seen, 0)
         position = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=self.length - 1)
-        whole = q @ table.permute(1, 2, 0).to(q.dtype)  # (b, h, n, T) q.E
+        whole = products(q, table.transpose(0, 1))  # (b, h, n, T) q.E
         low, high = (whole.gather(-1, p.long()) for p in (position.floor(), position.ceil()))
         score = score + low + (high - low) * (position - position.floor())
-        return softmax(score, seen).to(v.dtype) @ v
+        return softmax(score, seen, dropped).to(v.dtype) @ v
 
 
 def _like(index: Tensor, of: Tensor) -> Tensor:

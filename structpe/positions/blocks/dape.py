@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from structpe.positions import Cells, Dims, Site, Spec
 from structpe.positions.blocks._dape import KERPLE, Bias, ScoreModel
+from structpe.precision import widened
 
 __all__ = ["DAPE"]
 
@@ -57,5 +58,5 @@ class DAPE(ScoreModel, name="dape"):
         )
 
     def correction(self, both: Tensor, seen: Tensor, prepared: Any, site: Site) -> Tensor:
-        corrected: Tensor = self.networks[site.layer](both.movedim(1, -1))
+        corrected: Tensor = widened(self.networks[site.layer])(both.movedim(1, -1))
         return corrected.movedim(-1, 1)

@@ -14,6 +14,7 @@ from structpe.positions import Cells, Dims, Positions, Site, Spec
 from structpe.positions._checks import of_arity
 from structpe.positions.blocks._cached import ranks
 from structpe.positions.blocks._dape import KERPLE, Bias, ScoreModel
+from structpe.precision import widened
 
 __all__ = ["DAPEV2"]
 
@@ -90,6 +91,6 @@ class DAPEV2(ScoreModel, name="dape-v2"):
         reach = self.window // 2
         # On the left the hidden map ends with the text, as in the code; on the right it goes on.
         padded = functional.pad(read, (reach, 2 * reach))
-        hidden = functional.leaky_relu(self.first[site.layer](padded))
-        corrected: Tensor = self.second[site.layer](functional.pad(hidden, (reach, 0)))
+        hidden = functional.leaky_relu(widened(self.first[site.layer])(padded))
+        corrected: Tensor = widened(self.second[site.layer])(functional.pad(hidden, (reach, 0)))
         return corrected.gather(-1, rank[:, : self.dims.heads])

@@ -55,6 +55,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "he2021",
         "sequence",
@@ -90,7 +91,7 @@ class DeBERTaV2(Block, name="deberta-v2"):
 
     def attend(self, x: Tensor, prepared: Lookup, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         seen = allowed(self.name, terms, x)
-        weights = self.dropout(softmax(self.scores(x, prepared, site), seen))
+        weights = self.dropout(softmax(self.scores(x, prepared, site), seen, site.dropout))
         return self.out[site.layer](joined(weights @ self._of_heads(self.value, site, x))), prepared
 
     def scores(self, x: Tensor, prepared: Lookup, site: Site) -> Tensor:

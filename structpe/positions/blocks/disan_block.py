@@ -42,6 +42,8 @@ class DiSANBlock(Block, name="disan-block"):
         UnsupportedTerm: something else than which pairs attend is to act on attention, or that differs by head.
     """
 
+    heads = False
+    drops = True
     spec = Spec(
         "shen2018",
         "sequence",
@@ -67,7 +69,7 @@ class DiSANBlock(Block, name="disan-block"):
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         among = without_heads(self.name, allowed(self.name, terms, x))
-        return self.attentions[site.layer](x, prepared & among), prepared
+        return self.attentions[site.layer](x, prepared & among, site.dropout), prepared
 
 
 class _Attention(nn.Module):
@@ -83,11 +85,11 @@ class _Attention(nn.Module):
         self.gate_sum = nn.Linear(width, width)
         self.gate_bias = nn.Parameter(torch.zeros(width))
 
-    def forward(self, x: Tensor, seen: Tensor) -> Tensor:
+    def forward(self, x: Tensor, seen: Tensor, dropped: float) -> Tensor:
         """(b, n, d) from x (b, n, d) and (b or 1, n, n) which keys are attended to."""
         h = functional.elu(self.hidden(x))
         score = 5 * torch.tanh((self.key(h)[:, None] + self.query(h)[:, :, None] + self.bias) / 5)
-        weights = softmax(score, seen[..., None], dim=2)
+        weights = softmax(score, seen[..., None], dropped, dim=2)
         s = torch.einsum("bnmd,bmd->bnd", weights, h.to(weights.dtype))
         g = torch.sigmoid(self.gate_hidden(h) + self.gate_sum(s) + self.gate_bias)
         out: Tensor = g * h + (1 - g) * s

@@ -70,4 +70,4 @@ class ForgettingAttention(CachedBlock, name="forgetting-attention"):
         order = rank.argsort(dim=-1).expand(gates.shape)
         total = gates.to(score.dtype).gather(-1, order).cumsum(dim=-1).gather(-1, rank.expand(gates.shape))
         score = score + total[..., -q.shape[2] :, None] - total[..., None, :]
-        return softmax(score, seen & (rank[..., None, :] <= own[..., None])).to(v.dtype) @ v
+        return softmax(score, seen & (rank[..., None, :] <= own[..., None]), site.dropout).to(v.dtype) @ v

@@ -98,6 +98,7 @@ class GRIT(Block, name="grit"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "ma2023",
         "graph",
@@ -147,7 +148,7 @@ class GRIT(Block, name="grit"):
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, _State]:
         if len(x) > len(prepared.listed.together):
             prepared = prepared.repeated(len(x))
-        out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x))
+        out, pairs = self.attentions[site.layer](x, prepared, allowed(self.name, terms, x), site.dropout)
         return out, replace(prepared, pairs=pairs)
 
 
@@ -171,14 +172,14 @@ class _Attention(nn.Module):
             nn.init.xavier_normal_(parameter)
         nn.init.normal_(self.of_pairs, std=math.sqrt(1 / dh))
 
-    def forward(self, x: Tensor, state: _State, there: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, state: _State, there: Tensor, dropped: float) -> tuple[Tensor, Tensor]:
         """(b, n, d) what is added to the units, and (P, d) the states of pairs after it."""
         e, listed = state.pairs, state.listed
         met = (listed.of_query(self.query(x)) + listed.of_key(self.key(x))) * self.weigh(e)
         seen = signed_root(met) + self.add(e)
         seen = seen.relu_() if self.rectified else seen
         scores = listed.dense((seen @ self._by_head()).clamp(-5, 5)).movedim(-1, 1)
-        weights = softmax(scores, there & listed.together[:, None])
+        weights = softmax(scores, there & listed.together[:, None], dropped)
         y = torch.einsum("bhij,bjhc->bihc", weights, self._heads(self.value(x)))
         weighted = listed.of_dense(weights.movedim(1, -1))[..., None] * self._heads(seen)
         summed = self._heads(listed.sum_keys(weighted.flatten(-2)))

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from structpe.dropout import dropout
 from structpe.encodings.base import UNREACHABLE, WITHIN, Encoding
 from structpe.encodings.order import Offset
 from structpe.errors import PositionError
@@ -45,6 +46,7 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "you2020",
         "sequence",
@@ -76,7 +78,7 @@ class HardCodedGaussian(Block, name="hard-coded-gaussian"):
         return of_pairs.map(self._density).dense().movedim(3, 1)
 
     def attend(self, x: Tensor, prepared: Tensor, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        weights = prepared.to(x.dtype) * allowed(self.name, terms, x)
+        weights = dropout(prepared.to(x.dtype) * allowed(self.name, terms, x), site.dropout)
         v = split(self.values[site.layer](x), self.dims.heads)
         return self.outs[site.layer](joined(weights.to(v.dtype) @ v)), prepared
 

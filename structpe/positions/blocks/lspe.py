@@ -19,6 +19,7 @@ from structpe.positions._perceptron import count_perceptron
 from structpe.positions.blocks._attention import allowed, without_heads
 from structpe.positions.blocks._links import LINKS, NONE, SELF, links
 from structpe.positions.spectral._nodes import Nodes
+from structpe.precision import exactly, wide, widened
 from structpe.terms import Terms
 
 __all__ = ["LSPE"]
@@ -73,6 +74,7 @@ class LSPE(Block, name="lspe"):
     """
 
     # It is not unbound, as in the middle of a long path all walks of k steps return alike.
+    heads = False
     spec = Spec(
         "dwivedi2022",
         "graph",
@@ -91,13 +93,14 @@ class LSPE(Block, name="lspe"):
 
     def prepare(self, positions: Positions) -> _State:
         """Positions and links before the first layer."""
-        dtype = self.enter.weight.dtype
+        enter = widened(self.enter)
+        dtype = enter.weight.dtype
         nodes = Nodes.of(positions, self.unit_count, dtype)
         kinds = links(positions[self.adjacency])
         together = nodes.weights > 0
         ends = ((kinds != NONE) & (kinds != SELF) & together & nodes.present[..., None]).nonzero().T
         kind = kinds[ends[0], ends[1], ends[2]]
-        p = self.enter(positions[self.encodings[0]].to(dtype))
+        p = enter(positions[self.encodings[0]].to(dtype))
         return _State(p, self.edges(kind - 1 - (kind > SELF).long()), ends, nodes)
 
     def attend(self, x: Tensor, prepared: _State, site: Site, terms: Terms) -> tuple[Tensor, Any]:
@@ -106,7 +109,7 @@ class LSPE(Block, name="lspe"):
         state = replace(prepared, e=prepared.e[kept], ends=prepared.ends[:, kept])
         out, state = self.layers[site.layer](x, state)
         if site.layer == self.dims.layers - 1:
-            out = out + self.leave(_normalised(self.final(state.p), state.nodes))
+            out = out + self.leave(_normalised(_mapped(self.final, state.p), state.nodes).to(x.dtype))
         return out, state
 
 
@@ -121,26 +124,33 @@ class _Layer(nn.Module):
     def forward(self, x: Tensor, state: _State) -> tuple[Tensor, _State]:
         """What is added to x (b, n, d), and the new state."""
         p, e, (row, target, source) = state.p, state.e, state.ends
-        both = torch.cat([x, p], dim=-1)
+        both = torch.cat([x, p.to(x.dtype)], dim=-1)
         gates = self.b1(x)[row, source] + self.b2(x)[row, target] + self.b3(e)
-        strength = gates.sigmoid()
-        total = torch.zeros_like(x).index_put((row, target), strength.to(x.dtype), accumulate=True)
-        eta = strength / (total[row, target] + _EPS)
+        strength = wide(gates).sigmoid()
+        none = strength.new_zeros(x.shape)
+        eta = strength / (none.index_put((row, target), strength, accumulate=True)[row, target] + _EPS)
 
         def gathered(of_units: Tensor) -> Tensor:
-            messages = (eta * of_units[row, source]).to(x.dtype)
-            return torch.zeros_like(x).index_put((row, target), messages, accumulate=True)
+            return none.index_put((row, target), eta * of_units[row, source], accumulate=True)
 
-        size = (state.nodes.weights > 0).sum(-1, keepdim=True).clamp(min=1).to(x.dtype)
+        size = (state.nodes.weights > 0).sum(-1, keepdim=True).clamp(min=1).to(none.dtype)
         sums = (self.a1(both) + gathered(self.a2(both))) / size.sqrt()
-        added = torch.relu(self.norm(sums, state.nodes.present))
-        p = p + torch.tanh(self.c1(p) + gathered(self.c2(p)))
+        added = torch.relu(self.norm(sums.to(x.dtype), state.nodes.present))
+        # Positions are of float32: what nearly all units have is subtracted in the end.
+        p = p + torch.tanh(_mapped(self.c1, p) + gathered(_mapped(self.c2, p)))
         if self.norm_links is not None:
             there = torch.ones(len(e), dtype=torch.bool, device=e.device)
             e = e + torch.relu(self.norm_links(gates, there))
         return added, replace(state, p=p, e=e)
 
 
+@exactly
+def _mapped(layer: nn.Linear, p: Tensor) -> Tensor:
+    mapped: Tensor = widened(layer)(p)
+    return mapped
+
+
+@exactly
 def _normalised(p: Tensor, nodes: Nodes) -> Tensor:
     """Each column to mean 0 and length 1 over the nodes of the graph; 0 where it is the same for all."""
     p = p - nodes.means(p)

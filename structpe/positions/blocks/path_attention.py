@@ -83,20 +83,20 @@ class PathAttention(CachedBlock, name="path-attention"):
                     f"position model {self.name!r} multiplies the matrices of units in their order, and here a unit "
                     f"comes before one that was written earlier; order them by {Order().name!r}"
                 )
-            return self._in_order(q, k, v, seen, site.layer)
+            return self._in_order(q, k, v, seen, site)
         order = prepared.argsort(dim=1)
         seen = _sorted(_sorted(seen, order).transpose(2, 3), order).transpose(2, 3)
         q, k, v = (_sorted(each, order) for each in (q, k, v))
-        return _sorted(self._in_order(q, k, v, seen, site.layer), prepared)
+        return _sorted(self._in_order(q, k, v, seen, site), prepared)
 
-    def _in_order(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, layer: int) -> Tensor:
+    def _in_order(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor, site: Site) -> Tensor:
         n, m = q.shape[2], k.shape[2]
         exact = torch.promote_types(q.dtype, torch.float32)
         k, w, beta = torch.split(k.to(exact), [self.dims.head, self.dims.head, 1], dim=-1)
         with torch.autocast(q.device.type, enabled=False):  # there is no inverse in half precision
-            score = products(q.to(exact), k, self._directions(w, layer), beta) / self.dims.head**0.5
+            score = products(q.to(exact), k, self._directions(w, site.layer), beta) / self.dims.head**0.5
         behind = torch.ones(n, m, dtype=torch.bool, device=q.device).tril(m - n)
-        return softmax(score, seen & behind).to(v.dtype) @ v
+        return softmax(score, seen & behind, site.dropout).to(v.dtype) @ v
 
     def _directions(self, w: Tensor, layer: int) -> Tensor:
         """The w_t (b, h, m, d_h) of length 1: convolved, activated, divided by their length."""

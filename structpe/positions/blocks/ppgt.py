@@ -16,7 +16,8 @@ from structpe.encodings.rrwp import RRWP
 from structpe.encodings.size import Size
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
 from structpe.positions._pair_values import diagonal, numbers_and_marks, pair_width
-from structpe.positions.blocks._attention import allowed, factored, of_layers, split
+from structpe.positions.blocks._attention import allowed, factored, of_layers, products, split
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
 __all__ = ["PPGT"]
@@ -63,6 +64,7 @@ class PPGT(Block, name="ppgt"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "ma2025",
         "graph",
@@ -91,10 +93,10 @@ class PPGT(Block, name="ppgt"):
     def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
         projections = (self.queries, self.keys, self.values)
         q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
-        near = q @ k.mT - k.square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
+        near = products(q, k) - wide(k).square().sum(-1)[:, :, None] / (2 * math.sqrt(self.dims.head))
         bias, factor = (prepared.pairs.map(each[site.layer]).dense() for each in (self.biases, self.factors))
         scores = near + bias.movedim(-1, 1)
-        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x))
+        mixed = factored(scores, 1 + factor.movedim(-1, 1), v, allowed(self.name, terms, x), site.dropout)
         return self.outs[site.layer](mixed), prepared
 
     def _stem(self, numbers: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from structpe.dropout import dropout
 from structpe.encodings.adjacency import Adjacency
 from structpe.encodings.eigenpairs import Eigenpairs
 from structpe.positions import Block, Cells, Dims, Positions, Site, Spec
@@ -70,6 +71,7 @@ class SAN(Block, name="san"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "kreuzer2021",
         "graph",
@@ -105,7 +107,8 @@ class SAN(Block, name="san"):
         return concatenated(x, prepared.spectrum)
 
     def attend(self, x: Tensor, prepared: _Prepared, site: Site, terms: Terms) -> tuple[Tensor, Any]:
-        out: Tensor = self.attentions[site.layer](x, self.edges.weight, prepared.links, allowed(self.name, terms, x))
+        among = allowed(self.name, terms, x)
+        out: Tensor = self.attentions[site.layer](x, self.edges.weight, prepared.links, among, site.dropout)
         return out, prepared
 
 
@@ -117,7 +120,7 @@ class _Attention(nn.Module):
         self.real, self.fake = (nn.ModuleList(nn.Linear(d, d, bias=False) for _ in range(3)) for _ in range(2))
         self.value, self.out = nn.Linear(d, d, bias=False), nn.Linear(d, d)
 
-    def forward(self, x: Tensor, edges: Tensor, kinds: Tensor, allowed: Tensor) -> Tensor:
+    def forward(self, x: Tensor, edges: Tensor, kinds: Tensor, allowed: Tensor, dropped: float) -> Tensor:
         """From x (b, n, d), edges (r - 1, d), kinds (b, n, n) and allowed (b or 1, h or 1, n, n) to (b, n, d)."""
         weights = x.new_zeros(len(x), self.heads, *kinds.shape[1:])
         for kind in range(LINKS):
@@ -128,7 +131,8 @@ class _Attention(nn.Module):
             these = (kinds == kind)[:, None] & allowed
             score = self._scores(x, network, of_edge).clamp(-_CLAMP, _CLAMP)
             weights = torch.where(these, score.exp() * (strength / (1 + self.gamma)), weights)
-        mixed = weights @ split(self.value(x), self.heads) / (weights.sum(-1, keepdim=True) + _EPS)
+        weights = dropout(weights / (weights.sum(-1, keepdim=True) + _EPS), dropped)
+        mixed = weights @ split(self.value(x), self.heads)
         out: Tensor = self.out(joined(mixed))
         return out
 

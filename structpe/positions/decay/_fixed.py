@@ -11,6 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions._checks import of_arity, offsets
 from structpe.positions.decay._distances import distances
+from structpe.precision import wide
 from structpe.terms import Lookup, Terms
 
 __all__ = ["FixedDecay"]
@@ -28,7 +29,7 @@ class FixedDecay(PositionModel):
 
     def __init__(self, dims: Dims, encoding: Encoding) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 2)])
-        # Follows the model to its dtype, so that the bias has it; what it is computed from would be rounded there.
+        # Follows the model to float64, so that the bias does; what it is computed from would be rounded there.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     @abstractmethod
@@ -44,4 +45,4 @@ class FixedDecay(PositionModel):
         return Terms(bias=(prepared,))
 
     def _bias(self, values: Tensor) -> Tensor:
-        return self.fall(distances(self.name, self.encodings[0], values)[:, None]).to(self.like.dtype)
+        return self.fall(distances(self.name, self.encodings[0], values)[:, None]).to(wide(self.like).dtype)

@@ -10,6 +10,7 @@ from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions.decay._distances import slopes
+from structpe.precision import wide
 from structpe.terms import Terms
 
 __all__ = ["ALiBiCausal"]
@@ -38,7 +39,7 @@ class ALiBiCausal(PositionModel, name="alibi-causal"):
 
     def __init__(self, dims: Dims, encoding: Encoding = Order()) -> None:
         super().__init__(dims, [of_arity(self.name, encoding, 1)])
-        # Follows the model to its dtype, so that the bias has it; the slopes themselves would be rounded there.
+        # Follows the model to float64, so that the bias does; the slopes themselves would be rounded there.
         self.register_buffer("like", torch.empty(0), persistent=False)
 
     def prepare(self, positions: Positions) -> Terms:
@@ -47,7 +48,7 @@ class ALiBiCausal(PositionModel, name="alibi-causal"):
         keys, queries = numbers(self.name, encoding, positions[encoding]), positions.queries(encoding)
         bias = slopes(self.dims.heads).to(keys.device)[:, None] * keys[:, None]
         behind = keys[:, None] <= queries[..., None]
-        return Terms(bias=(bias[:, :, None].to(self.like.dtype),), mask=(behind[:, None],))
+        return Terms(bias=(bias[:, :, None].to(wide(self.like).dtype),), mask=(behind[:, None],))
 
     def terms(self, prepared: Terms, site: Site) -> Terms:
         return prepared

@@ -12,6 +12,7 @@ from structpe.encodings.order import Order
 from structpe.positions import Cells, Dims, PositionModel, Positions, Site, Spec
 from structpe.positions._checks import numbers, of_arity
 from structpe.positions._perceptron import perceptron
+from structpe.precision import wide, widened
 from structpe.terms import Terms
 
 __all__ = ["FIRE"]
@@ -83,9 +84,9 @@ class FIRE(PositionModel, name="fire"):
 
     def terms(self, prepared: Places, site: Site) -> Terms:
         number = 0 if len(self.networks) == 1 else site.layer
-        slope, dtype = self.slope[number].abs(), self.slope.dtype
-        queries, keys = (each.to(dtype) for each in prepared)
-        longest = torch.maximum(queries, (self.stretch[number] * self.threshold).abs())
+        slope, stretch = wide(self.slope)[number].abs(), wide(self.stretch)[number]
+        queries, keys = (each.to(slope.dtype) for each in prepared)
+        longest = torch.maximum(queries, (stretch * self.threshold).abs())
         x = (slope * (queries - keys).abs()).log1p() / ((slope * longest).log1p() + EPSILON)
-        bias: Tensor = self.networks[number](x[..., None])
+        bias: Tensor = widened(self.networks[number])(x[..., None])
         return Terms(bias=(bias.movedim(-1, 1),))

@@ -69,6 +69,7 @@ class GraphormerGD(Block, name="graphormer-gd"):
         UnsupportedTerm: something else than which pairs attend is to act on attention.
     """
 
+    drops = True
     spec = Spec(
         "zhang2023",
         "graph",
@@ -114,7 +115,8 @@ class GraphormerGD(Block, name="graphormer-gd"):
         projections = (self.queries, self.keys, self.values)
         q, k, v = (split(each[site.layer](x), self.dims.heads) for each in projections)
         scores = q @ k.mT / math.sqrt(self.dims.head) + prepared.bias
-        return self.outs[site.layer](factored(scores, prepared.factor, v, allowed(self.name, terms, x))), prepared
+        mixed = factored(scores, prepared.factor, v, allowed(self.name, terms, x), site.dropout)
+        return self.outs[site.layer](mixed), prepared
 
 
 class _Function(nn.Module):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from structpe.dropout import Dropout
 from structpe.encodings.label_path import LabelPath
+from structpe.encodings.order import Order
 from structpe.positions import Dims, PositionModel, Positions, Site
 from structpe.positions.paths._path_attention import PathAttention, Slots, each_pair, glorot, slots_of, waves
 from structpe.terms import Lookup, Terms
@@ -25,23 +26,21 @@ class Bag(nn.Module):
         labels: embeds the labels of a path.
         weight: 1/c for the mean, 1 for the sum.
         dropout: of the embedded labels.
-        sinusoid: whether P is added.
     """
 
-    def __init__(self, labels: Slots, weight: float, dropout: float, sinusoid: bool) -> None:
+    def __init__(self, labels: Slots, weight: float, dropout: float) -> None:
         super().__init__()
-        self.labels, self.weight, self.sinusoid = labels, weight, sinusoid
+        self.labels, self.weight = labels, weight
         self.dropout = Dropout(dropout)
 
-    def forward(self, paths: Lookup) -> Lookup:
-        """(R, w) vectors from the paths (R, c) of the pairs (query, key)."""
+    def forward(self, paths: Lookup, places: Tensor | None) -> Lookup:
+        """(R, w) vectors from the paths (R, c) of the pairs (query, key), and the places (b or 1, n) of the units."""
         bags = paths.transpose().map(lambda labels: self.weight * self.dropout(self.labels(labels)).sum(1))
-        return self._at_places(bags) if self.sinusoid else bags
+        return bags if places is None else self._at_places(bags, places[:, :, None])
 
-    def _at_places(self, bags: Lookup) -> Lookup:
+    def _at_places(self, bags: Lookup, place: Tensor) -> Lookup:
         n = bags.index.shape[1]
         batch = torch.arange(len(bags.rows), device=bags.rows.device)[:, None, None]
-        place = torch.arange(n, device=bags.rows.device)[None, :, None]
         both, which = _distinct(bags.rows[batch, bags.places()] * n + place, len(bags.table) * n)
         sinusoid = waves(n, bags.table.shape[1]).to(bags.table) * (self.weight * self.labels.slots)
         table = bags.table.index_select(0, both // n) + sinusoid.index_select(0, both % n)
@@ -72,8 +71,8 @@ class PathBag(PositionModel):
         self, dims: Dims, encoding: LabelPath = LabelPath(limit=5), dropout: float = 0.0, sinusoid: bool = True
     ) -> None:
         slots = slots_of(self.name, encoding)
-        super().__init__(dims, [encoding], V=encoding.size + 1)
-        self.paths = Bag(Slots(encoding.size, slots, dims.head), 1 / slots if self.mean else 1.0, dropout, sinusoid)
+        super().__init__(dims, [encoding, *([Order()] if sinusoid else [])], V=encoding.size + 1)
+        self.paths = Bag(Slots(encoding.size, slots, dims.head), 1 / slots if self.mean else 1.0, dropout)
         self.attention = PathAttention(dims)
         glorot(self)
 
@@ -84,7 +83,8 @@ class PathBag(PositionModel):
 
     def prepare(self, positions: Positions) -> Lookup:
         """The vector of each distinct path, or of each distinct path and place."""
-        vectors: Lookup = self.paths(positions[self.encodings[0]])
+        encoding, *order = self.encodings
+        vectors: Lookup = self.paths(positions[encoding], positions[order[0]] if order else None)
         return vectors
 
     def terms(self, prepared: Lookup, site: Site) -> Terms:

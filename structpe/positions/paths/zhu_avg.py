@@ -31,8 +31,8 @@ class ZhuAvg(PathBag, name="zhu-avg"):
         dims: sizes of the Transformer.
         encoding: paths of labels, cut to c, which is 5 in the code.
         dropout: of the embedded labels, once per distinct path; in the code of these and P, and per pair.
-        sinusoid: whether P_i is added; without it r_ij depends only on the path, as in the paper. i counts the units of
-            the structure.
+        sinusoid: whether P_i is added, i being the place of the unit in reading order; without it r_ij depends only on
+            the path, as in the paper, and a structure needs no order.
 
     Raises:
         PositionError: the encoding has no limit, or several paths per pair.

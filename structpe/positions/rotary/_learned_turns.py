@@ -11,6 +11,7 @@ from structpe.encodings.base import Encoding
 from structpe.errors import PositionError
 from structpe.positions import Dims, Positions, Site
 from structpe.positions.rotary._turns import RotaryModel, Turns
+from structpe.precision import wide
 from structpe.terms import Terms
 
 __all__ = ["LearnedTurns"]
@@ -59,5 +60,5 @@ class LearnedTurns(RotaryModel):
         return Terms(maps=(turns.neighbours if self.interleaved else turns.halves,))
 
     def _angles(self, vectors: Tensor, layer: int) -> Tensor:
-        own = self.frequencies[layer]
+        own = wide(self.frequencies[layer])
         return torch.einsum("bnk,hpk->bhnp", vectors.to(own.dtype), own)

@@ -116,9 +116,9 @@ class FoPE(RotaryModel, name="fope"):
         drawn = torch.zeros(dims.layers, 2, dims.heads, waves, pairs)
         for each in drawn.flatten(0, 1):
             nn.init.xavier_normal_(each, gain=gain)
-        main = torch.arange(pairs) * math.ceil(waves / pairs)
-        kept = main < waves
-        drawn[..., main[kept], torch.arange(pairs)[kept]] += 1
+        step = math.ceil(waves / pairs)
+        for pair in range(min(pairs, math.ceil(waves / step))):
+            drawn[..., pair * step, pair] += 1
         self.register_buffer("coefficients", drawn)
 
     def prepare(self, positions: Positions) -> Waves:
@@ -134,5 +134,6 @@ class FoPE(RotaryModel, name="fope"):
 
     def inverse_frequencies(self) -> Tensor:
         """(D,) float64 the w_c."""
-        every = super().inverse_frequencies()
-        return every[every >= 2 * math.pi / self.trained]
+        with torch.device("cpu"):  # how many there are must be known for a model on meta too
+            every = super().inverse_frequencies()
+            return every[every >= 2 * math.pi / self.trained]

@@ -13,6 +13,7 @@ from structpe.errors import PositionError
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
 from structpe.positions._checks import of_arity
 from structpe.positions.grids._shapes import coordinates
+from structpe.precision import wide
 
 __all__ = ["Continuous"]
 
@@ -64,9 +65,13 @@ class Continuous(PositionModel, name="continuous"):
         self.frequencies = nn.Parameter(torch.randn(features // 2, axes) / gamma)
         self.network = nn.Sequential(nn.Linear(features, hidden), nn.GELU(), nn.Linear(hidden, dims.width))
 
-    def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        places = coordinates(self.name, self.encodings[0], prepared.queries(self.encodings[0]), self.sizes["A"])
-        angles = places.to(x.dtype) @ self.frequencies.T
-        fourier = torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
-        added: Tensor = self.network(fourier)
+    def prepare(self, positions: Positions) -> Tensor:
+        """(b, n, F) the waves r of the units."""
+        places = coordinates(self.name, self.encodings[0], positions.queries(self.encodings[0]), self.sizes["A"])
+        frequencies = wide(self.frequencies)
+        angles = places.to(frequencies.dtype) @ frequencies.T
+        return torch.cat([angles.cos(), angles.sin()], dim=-1) / math.sqrt(self.sizes["F"])
+
+    def inputs(self, x: Tensor, prepared: Tensor) -> Tensor:
+        added: Tensor = self.network(prepared.to(x.dtype))
         return x + added

@@ -25,7 +25,8 @@ class TokenGTORF(PositionModel, name="tokengt-orf"):
     gets different features in a batch with a large one; here each has its own.)
 
     In training the matrices are drawn for each batch. In evaluation the matrix of a structure of m nodes is drawn from
-    a generator with a fixed seed, so that it is always the same; rows go to nodes in reading order.
+    a generator with a fixed seed. Its rows go to nodes in reading order, so that a text is always represented alike;
+    in a structure without an order they go by number, and the same graph numbered otherwise is represented otherwise.
 
     Args:
         dims: sizes of the Transformer.

@@ -38,7 +38,9 @@ class Normals:
 
     def first(self, count: int) -> Tensor:
         """(count, *shape) float32; drawn block by block, because a longer draw need not begin like a shorter one."""
-        while len(self.known) < count:
-            draw = torch.Generator().manual_seed(len(self.known))
-            self.known = torch.cat([self.known, torch.randn(_LONG, *self.shape, generator=draw)])
-        return self.known[:count]
+        known = self.known  # one that another thread cannot lengthen meanwhile
+        while len(known) < count:
+            draw = torch.Generator().manual_seed(len(known))
+            known = torch.cat([known, torch.randn(_LONG, *self.shape, generator=draw)])
+        self.known = known
+        return known[:count]

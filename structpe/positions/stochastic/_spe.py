@@ -12,6 +12,7 @@ from torch.nn import functional
 from structpe.encodings.base import Encoding
 from structpe.positions import Dims, PositionModel, Positions
 from structpe.positions._checks import numbers, of_arity
+from structpe.precision import wide
 
 __all__ = ["SineModel", "Sines", "Waves"]
 
@@ -77,14 +78,14 @@ class Sines(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """(b, h, n, d_h, 2K) of the places (b, n) of queries, and the same of keys."""
-        turns = 2 * math.pi * torch.sigmoid(self.frequencies) / 2
-        gains = functional.softplus(self.gains)[..., None] / math.sqrt(2 * self.gains.shape[-1])
+        turns, starts = 2 * math.pi * torch.sigmoid(wide(self.frequencies)) / 2, wide(self.phases)
+        gains = functional.softplus(wide(self.gains))[..., None] / math.sqrt(2 * self.gains.shape[-1])
 
         def waves(places: Tensor, phases: Tensor | float) -> Tensor:
             angles = turns[:, None] * places[:, None, :, None, None].to(turns.dtype) + phases
             return (torch.stack([angles.cos(), angles.sin()], dim=-1) * gains[:, None]).flatten(-2)
 
-        return waves(queries, self.phases[:, None]), waves(keys, 0.0)
+        return waves(queries, starts[:, None]), waves(keys, 0.0)
 
 
 class SineModel(PositionModel):

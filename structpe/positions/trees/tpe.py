@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from structpe.encodings.branch_path import BranchPath
 from structpe.positions import Cells, Dims, PositionModel, Positions, Spec
+from structpe.precision import wide
 
 __all__ = ["TPE"]
 
@@ -50,13 +51,13 @@ class TPE(PositionModel, name="tpe"):
         self.depth, self.width = encoding.depth, encoding.width
 
     def inputs(self, x: Tensor, prepared: Positions) -> Tensor:
-        paths: Tensor = prepared.queries(self.encodings[0]).to(x.dtype)
-        added: Tensor = self.project((paths[..., None] * self._decays()).flatten(-2))
+        paths: Tensor = prepared.queries(self.encodings[0])
+        added: Tensor = self.project((paths[..., None] * self._decays()).flatten(-2).to(x.dtype))
         return x + added
 
     def _decays(self) -> Tensor:
         """(D_max n, F) what each one-hot entry weighs in each copy."""
-        decay = torch.tanh(self.theta)
+        decay = torch.tanh(wide(self.theta))
         steps = torch.arange(self.depth, device=decay.device).repeat_interleave(self.width)
         weights: Tensor = decay ** steps[:, None] * ((1 - decay**2) * self.dims.width / 2).sqrt()
         return weights

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from structpe.adapters._texts import TextsConfig
 from structpe.data.prepare import PrepareConfig
@@ -15,6 +15,7 @@ from structpe.errors import ConfigError
 from structpe.nn.search import SearchConfig
 from structpe.nn.seq2seq import TransformerConfig
 from structpe.plain.bounds import OPTION, bounded
+from structpe.plain.inert import Inert, refuse_inert
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
@@ -41,7 +42,8 @@ class DataConfig:
         train: file or folder of the training split, or a list of these.
         dev: of the validation split; without one the last model is kept, and training takes all steps.
         test: of the test split, used by nothing in training.
-        reader: name of the reader; null chooses by the suffix.
+        reader: name of the reader; null chooses by the suffix. ``config.yaml`` of the run names that of the training
+            files, if they have one, for other files that the model is given later.
         options: options of the reader.
         on_error: ``raise`` stops at the first bad item, ``skip`` leaves bad items out and tells of them.
     """
@@ -52,6 +54,10 @@ class DataConfig:
     reader: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     on_error: Literal["raise", "skip"] = "raise"
+
+
+def _by_loss(config: TextConfig) -> bool:
+    return config.training.metric == "loss"
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,10 @@ class TextConfig(ABC):
     out: str = "runs/graph-to-text"
     name: str = ""
 
+    inert: ClassVar[tuple[Inert, ...]] = (
+        Inert(("dev_texts",), "training.metric is loss, for which no texts are written", _by_loss),
+    )
+
     def __post_init__(self) -> None:
         configurations.check_folder("out", self.out)
         if self.dev_texts < 0:
@@ -87,11 +97,15 @@ class TextConfig(ABC):
         if self.training.metric not in METRICS:
             known = ", ".join(map(repr, METRICS))
             raise ConfigError(f"training.metric takes one of {known}; given is {self.training.metric!r}")
+        refuse_inert(self)
+        if not self.data.dev:
+            rule = Inert(("metric", "patience"), "data.dev is null, so that the last model is kept")
+            refuse_inert(self.training, "training.", [rule])
 
     @property
     def greedy(self) -> SearchConfig:
         """How a validation searches."""
-        return replace(self.search, beam=1)
+        return SearchConfig(beam=1, longest=self.search.longest)
 
     @property
     def lowercase(self) -> bool:
@@ -193,6 +207,8 @@ class PretrainedTextConfig(TextConfig):
         super().__post_init__()
         if self.model.freeze and not self.inject:
             raise ConfigError("model.freeze is true and inject is empty, so that nothing would be trained; change one")
+        if not self.inject:
+            refuse_inert(self.model, "model.", [Inert(("position_rate",), "inject is empty")])
 
 
 def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> TextConfig:

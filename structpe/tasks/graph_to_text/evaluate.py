@@ -32,7 +32,7 @@ def evaluate(
 
     Raises:
         StoreError: the folder holds no trained model.
-        ConfigError: an item has no reference.
+        ConfigError: an item has no reference; see ``Generator.generate``.
     """
     config = text_run(folder).config
     texts = list(generate(folder, source, search, device=device, progress=progress))

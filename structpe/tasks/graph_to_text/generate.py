@@ -7,6 +7,7 @@ from pathlib import Path
 
 from structpe.nn.search import SearchConfig
 from structpe.readers import Item
+from structpe.structure import Structure
 from structpe.tasks.graph_to_text.generator import Generated
 from structpe.tasks.runs._text import text_run
 from structpe.tasks.training.folder import device_named
@@ -16,7 +17,7 @@ __all__ = ["Generated", "generate"]
 
 def generate(
     folder: str | Path,
-    source: str | Path | Sequence[Item],
+    source: str | Path | Item | Structure | Sequence[Item | Structure],
     search: SearchConfig | None = None,
     batch_size: int = 32,
     device: str | None = None,
@@ -32,6 +33,6 @@ def generate(
     Raises:
         StoreError: the folder holds no trained model.
         ReadError: the source is missing or bad.
-        ConfigError: PyTorch does not have the device here.
+        ConfigError: PyTorch does not have the device here; see ``Generator.generate``.
     """
-    yield from text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)
+    return text_run(folder).ready(device_named(device)).generate(source, search, batch_size, progress)

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from structpe.errors import ConfigError
-from structpe.readers import Item, read
+from structpe.readers import READERS, Item, read
+from structpe.readers.base import paths_of
 from structpe.tasks.graph_to_text.config import DataConfig
 from structpe.tasks.training.progress import say
 
-__all__ = ["read_path", "read_split"]
+__all__ = ["named", "read_path", "read_split"]
+
+
+def named(data: DataConfig) -> DataConfig:
+    """The same with the reader that the training files have by their suffixes, if there is one, by its name."""
+    if data.reader is not None:
+        return data
+    suffixes = {file.suffix for path in paths_of(data.train) for file in _files(path)}
+    found = {known.name for known in READERS.values() if suffixes & set(known.suffixes)}
+    return replace(data, reader=found.pop()) if len(found) == 1 else data
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The files in a folder, or a file itself, which may be gone."""
+    inside = path.rglob("*") if path.is_dir() else [path]
+    return (file for file in inside if not (file.is_dir() or file.name.startswith(".")))
 
 
 def read_split(data: DataConfig, split: Literal["train", "dev", "test"]) -> list[Item]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from structpe.errors import ConfigError
 from structpe.nn.graph_model import GraphModelConfig
 from structpe.plain.bounds import OPTION, bounded
+from structpe.plain.inert import Inert, refuse_inert
 from structpe.tasks import config as configurations
 from structpe.tasks.training.config import TrainingConfig
 
@@ -63,6 +64,11 @@ class SamplingConfig:
     fanouts: list[int] = field(default_factory=lambda: [10, 10])
     parts: int = 64
 
+    inert: ClassVar[tuple[Inert, ...]] = (
+        Inert(("fanouts",), "sampling.kind is not neighbours", lambda c: c.kind != "neighbours"),
+        Inert(("parts",), "sampling.kind is not partition", lambda c: c.kind != "partition"),
+    )
+
     def __post_init__(self) -> None:
         if not self.fanouts or min(self.fanouts) < 1:
             raise ConfigError(f"sampling.fanouts is {self.fanouts}; give a number, 1 or more, for each distance")
@@ -71,6 +77,7 @@ class SamplingConfig:
         bounded(self, "sampling.", parts=OPTION)
         if max(self.fanouts) > OPTION:
             raise ConfigError(f"sampling.fanouts has {max(self.fanouts)}; at most {OPTION} is allowed, give fewer")
+        refuse_inert(self, "sampling.")
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,8 @@ class PredictionTraining(TrainingConfig):
     metric: str = "official"
     patience: int = 0
     accelerator: Literal["auto", "cpu", "gpu"] = "auto"
+
+    inert: ClassVar[tuple[Inert, ...]] = (Inert(("smoothing",), "no loss of a prediction has label smoothing"),)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -22,8 +22,9 @@ from structpe.printing import escaping
 from structpe.tasks.prediction.study import Key
 from structpe.tasks.training.folder import InUse
 from structpe.tasks.training.progress import say
+from structpe.workers import ends_with_its_parent
 
-__all__ = ["LOG", "Crew", "Ended", "ends_with_its_parent", "reporting"]
+__all__ = ["LOG", "Crew", "Ended", "leads_its_group", "reporting"]
 
 LOG = "log.txt"
 """The file, in the folder of a run, that holds what its process says."""
@@ -140,19 +141,11 @@ def _uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def ends_with_its_parent() -> None:
+def leads_its_group() -> None:
     """Let this process, and all that it will start, end when the one that started it does, however that ends."""
-    parent = parent_process()
-    assert parent is not None, "only a process that another one has started has a parent"
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # its child processes may use this signal to end it
-    sentinel = parent.sentinel
-
-    def watch() -> None:
-        wait([sentinel])
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()
+    ends_with_its_parent(lambda: os.killpg(0, signal.SIGKILL))
 
 
 @contextlib.contextmanager

@@ -15,10 +15,11 @@ from structpe.errors import needing
 from structpe.objectives import METRICS, Metric
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
 
-__all__ = ["Line", "curve", "draw", "limits", "lines"]
+__all__ = ["KINDS", "Line", "curve", "draw", "limits", "lines"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+KINDS = ("svg", "png")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c6d31")
 """Those that people who see few colours can tell apart (Okabe and Ito 2008), with a brown for their yellow."""
 STYLES = ("-", "--", ":", "-.")
@@ -114,7 +115,7 @@ def _picture(data: str, found: list[Line], folder: Path) -> list[Path]:
     axes.grid(alpha=0.25, linewidth=0.6)
     where: dict[str, Any] = {"loc": "outside right upper"} if outside else {"loc": "best"}
     (figure if outside else axes).legend(fontsize="small", frameon=False, **where)
-    files = [folder / f"curves-{data}.{kind}" for kind in ("svg", "png")]
+    files = [folder / f"curves-{data}.{kind}" for kind in KINDS]
     with matplotlib.rc_context({"svg.hashsalt": "structpe"}):  # the same curves give the same file
         for file in files:
             figure.savefig(file, dpi=150, metadata={"Date": None} if file.suffix == ".svg" else None)

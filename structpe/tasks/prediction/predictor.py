@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from structpe.data.batch import Example
 from structpe.errors import ConfigError, StructPEError
 from structpe.nn.graph_model import GraphModel
 from structpe.structure import Structure
+from structpe.tasks.forms import listed
 from structpe.tasks.prediction.quadratic import MOST, quadratic
 from structpe.tasks.prediction.signature import Signature
 from structpe.tasks.prediction.task import Structures, by_room
@@ -48,7 +49,14 @@ class Predictions:
 
         Args:
             ids: of the graphs; by default their numbers.
+
+        Raises:
+            ConfigError: there are more or fewer ids than graphs.
         """
+        graphs = int(self.graph[-1]) + 1
+        given: Any = ids
+        if ids is not None and (not isinstance(given, Sized) or len(given) != graphs):
+            raise ConfigError(f"ids are {ids!r:.80}; give one for each of {graphs} graphs, or None for their numbers")
         rows = {"id": self.graph if ids is None else np.asarray(ids, dtype=object)[self.graph]}
         if self.node is not None:
             rows["node"] = self.node
@@ -83,11 +91,19 @@ class Predictor:
                 reads files, :func:`structpe.as_structure` converts objects of other libraries.
 
         Raises:
-            ConfigError: there is no graph, one lacks features, or one is too large for a model that looks at all pairs.
+            ConfigError: there is no graph, something is not one, one lacks features, or one is too large for a model
+                that looks at all pairs.
             EncodingError: a graph lacks what an encoding needs.
             StructPEError: a prediction is not finite.
         """
-        given = [graphs] if isinstance(graphs, Structure) else list(graphs)
+        given = listed(
+            graphs,
+            (Structure,),
+            wrong="predict takes structures",
+            hint="structpe.as_structure makes one of what other libraries hold, item.structure is that of an item that "
+            "was read",
+            none="there is no graph to predict; give one or more",
+        )
         self._check(given)
         examples = self._examples(given)
         parts = [self._predict(examples, numbers) for numbers in by_room([e.size for e in examples], Structures.room)]
@@ -105,14 +121,6 @@ class Predictor:
         return self.signature.objective.level == "node"
 
     def _check(self, graphs: Sequence[Structure]) -> None:
-        if not graphs:
-            raise ConfigError("there is no graph to predict; give one or more")
-        given: Sequence[object] = graphs
-        if wrong := [each for each in given if not isinstance(each, Structure)]:
-            raise ConfigError(
-                f"predict takes structures, and {type(wrong[0]).__name__} is not one; structpe.as_structure makes one "
-                f"of what other libraries hold, item.structure is that of an item that was read"
-            )
         self.signature.check(graphs)
         largest = max(graphs, key=lambda graph: graph.size)
         if largest.size > MOST and quadratic(self.model):

@@ -11,13 +11,14 @@ from pathlib import Path
 from structpe.errors import MissingExtra
 from structpe.files import atomic_text, atomic_write
 from structpe.objectives import METRICS
-from structpe.tasks.prediction.curves import draw
+from structpe.tasks.prediction.curves import KINDS, draw
 from structpe.tasks.prediction.outcome import Outcome
 from structpe.tasks.prediction.scores import scores, write
 from structpe.tasks.prediction.study import Key, Published, StudyConfig, by_row
+from structpe.tasks.training import folder as folders
 from structpe.tasks.training.progress import say
 
-__all__ = ["Row", "report", "rows"]
+__all__ = ["Row", "claim", "report", "rows"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     """Write ``table.md``, ``table.csv``, ``scores.csv`` and curves into the study's folder; the table as Markdown."""
     table = rows(study, keys)
     folder = Path(study.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    claim(study, keys)
     text = markdown(table, study.published)
     atomic_text(folder / "table.md", text)
     atomic_write(folder / "table.csv", lambda hidden: _write(table, hidden))
@@ -84,6 +85,19 @@ def report(study: StudyConfig, keys: Sequence[Key]) -> str:
     except MissingExtra as missing:  # the table says all that the curves do
         say(f"no learning curves are drawn: {missing}")
     return text
+
+
+def claim(study: StudyConfig, keys: Sequence[Key]) -> None:
+    """Enter what :func:`report` writes in the manifest of the study's folder.
+
+    Raises:
+        ConfigError: the folder holds files of these names that no study has written.
+    """
+    folder, curves = Path(study.out), [f"curves-{data}.{kind}" for data in study.data for kind in KINDS]
+    names = ("table.md", "table.csv", "scores.csv", *curves)
+    # A study of an older structpe, which wrote no manifest, is known by its runs.
+    older = folders.listing(folder) is None and any(folders.learned(study.folder(key)) for key in keys)
+    folders.claim(folder, names, names if older else None)
 
 
 def rows(study: StudyConfig, keys: Sequence[Key]) -> list[Row]:

@@ -13,12 +13,14 @@ import torch
 from structpe.errors import ConfigError
 from structpe.signals import ending
 from structpe.tasks.prediction.config import PredictionConfig
-from structpe.tasks.prediction.crew import Crew, Ended, ends_with_its_parent, reporting
+from structpe.tasks.prediction.crew import LOG, Crew, Ended, leads_its_group, reporting
 from structpe.tasks.prediction.live import bars
 from structpe.tasks.prediction.outcome import Outcome
+from structpe.tasks.prediction.report import claim
 from structpe.tasks.prediction.study import Key, StudyConfig, by_row
-from structpe.tasks.runs.prediction import PredictionRun
-from structpe.tasks.training.folder import learned
+from structpe.tasks.runs.prediction import PredictionRun, readable
+from structpe.tasks.training.folder import check_free, learned
+from structpe.tasks.training.folder import claim as claim_folder
 from structpe.tasks.training.progress import say
 from structpe.threads import busy, requested, waiting
 
@@ -50,9 +52,9 @@ def run_all(
         fresh: train again what is finished.
 
     Raises:
-        ConfigError, PositionError: a run's configuration makes no sense, or its folder holds a run of another one;
-            none is started then.
-        ReadError: a benchmark's folder is missing; none is started then.
+        ConfigError, PositionError: a run's configuration makes no sense, or its folder, or that of the study, holds a
+            run of another one or files that would be replaced; none is started then.
+        ReadError: data of one of several sets are missing or damaged; none is started then.
     """
     configs = {key: study.run(key) for key in keys} if fresh else unchanged(study, keys)
     if wide := [key for key, config in configs.items() if config.training.nodes > 1]:
@@ -63,6 +65,11 @@ def run_all(
         PredictionRun(configs[seeds[0]]).check()
     threads = threads or requested() or 1
     left = [key for key in keys if fresh or not PredictionRun(configs[key]).finished()]
+    for key in left:
+        _check_free(PredictionRun(configs[key]))
+    if len({key.data for key in left}) > 1:  # the first run of one set tells at once
+        readable([configs[key] for key in left])
+    claim(study, keys)
     say(f"{len(keys)} runs, {len(keys) - len(left)} of them finished; {jobs} at a time, {threads} threads each")
     if warning := busy(jobs * threads):
         say(warning)
@@ -74,6 +81,8 @@ def run_all(
                 report.ended(Ended(key, "elsewhere"))
                 continue
             say(f"[{number}/{len(left)}] {key}")
+            run = PredictionRun(configs[key])
+            claim_folder(run.folder, run.writes(), run.owned())  # before the log is begun
             with waiting(threads):
                 config = _encoded_by(configs[key], jobs)
                 crew.start(key, _run, (study.folder(key), config, fresh, threads, Path(study.out) / "encodings"))
@@ -97,6 +106,12 @@ def unchanged(study: StudyConfig, keys: Sequence[Key]) -> Mapping[Key, Predictio
 def _encoded_by(config: PredictionConfig, jobs: int) -> PredictionConfig:
     """The same run, whose graphs are encoded by as many processes as the study has, or by more if it says so."""
     return replace(config, training=replace(config.training, jobs=max(jobs, config.training.jobs)))
+
+
+def _check_free(run: PredictionRun) -> None:
+    """The log comes into the folder of a run before anything else; in one that runs have written, it is theirs."""
+    owned = run.owned()
+    check_free(run.folder, (*run.writes(), LOG), (*owned, LOG) if owned else ())
 
 
 class _Report:
@@ -130,7 +145,7 @@ class _Report:
 
 
 def _run(folder: Path, config: PredictionConfig, fresh: bool, threads: int, encodings: Path, tell: Connection) -> None:
-    ends_with_its_parent()
+    leads_its_group()
     with reporting(folder, tell), ending():
         torch.set_num_threads(threads)
         PredictionRun(config, encodings=encodings).train(fresh)

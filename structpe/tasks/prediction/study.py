@@ -95,6 +95,9 @@ class StudyConfig:
                     )
         for number, row in enumerate(self.rows or []):
             self._check_row(f"rows[{number}]", row)
+        for place, what in enumerate(("models", "positions") if self.rows else ()):
+            if unused := sorted(set(getattr(self, what)) - {row[place] for row in self.rows or []}):
+                raise ConfigError(f"{what}: {unused[0]} has no effect, as rows are given and none has it; leave it out")
         self._check_twice("seeds", list(map(str, self.seeds)))
         self._check_twice("rows", [", ".join(row) for row in self.rows or []])
         count = (
@@ -124,16 +127,15 @@ class StudyConfig:
             only: patterns such as ``zinc/*/rwse/*``; a run that none matches is left out.
 
         Raises:
-            ConfigError: no run matches.
+            ConfigError: no run matches one of the patterns.
         """
         pairs = self.rows or [[model, position] for model in self.models for position in self.positions]
         keys = [
             Key(data, model, position, seed) for seed in self.seeds for data in self.data for model, position in pairs
         ]
-        kept = [key for key in keys if not only or any(fnmatch.fnmatch(str(key), pattern) for pattern in only)]
-        if not kept:
-            raise ConfigError(f"no run matches {' or '.join(only)}; runs are called such as {keys[0]}")
-        return kept
+        if idle := [pattern for pattern in only if not any(fnmatch.fnmatch(str(key), pattern) for key in keys)]:
+            raise ConfigError(f"no run matches {' or '.join(idle)}; runs are called such as {keys[0]}")
+        return [key for key in keys if not only or any(fnmatch.fnmatch(str(key), pattern) for pattern in only)]
 
     def folder(self, key: Key) -> Path:
         """Where a run lies."""

@@ -61,9 +61,10 @@ class Structures(Collate):
     def __call__(self, examples: Sequence[Example]) -> Batch:
         if len(examples) > 1:
             return collate(examples, self.grouping, device=self.device)
-        if self._last is None or self._last[0] is not examples[0]:
-            self._last = examples[0], collate(examples, self.grouping, device=self.device)
-        return self._last[1]
+        last = self._last  # other threads may replace it
+        if last is None or last[0] is not examples[0]:
+            self._last = last = examples[0], collate(examples, self.grouping, device=self.device)
+        return last[1]
 
     def size(self, example: Example) -> int:
         return example.size

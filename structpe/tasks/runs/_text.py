@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,9 +16,10 @@ from structpe.errors import ConfigError, StoreError
 from structpe.readers import Item
 from structpe.tasks.graph_to_text.config import TextConfig
 from structpe.tasks.graph_to_text.generator import Generator
-from structpe.tasks.graph_to_text.source import read_split
+from structpe.tasks.graph_to_text.source import named, read_split
 from structpe.tasks.graph_to_text.task import GraphToText
 from structpe.tasks.graph_to_text.writer import Example, Writer
+from structpe.tasks.reads import Reads
 from structpe.tasks.runs.base import Run, Work, load_run
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
@@ -56,6 +58,14 @@ class TextRun(Run[C, Splits, L, Result], ABC):
             StoreError: a file is damaged.
         """
 
+    @property
+    def kept(self) -> C:
+        return replace(self.config, data=named(self.config.data))
+
+    def reads(self) -> Reads:
+        data = named(self.config.data)
+        return Reads(data.reader, data.options, data.on_error)
+
     @abstractmethod
     def digests(self, learned: L, writer: Writer) -> Mapping[str, str]:
         """Digests of what was learned or read before training, and on which training depends."""
@@ -83,7 +93,7 @@ class TextRun(Run[C, Splits, L, Result], ABC):
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
         writer = self.trained()
         writer.model.to(device)
-        return Generator(writer, self.config, device)
+        return Generator(writer, self.kept, device)
 
 
 def text_run(folder: str | Path) -> TextRun[Any, Any]:

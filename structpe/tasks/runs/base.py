@@ -6,6 +6,7 @@ The folder of every run:
 config.yaml            the configuration, every key
 ...                    what the run learned from the training data before training; see its kind
 SHA256SUMS             checksums of these
+structpe.json          the manifest: what the run writes, and may replace or remove
 model.safetensors      weights of the best model so far
 checkpoints/step-N/    state to resume training from: ``tensors.safetensors`` and ``state.json``, no pickle
 metrics.csv            step, metric, value
@@ -16,37 +17,42 @@ result.json            the result; missing until the run is finished
 
 from __future__ import annotations
 
-import shutil
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import nn
 
-from structpe.checksums import SUMS, seal
+from structpe.checksums import SUMS, seal, sums_of, wrong
 from structpe.data.digests import Content
 from structpe.data.drawn import Drawn
 from structpe.data.prepare import AFRESH
 from structpe.errors import ConfigError, MissingExtra, StoreError, undamaged
 from structpe.files import atomic_write, left_in
+from structpe.plain.inert import Inert, recorded, refuse_inert
 from structpe.registry import Registered, Registry
 from structpe.structure import Ids
 from structpe.tasks import config as configurations
+from structpe.tasks.reads import Reads
 from structpe.tasks.training import folder as folders
 from structpe.tasks.training.batches import Batches, Plan
 from structpe.tasks.training.config import TrainingConfig
-from structpe.tasks.training.folder import InUse, clear, learned, lock
+from structpe.tasks.training.fitting import check_fit
+from structpe.tasks.training.folder import InUse, learned, lock
 from structpe.tasks.training.nodes import number
 from structpe.tasks.training.optimiser import check_optimiser
 from structpe.tasks.training.progress import say
-from structpe.tasks.training.result import Ended, Result
+from structpe.tasks.training.result import FILE, Ended, Result
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import WEIGHTS, load_weights
+from structpe.tasks.training.weights import WEIGHTS, load_weights, recorded_digest
 
 __all__ = ["RUNS", "Run", "Work", "load", "load_run", "run_of", "train"]
 
@@ -69,6 +75,7 @@ class Configured(Protocol):
 C = TypeVar("C", bound=Configured)
 D = TypeVar("D")
 L = TypeVar("L")
+M = TypeVar("M", bound=nn.Module)
 R = TypeVar("R", bound=Ended)
 
 
@@ -132,7 +139,8 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """
         folder = _with_config(folder)
         folders.unbroken(folder, cls._sealed())
-        return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
+        with recorded():
+            return cls(configurations.load(cls.configured, folder / "config.yaml"), folder)
 
     # --- what each kind of run defines ---
 
@@ -170,6 +178,10 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The model and the examples, as they are before training."""
 
     @abstractmethod
+    def reads(self) -> Reads:
+        """How its data are read."""
+
+    @abstractmethod
     def load(self) -> tuple[nn.Module, Any]:
         """The best model so far, in evaluation mode, and what else is needed to use it.
 
@@ -190,6 +202,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
     # --- what all runs share ---
 
+    @property
+    def kept(self) -> C:
+        """The configuration as ``config.yaml`` keeps it."""
+        return self.config
+
     def train(self, fresh: bool = False) -> R:
         """Train to the end. A run that was killed resumes from its newest checkpoint and gives the same result.
 
@@ -197,11 +214,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
 
         Args:
             fresh: remove an earlier run in the folder and start again. It is removed only after the new configuration
-                is checked and its data are read and encoded.
+                is checked and its data are read and encoded, and nothing but that run is.
 
         Raises:
-            ConfigError: the folder holds a run of another configuration, another process trains in it, or the model
-                does not suit the data.
+            ConfigError: the folder holds a run of another configuration, or files that no run has written and this one
+                would replace; another process trains in it; or the model does not suit the data.
             PositionError, EncodingError: as in :meth:`check`, or a structure does not suit the position model.
             StoreError: checkpoints are damaged, or the data are not those that the run began with.
             ReadError: a file of the data is missing or bad.
@@ -211,6 +228,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         check_optimiser(self.config.training)
         if number(self.config.training):
             return self._help(fresh)
+        folders.check_free(self.folder, self.writes(), self.owned())
         with lock(self.folder):
             fresh = fresh or not learned(self.folder)
             if not fresh and (done := self._finished()) is not None:
@@ -220,7 +238,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             if fresh:
                 self.begin(found)
             ended = work.end(self._fit(work, fresh))
-            ended.save(self.folder)
+            ended.save(self.folder, {"run": self.identity, "weights": recorded_digest(self.folder / WEIGHTS)})
             self._tidy()
             say(f"{self.folder}: finished: {ended}")
             return ended
@@ -240,8 +258,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """The result of an earlier run of the same configuration, if it is finished."""
         self.same()
         if (done := self._done()) is not None:
-            again = "to train again, ask for a fresh one or another folder"
-            say(f"{self.folder}: this run is finished: {done}; {again}")
+            say(f"{self.folder}: this run is finished: {done}; to train again, ask for a fresh one or another folder")
         return done
 
     def _prepared(self, fresh: bool) -> tuple[Work[R], L]:
@@ -257,7 +274,11 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
             StoreError: it is not known of which, or a file is damaged.
         """
         folders.unbroken(self.folder, self._sealed())
-        folders.same(self.folder, self.config, partial(configurations.load, type(self.config)), self.free)
+        with recorded():
+            folders.same(self.folder, self.kept, self._kept_in, self.free)
+
+    def _kept_in(self, file: Path) -> C:
+        return type(self)(configurations.load(type(self.config), file), self.folder).kept
 
     def finished(self) -> bool:
         """Whether the run is finished. Files that a process left when it was killed at the very end are removed.
@@ -272,19 +293,43 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
                 self._tidy()
         return True
 
+    def filled(self, make: Callable[[], M]) -> M:
+        """A model with the best weights so far; a :class:`StoreError` before it is made if they do not fit it."""
+        check_fit(make, self.folder / WEIGHTS, AFRESH)
+        model = make()
+        self.best(model)
+        return model
+
     def best(self, model: nn.Module) -> None:
         """Give a model the best weights so far, and set it to evaluation.
 
         Raises:
-            StoreError: training has not yet written them, or they are damaged.
+            StoreError: training has not yet written them, they are damaged or those of another run, or the result of
+                the run is that of others.
         """
         file = self.folder / WEIGHTS
         with undamaged(file, AFRESH):
-            model.load_state_dict(load_weights(file, AFRESH))
+            model.load_state_dict(load_weights(file, AFRESH, self.identity))
+        if (scored := self.result.of(self.folder).get("weights")) and scored != recorded_digest(file):
+            raise StoreError(f"the result of the run is that of other weights than these; {AFRESH}").at(file)
         model.eval()
+
+    @property
+    def identity(self) -> str:
+        """A digest of the configuration, but for ``free`` keys, and of what was learned; empty before it is written."""
+        if not all((self.folder / name).is_file() for name in self.learns):
+            return ""
+        plain = configurations.to_dict(self.config)
+        for key in self.free:
+            *groups, last = key.split(".")
+            reduce(getitem, groups, plain).pop(last, None)
+        text = json.dumps(plain, sort_keys=True) + sums_of(self.folder, self.learns)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def _done(self) -> R | None:
         done: R | None = self.result.load(self.folder)
+        if done is not None and self.result.of(self.folder).get("run", self.identity) != self.identity:
+            raise StoreError(f"the result is that of another run; {self.result.remedy}").at(self.folder / FILE)
         return done
 
     @classmethod
@@ -292,11 +337,22 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """Files that are written when a run begins and never change."""
         return ("config.yaml", *cls.learns)
 
+    @classmethod
+    def writes(cls) -> tuple[str, ...]:
+        """What a run writes into its folder: its manifest."""
+        return ("result.json", *cls._sealed(), SUMS, WEIGHTS, "metrics.csv", folders.CHECKPOINTS, *folders.LOGS)
+
+    def owned(self) -> tuple[str, ...]:
+        """What runs have written in the folder; of an older structpe, which wrote no manifest, by its checksums."""
+        found = folders.listing(self.folder)
+        return found if found is not None else () if wrong(self.folder, self._sealed()) else self.writes()
+
     def begin(self, found: L) -> None:
         """Remove an earlier run in the folder, and write the files that never change."""
-        clear(self.folder, ("result.json", *self._sealed(), SUMS, WEIGHTS, "metrics.csv"))
+        folders.claim(self.folder, self.writes(), self.owned())
+        folders.clear(self.folder, self.owned())
         self.write(found)
-        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.config, hidden))
+        atomic_write(self.folder / "config.yaml", lambda hidden: configurations.save(self.kept, hidden))
         seal(self.folder, self._sealed())
 
     def _fit(self, work: Work[R], fresh: bool) -> Result:
@@ -312,22 +368,26 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         except ModuleNotFoundError as missing:
             raise MissingExtra(str(missing.name), self.extra) from missing
         training = work.training
+        if training.order == "by-size" and len(set(work.sizes.tolist())) == 1:
+            refuse_inert(training, "training.", [Inert(("order",), "all training examples are of one size")])
         by_size = work.task.pads if training.order == "auto" else training.order == "by-size"
         plan = Plan(work.sizes, training.batch_size, training.seed, training.processes, work.content, by_size)
         count = training.steps * training.accumulate
         # One graph of all steps moves once; see Batch.to.
         pinned = folders.device_of(training).type == "cuda" and len(work.sizes) > 1
         batches = Batches(work.examples, plan, work.collate, count, workers=training.workers, pinned=pinned)
-        fit(work.task, batches, training, self.folder, fresh=fresh)
+        fit(work.task, batches, training, self.folder, fresh=fresh, run=self.identity)
         return plan.per_epoch
 
     def _tidy(self) -> None:
         """Remove the checkpoints of a finished run, also of a process that was killed at its very end."""
         if not self.keeps_checkpoints:
-            shutil.rmtree(self.folder / "checkpoints", ignore_errors=True)
+            folders.clear(self.folder, [folders.CHECKPOINTS])
 
 
 def _with_config(folder: str | Path) -> Path:
+    if not isinstance(folder, (str, Path)):
+        raise StoreError(f"{folder!r:.80} is no path; give the folder of a run, the 'out' of its configuration")
     if not (Path(folder) / "config.yaml").is_file():
         raise StoreError(f"{folder} holds no config.yaml; give the folder of a run, the 'out' of its configuration")
     return Path(folder)
@@ -342,7 +402,7 @@ def run_of(config: Any) -> Run[Any, Any, Any, Any]:
     for kind in RUNS.values():
         if isinstance(config, kind.configured):
             return kind(config)
-    known = ", ".join(kind.configured.__name__ for kind in RUNS.values())
+    known = ", ".join(each.configured.__name__ for each in RUNS.values())
     raise ConfigError(f"{type(config).__name__} is the configuration of no kind of run; give one of {known}")
 
 

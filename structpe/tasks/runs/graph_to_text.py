@@ -22,6 +22,7 @@ from structpe.data.prepare import AFRESH, Preparer
 from structpe.errors import ConfigError, StoreError, located, undamaged
 from structpe.files import atomic_text
 from structpe.nn.seq2seq import EncoderDecoder
+from structpe.plain.inert import recorded
 from structpe.positions import Dims, PositionModel
 from structpe.positions.build import build
 from structpe.tasks.config import differences
@@ -114,9 +115,8 @@ class GraphToTextRun(TextRun[GraphToTextConfig, Learned], name="graph-to-text"):
         if not (self.folder / WEIGHTS).exists():
             raise StoreError(f"{self.folder} holds no model.safetensors; training writes it at the first validation")
         learned = self.restore()
-        model = self.model(learned)
-        self.best(model)
-        return model, learned[0]
+        with recorded():
+            return self.filled(lambda: self.model(learned)), learned[0]
 
     def trained(self) -> Writer:
         return WriterOfUnits(*self.load())

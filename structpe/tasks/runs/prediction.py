@@ -11,8 +11,8 @@ signature.json         what the model reads and predicts, so that it can be used
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from structpe.files import atomic_text
 from structpe.nn.graph_model import GraphModel
 from structpe.objectives import LEVELS
 from structpe.plain import read_json
+from structpe.plain.inert import recorded
 from structpe.positions.build import build
 from structpe.tasks.positions import fitted
 from structpe.tasks.prediction.config import PredictionConfig
@@ -37,12 +38,13 @@ from structpe.tasks.prediction.signature import Signature
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.prediction.task import Prediction
 from structpe.tasks.prediction.versions import versions
+from structpe.tasks.reads import Reads
 from structpe.tasks.runs.base import Run, Work
 from structpe.tasks.training.folder import check_devices, device_of
 from structpe.tasks.training.progress import say
 from structpe.tasks.training.result import Result
 
-__all__ = ["Chosen", "PredictionRun"]
+__all__ = ["Chosen", "PredictionRun", "readable"]
 
 
 class Chosen(NamedTuple):
@@ -136,12 +138,15 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
             partial(self._score, task, benchmark, made, versions(device_of(config.training))),
         )
 
+    def reads(self) -> Reads:
+        signature = self.restore().signature
+        return Reads(signature.reader or None, signature.options, by_suffix=True)
+
     def load(self) -> tuple[GraphModel, Signature]:
         """The best model so far, ready for use, and what it reads and predicts. The data are not needed."""
         learned = self.restore()
-        model = self.model(learned)
-        self.best(model)
-        return model, learned.signature
+        with recorded():
+            return self.filled(lambda: self.model(learned)), learned.signature
 
     def ready(self, device: torch.device) -> Predictor:
         model, signature = self.load()
@@ -173,6 +178,22 @@ class PredictionRun(Run[PredictionConfig, Chosen, Learned, Outcome], name="predi
             note=benchmark.note,
             others={name: scores[name] for name in task.objective.reported if name in scores},
         )
+
+
+def readable(configs: Sequence[PredictionConfig]) -> None:
+    """Read the data of runs, each set once, and look for their splits and metrics, so that none trains in vain.
+
+    Raises:
+        ReadError, ConfigError: as :meth:`PredictionRun.train`.
+    """
+    sets: dict[str, list[PredictionConfig]] = {}
+    for config in configs:
+        sets.setdefault(json.dumps(asdict(config.data), sort_keys=True), []).append(config)
+    for first, *others in sets.values():
+        benchmark = PredictionRun(first).read().benchmark
+        for config in others:
+            _split(config, benchmark)
+            _metric(config, benchmark)
 
 
 def _metric(config: PredictionConfig, benchmark: Benchmark) -> str:

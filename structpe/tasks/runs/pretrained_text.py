@@ -115,15 +115,17 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, Learned], name="pretrained
         torch.manual_seed(self.config.training.seed)
         model = checkpoints.filled(name, described)
         self._inject(model, learned.positions)
-        return self._writer(model.train(), learned)
+        return self._writer(Pretrained(model.train()), learned)
 
     def trained(self) -> PretrainedWriter:
         learned = self.restore()
-        model = checkpoints.empty(checkpoints.made(learned.model))
-        self._inject(model, learned.positions)
-        writer = self._writer(model, learned)
-        self.best(writer.model)
-        return writer
+
+        def made() -> Pretrained:
+            model = checkpoints.empty(checkpoints.made(learned.model))
+            self._inject(model, learned.positions)
+            return Pretrained(model)
+
+        return self._writer(self.filled(made), learned)
 
     def load(self) -> tuple[Any, Texts]:
         """The best model so far, ready for use, and what prepares texts for it."""
@@ -173,7 +175,7 @@ class PretrainedTextRun(TextRun[PretrainedTextConfig, Learned], name="pretrained
                 else:
                     inject(model, position, each.where, each.layers, each.start, each.structures, False, freeze)
 
-    def _writer(self, model: Any, learned: Learned) -> PretrainedWriter:
-        kind, config = kind_of(model.config), self.config
-        texts = Texts(config.prepare, learned.tokenizer, learned.padding, learned.last, kind, asked(model))
-        return PretrainedWriter(Pretrained(model), texts, config.model.position_rate)
+    def _writer(self, model: Pretrained, learned: Learned) -> PretrainedWriter:
+        kind, config = kind_of(model.model.config), self.config
+        texts = Texts(config.prepare, learned.tokenizer, learned.padding, learned.last, kind, asked(model.model))
+        return PretrainedWriter(model, texts, config.model.position_rate)

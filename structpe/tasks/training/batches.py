@@ -9,15 +9,16 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from structpe.computed import computed
 from structpe.data.digests import Content, refuse_changed
 from structpe.data.drawn import Drawn, of_epoch
 from structpe.errors import ConfigError, StoreError
+from structpe.workers import ends_with_its_parent
 
 __all__ = ["Batches", "Plan"]
 
@@ -63,14 +64,14 @@ class Plan:
                 f"{self.shares} devices; each needs one example per batch at least"
             )
 
-    @cached_property
+    @computed
     def per_epoch(self) -> int:
         """Batches of an epoch."""
         # No batch may be smaller than the shares; as all are of one size but for one example, rounding down may be due.
         count = -(-len(self.sizes) // self.batch_size)
         return count if len(self.sizes) // count >= self.shares else max(1, len(self.sizes) // self.batch_size)
 
-    @cached_property
+    @computed
     def fingerprint(self) -> str:
         """Tells apart plans that give other batches."""
         sizes = self.sizes.tolist() if self.by_size else len(self.sizes)  # shuffled ones do not depend on sizes
@@ -146,6 +147,7 @@ class Batches(Generic[E, B]):
             collate_fn=self.collate,
             num_workers=self.workers,
             pin_memory=self.pinned,
+            worker_init_fn=_begin,
             generator=Generator(),  # its own: making an iterator must not draw from the generator of dropout
         )
         for batch in loader:
@@ -169,6 +171,11 @@ class Batches(Generic[E, B]):
                 "with; bring them back, or train afresh"
             )
         self.done = state["done"]
+
+
+def _begin(worker: int) -> None:
+    del worker
+    ends_with_its_parent()
 
 
 @dataclass(frozen=True)

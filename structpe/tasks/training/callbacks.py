@@ -24,7 +24,7 @@ from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.learner import Learner
 from structpe.tasks.training.sharding import whole
 from structpe.tasks.training.task import Task
-from structpe.tasks.training.weights import load_weights, save_weights
+from structpe.tasks.training.weights import check_finite, gathered, load_weights, save_weights
 
 __all__ = ["Checkpoints", "Metrics", "Seeds", "Validation"]
 
@@ -104,10 +104,11 @@ class Validation(Callback):
         config: steps between validations, the metric that decides, over how many validations weights are averaged, and
             after how many without a better model training stops.
         say: where a line for a person goes.
+        run: identity of the run, which the weights are tied to.
     """
 
-    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None]) -> None:
-        self.weights, self.say = weights, say
+    def __init__(self, weights: Path, config: TrainingConfig, say: Callable[[str], None], run: str = "") -> None:
+        self.weights, self.say, self.run = weights, say, run
         self.every, self.metric, self.patience = config.validate_every, config.metric, config.patience
         self.average = Average(config.average)
         self.best: dict[str, float] = {}
@@ -122,7 +123,7 @@ class Validation(Callback):
         self.waited = state_dict["waited"]
         self.average.kept.extend(state_dict["kept"])
         if self.best_step:  # that they are damaged is known now rather than when training has ended
-            load_weights(self.weights, AFRESH)
+            load_weights(self.weights, AFRESH, self.run)
 
     @property
     def stops(self) -> bool:
@@ -144,7 +145,7 @@ class Validation(Callback):
             scores = self._scores(trainer, module)
             better = not scores or not self.best or self._better(scores[self.metric], module.task)
             if better:
-                save_weights(module.model, self.weights, trainer.is_global_zero)
+                save_weights(module.model, self.weights, trainer.is_global_zero, self.run)
         if scores:
             _log(trainer, {f"dev_{name}": score for name, score in scores.items()}, step)
         self.waited = 0 if better else self.waited + 1
@@ -191,6 +192,8 @@ class Checkpoints(Callback):
         last = step == trainer.max_steps or trainer.should_stop
         if not _stepped(trainer, batch_idx) or (step % self.every and not last):
             return
+        assert isinstance(module, Learner)
+        check_finite(gathered(module.model))
         trainer.save_checkpoint(self.folder / checkpoint.name(step), weights_only=False)
         if trainer.is_global_zero:
             checkpoint.prune(self.folder, keep=2)

@@ -17,7 +17,7 @@ from structpe.errors import StoreError, undamaged
 from structpe.files import atomic_write_folder
 from structpe.tasks.training.tree import flatten, restore
 
-__all__ = ["drop_after", "load", "name", "newest", "prune", "save"]
+__all__ = ["drop_after", "load", "name", "newest", "prune", "remove", "save"]
 
 FORMAT = "structpe checkpoint"
 VERSION = 5
@@ -96,12 +96,18 @@ def drop_after(folder: Path, step: int) -> None:
     """Remove the checkpoints after a step: training resumes there and writes them again."""
     for path in _all(folder):
         if _step(path) > step:
-            shutil.rmtree(path)
+            remove(path)
 
 
 def prune(folder: Path, keep: int) -> None:
     """Remove all but the newest checkpoints."""
     for path in _all(folder)[:-keep]:
+        remove(path)
+
+
+def remove(path: Path) -> None:
+    """Remove a checkpoint; what is no folder, such as a link to one, stays."""
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 from lightning.pytorch.plugins.io import CheckpointIO
 
-from structpe.tasks.training.checkpoint import load, save
+from structpe.tasks.training.checkpoint import load, remove, save
 
 __all__ = ["Folders"]
 
@@ -26,4 +25,4 @@ class Folders(CheckpointIO):
         return state
 
     def remove_checkpoint(self, path: Any) -> None:
-        shutil.rmtree(path)
+        remove(Path(path))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from structpe.errors import ConfigError
 from structpe.plain.bounds import BATCH, PROCESSES, STEPS, bounded
+from structpe.plain.inert import Inert, refuse_inert
 
 __all__ = ["LoggerConfig", "OptimiserConfig", "TrainingConfig"]
 
@@ -47,7 +48,7 @@ class TrainingConfig:
     Args:
         steps: updates of the parameters, at most.
         batch_size: examples of a batch, over all devices together.
-        accumulate: batches per step, whose gradients are averaged.
+        accumulate: batches per step, which do what one batch of all their examples does, with less memory.
         order: which examples meet in a batch: ``shuffled``, any; ``by-size``, those of like size, so that less is
             padded, but a batch is no fair sample where targets go with sizes; ``auto``, what the task needs: by size
             for texts, which are padded, shuffled for all else.
@@ -109,6 +110,8 @@ class TrainingConfig:
     seed: int = 1
     deterministic: bool = False
 
+    inert: ClassVar[tuple[Inert, ...]] = (Inert(("strategy",), "there is one device", lambda c: c.processes == 1),)
+
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
@@ -146,6 +149,7 @@ class TrainingConfig:
                 f"(fsdp)"
             )
         self._require("smoothing", 0 <= self.smoothing < 1, "must be 0 or more and below 1")
+        refuse_inert(self, "training.")
 
     @property
     def processes(self) -> int:

@@ -43,6 +43,7 @@ def fit(
     folder: Path,
     also: Sequence[Callback] = (),
     fresh: bool = False,
+    run: str = "",
 ) -> None:
     """Train to the end, from the newest checkpoint in ``folder`` on.
 
@@ -53,10 +54,12 @@ def fit(
         folder: for checkpoints, weights and logs.
         also: further callbacks, called after each step before its checkpoint is written.
         fresh: begin at step 0, whatever lies in ``folder``: another machine may not have emptied it yet.
+        run: identity of the run, which the weights are tied to.
 
     Raises:
         ConfigError: a logger cannot be made.
-        StoreError: there are checkpoints, but none is whole, or they belong to other data.
+        StoreError: there are checkpoints, but none is whole, they belong to other data, or weights to another run.
+        StructPEError: training has diverged: its weights are no finite numbers any more.
         KeyboardInterrupt, SystemExit: a signal has asked it to end; a checkpoint of its last step is written.
     """
     if warning := busy(1):
@@ -69,7 +72,8 @@ def fit(
     if number(config) == 0:
         log.begin()
     board = TensorBoardLogger(folder, name="tensorboard", version="", purge_step=step + 1)
-    callbacks = _callbacks(config, folder, batches.plan.per_epoch, [*also, ending])
+    validation = Validation(folder / WEIGHTS, config, say, run)
+    callbacks = _callbacks(config, folder, batches.plan.per_epoch, [validation, *also, ending])
     with quiet():
         trainer = _trainer(task, config, folder, [log, board, *further(config.loggers)], callbacks)
         trainer.fit(Learner(task, config, batches.of), ckpt_path=start)
@@ -142,7 +146,6 @@ def _callbacks(config: TrainingConfig, folder: Path, per_epoch: int, also: list[
         Seeds(config.seed),
         Cost(),
         Metrics(config.log_every, per_epoch, None if bar else say),
-        Validation(folder / WEIGHTS, config, say),
         *also,
         Checkpoints(folder / "checkpoints", config.checkpoint_every),
     ]

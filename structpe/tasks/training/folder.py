@@ -1,10 +1,16 @@
-"""The folder of a run: kept to one process, of one configuration, and emptied of nothing but the run."""
+"""The folder of a run: kept to one process, of one configuration, and emptied of nothing but the run.
+
+Its manifest, ``structpe.json``, lists what the run writes: names, and patterns of names in folders that it makes. The
+manifest is written before all else. What is not in it was there before or came from elsewhere, and is never replaced or
+removed.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,15 +18,34 @@ import torch
 
 from structpe.checksums import SUMS, check
 from structpe.data.prepare import AFRESH
-from structpe.errors import ConfigError, StoreError, reason_of
-from structpe.files import left_in, sweep
+from structpe.errors import ConfigError, StoreError, listed, reason_of, undamaged
+from structpe.files import atomic_text, left_in, sealed, sweep, unsealed
 from structpe.tasks.config import differences
 from structpe.tasks.training.config import TrainingConfig
 from structpe.tasks.training.nodes import number
 
-__all__ = ["InUse", "check_devices", "clear", "device_named", "device_of", "learned", "lock", "same", "unbroken"]
+__all__ = [
+    "CHECKPOINTS",
+    "LOGS",
+    "MANIFEST",
+    "InUse",
+    "check_devices",
+    "check_free",
+    "claim",
+    "clear",
+    "device_named",
+    "device_of",
+    "learned",
+    "listing",
+    "lock",
+    "same",
+    "unbroken",
+]
 
 C = TypeVar("C")
+MANIFEST, FORMAT = "structpe.json", "structpe manifest"
+CHECKPOINTS, LOGS = "checkpoints/step-*", ("tensorboard/events.out.tfevents.*", "tensorboard/hparams.yaml")
+"""What a run writes into folders that it makes."""
 
 
 class InUse(ConfigError):
@@ -90,12 +115,66 @@ def learned(folder: Path) -> bool:
     return any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "result.json"))
 
 
-def clear(folder: Path, files: Sequence[str]) -> None:
-    """Remove a run, its files by their names, and nothing else that may lie in the folder."""
-    for file in files:
-        (folder / file).unlink(missing_ok=True)
-    for inner in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / inner, ignore_errors=True)
+def listing(folder: Path) -> tuple[str, ...] | None:
+    """What the manifest of a folder lists; None without a manifest.
+
+    Raises:
+        StoreError: it is damaged, or is no manifest of structpe.
+    """
+    file = folder / MANIFEST
+    if not os.path.lexists(file):
+        return None
+    with undamaged(file, "move it and what is yours elsewhere, or choose another folder (out)"):
+        found = unsealed(file.read_text(encoding="utf-8"))
+        if found["format"] != FORMAT or any(".." in name or name.startswith("/") for name in found["files"]):
+            raise ValueError("it is not a manifest of structpe")
+        return tuple(found["files"])
+
+
+def check_free(folder: Path, names: Iterable[str], owned: Iterable[str] | None = None) -> None:
+    """Check that nothing in a folder would be replaced but what structpe has written there.
+
+    Args:
+        folder: of a run or a study.
+        names: what is to be written, as in a manifest.
+        owned: what is known to be structpe's; None for what the manifest lists.
+
+    Raises:
+        ConfigError: something else has one of these names.
+    """
+    owned = (listing(folder) or ()) if owned is None else owned
+    taken = {_first(name) for name in names} - {_first(name) for name in owned}
+    if found := sorted(name for name in taken if os.path.lexists(folder / name)):
+        raise ConfigError(
+            f"{folder} holds {listed(found)}, which structpe would replace and has not written, as no {MANIFEST} there "
+            f"lists it; choose a folder of its own (out), or move what is there elsewhere"
+        )
+
+
+def claim(folder: Path, names: Sequence[str], owned: Sequence[str] | None = None) -> None:
+    """Enter in the manifest of a folder what is to be written; see :func:`check_free`."""
+    check_free(folder, names, owned)
+    before = listing(folder)
+    if after := [name for name in dict.fromkeys((*(before or owned or ()), *names)) if name not in (before or ())]:
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_text(folder / MANIFEST, sealed({"format": FORMAT, "files": [*(before or ()), *after]}))
+
+
+def clear(folder: Path, names: Iterable[str]) -> None:
+    """Remove what a manifest lists, and the folders that are empty then; no link is followed."""
+    for name in names:
+        inner = folder / _first(name)
+        if "/" not in name:
+            inner.unlink(missing_ok=True)
+        elif not inner.is_symlink():
+            for path in folder.glob(name):
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+            with suppress(OSError):  # it is not empty, or not there
+                inner.rmdir()
+
+
+def _first(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def check_devices(training: TrainingConfig) -> None:

@@ -23,8 +23,10 @@ __all__ = ["Learner"]
 class Learner(LightningModule):
     """A task and how it is trained.
 
-    The loss of a step is the mean over everything that is counted on all devices: devices with short texts weigh less,
-    so that two devices do what one does with the same batch.
+    The loss of a step is the mean over everything that is counted in all its batches on all devices: those with short
+    texts weigh less, so that two devices, and two batches, do what one does with one batch of the same examples::
+
+        gradient = sum_p d(total_p) / sum_p count_p        over the parts p of a step: batches and devices
 
     Args:
         task: what is trained, and for what.
@@ -41,17 +43,30 @@ class Learner(LightningModule):
         return self.batches(self.trainer.global_rank)
 
     def training_step(self, batch: Any, batch_idx: int) -> dict[str, Tensor]:
-        del batch_idx
         total, count = self.task.loss(batch)
         everywhere = count.clone()
         if self.trainer.world_size > 1:
             torch.distributed.all_reduce(everywhere)
-        # DDP takes the mean of the gradients of the devices; what is due is their sum.
-        loss = total * self.trainer.world_size / everywhere.clamp(min=1)  # of a batch may nothing count
+        parts = self.trainer.accumulate_grad_batches
+        if batch_idx % parts == 0:
+            self._first, self._counted = everywhere.clamp(min=1), torch.zeros_like(everywhere)  # nothing may count
+        self._counted += everywhere
+        # DDP takes the mean of the gradients of the devices, and Lightning that of the batches; what is due is their
+        # sum. How much all batches count is known at their end: until then the first stands for all.
+        loss = total * (self.trainer.world_size * parts) / self._first
         if self.config.shards and not self.task.uses_all:
             # All devices exchange the same gradients, also of parameters that have no part in the loss of one of them.
             loss = loss + 0.0 * sum(p.sum() for p in self.model.parameters() if p.requires_grad)
         return {"loss": loss, "total": total.detach(), "count": count}
+
+    def on_before_optimizer_step(self, optimizer: Any) -> None:
+        """Divide the gradients by what all batches of the step count."""
+        if self.trainer.accumulate_grad_batches == 1:
+            return
+        factor = float(self._first / self._counted.clamp(min=1))
+        for p in self.model.parameters():
+            if p.grad is not None:
+                p.grad *= factor
 
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -12,7 +13,7 @@ from structpe.checksums import read_sealed, sealed_lines
 from structpe.errors import undamaged
 from structpe.files import atomic_text
 
-__all__ = ["Ended", "Result"]
+__all__ = ["FILE", "Ended", "Result"]
 
 FILE = "result.json"
 
@@ -24,9 +25,23 @@ class Ended:
     remedy: ClassVar[str]
     """What to do if the file is damaged."""
 
-    def save(self, folder: Path) -> None:
-        """Write it; from then on the run is finished."""
-        atomic_text(folder / FILE, sealed_lines(asdict(self)))
+    def save(self, folder: Path, of: Mapping[str, str] | None = None) -> None:
+        """Write it; from then on the run is finished.
+
+        Args:
+            folder: of the run.
+            of: digests of what it is the result of, by their names: the ``run``, the ``weights``.
+        """
+        atomic_text(folder / FILE, sealed_lines({**asdict(self), "of": dict(of or {})}))
+
+    @classmethod
+    def of(cls, folder: Path) -> dict[str, str]:
+        """The digests that the file of :meth:`save` holds; those that an older structpe did not write are not there."""
+        file = folder / FILE
+        if not file.exists():
+            return {}
+        with undamaged(file, cls.remedy):
+            return msgspec.convert(read_sealed(file.read_text(encoding="utf-8")).get("of", {}), dict[str, str])
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:

@@ -27,9 +27,9 @@ from structpe.tasks.prediction.quadratic import quadratic
 from structpe.tasks.prediction.sources import SOURCES, Data
 from structpe.tasks.runs import train
 from structpe.tasks.training.batches import Batches, Plan
-from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
+from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
-CLASSIC = {"width": 8, "layers": 2, "heads": 2, "attention": False, "feedforward": 0, "norm": "none"}
+CLASSIC = {"width": 8, "layers": 2, "attention": False, "feedforward": 0, "norm": "none"}
 WALK = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 4}}
 
 
@@ -56,7 +56,7 @@ def config(model: dict[str, Any], position: Any = (), **sampling: Any) -> Predic
     data = {"name": "minesweeper", "folder": "."}
     position = position or []
     given = {"data": data, "model": model, "position": position, "sampling": sampling, "training": training}
-    return make(PredictionConfig, given)
+    return make(PredictionConfig, that_act(given))
 
 
 def model_of(given: PredictionConfig, made: Benchmark) -> GraphModel:

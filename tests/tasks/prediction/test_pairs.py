@@ -20,7 +20,7 @@ from structpe.tasks.runs.prediction import PredictionRun
 from structpe.tasks.training.callbacks import Checkpoints
 from tests.tasks.prediction.tiny import TRAINING
 
-EMBEDDINGS = {"width": 16, "layers": 0, "heads": 1, "attention": False, "message_passing": None}
+EMBEDDINGS = {"width": 16, "layers": 0, "attention": False, "message_passing": None}
 
 
 def families(folder: Path, people: int = 24) -> Path:

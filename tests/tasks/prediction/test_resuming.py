@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from structpe.errors import ConfigError, StoreError
+from structpe.files import MARK
 from structpe.tasks.config import make
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.outcome import Outcome
@@ -207,7 +208,7 @@ def test_what_a_process_killed_at_the_very_end_has_left_goes(copied: Path, tmp_p
         (folder / "checkpoints" / ".step-00000012.tmp").mkdir(parents=True)
         for place in (folder / "checkpoints" / ".step-00000012.tmp", folder / ".result.json.tmp"):
             place.mkdir(exist_ok=True)
-            (place / "lock").touch()
+            (place / MARK).touch()
         again()
         assert sorted(folder.rglob("*")) == whole
     (folder / "checkpoints").mkdir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 import warnings
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from structpe.tasks.training import checkpoint
 from structpe.tasks.training.folder import lock
 from tests.cli.running import FORKS
 from tests.forking import Forked, forked
+from tests.processes import alive, descendants, until
 from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single, study, study_file
 
 pytestmark = pytest.mark.early
@@ -80,29 +80,6 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, capfd: pytest.Capt
 def started(file: Path, only: str, before: str = "") -> Forked:
     words = ("study", str(file), "--jobs", "2", "--threads", "1", "--only", only)
     return forked(file.parent, "structpe", *words, before=before)
-
-
-def until(condition: Callable[[], bool], seconds: float = 600) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.02)
-
-
-def descendants(parent: int) -> set[int]:
-    """The processes that a process has started, and those that these have."""
-    listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True).stdout
-    rows = [(int(pid), int(of)) for pid, of, state in map(str.split, listed.splitlines()) if not state.startswith("Z")]
-    found, new = set(), {parent}
-    while new:
-        new = {pid for pid, of in rows if of in new} - found
-        found |= new
-    return found
-
-
-def alive(process: int) -> bool:
-    found = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True).stdout.strip()
-    return bool(found) and not found.startswith("Z")
 
 
 @pytest.mark.slow

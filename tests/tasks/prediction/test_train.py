@@ -30,8 +30,8 @@ NODES = {"position": [], "model": {"message_passing": "gcn", "attention": False}
 
 
 def nodes(folder: Path, **changed: Any) -> Any:
-    config = single(folder, **{**NODES, **changed})
-    return replace(config, data=replace(config.data, name="minesweeper"))
+    data = {"name": "minesweeper", "folder": str(data_in(folder))}
+    return single(folder, data=data, **{**NODES, **changed})
 
 
 def metrics(folder: str, name: str) -> dict[int, float]:
@@ -45,7 +45,7 @@ def test_a_run_leaves_what_its_page_says(tmp_path: Path, capfd: pytest.CaptureFi
     folder = Path(config.out)
     made = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     sealed = {"config.yaml", "position.json", "signature.json", "SHA256SUMS"}
-    assert made == sealed | {"model.safetensors", "metrics.csv", "tensorboard", "result.json"}
+    assert made == sealed | {"structpe.json", "model.safetensors", "metrics.csv", "tensorboard", "result.json"}
     assert any((folder / "tensorboard").glob("events.out.tfevents.*"))
     assert outcome == Outcome.load(folder)
     assert set(metrics(config.out, "dev_mae")) == {4, 8, 12}

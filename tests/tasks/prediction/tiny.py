@@ -23,6 +23,7 @@ TRAINING = {
     "accelerator": "cpu",
 }
 MODEL = {"width": 16, "layers": 2, "heads": 2, "feedforward": 16, "dropout": 0.1}
+CLASSIC = {**{key: MODEL[key] for key in MODEL if key != "heads"}, "attention": False, "message_passing": "gcn"}
 RWSE = {"name": "rwse", "encoding": {"name": "random-walk", "steps": 6, "undirected": True}}
 
 
@@ -80,7 +81,21 @@ def single(folder: Path, **changed: Any) -> PredictionConfig:
     parts = {"model": {**MODEL, **changed.pop("model", {})}, "training": {**TRAINING, **changed.pop("training", {})}}
     data = {"name": "zinc-stand-in", "folder": str(data_in(folder))}
     given = {"data": data, "position": RWSE, "out": str(folder / "run"), **parts, **changed}
-    return make(PredictionConfig, given)
+    return make(PredictionConfig, that_act(given))
+
+
+def that_act(given: dict[str, Any]) -> dict[str, Any]:
+    """The same without what cannot act: heads without attention, a batch of one whole graph, other ways to sample."""
+    model, training, sampling = dict(given["model"]), dict(given["training"]), dict(given.get("sampling", {}))
+    kind = sampling.get("kind", "full")
+    if model.get("attention") is False:
+        model.pop("heads", None)
+    if given["data"]["name"] == "minesweeper" and kind == "full":
+        training.pop("batch_size", None)
+    for name, needed in {"fanouts": "neighbours", "parts": "partition"}.items():
+        if needed != kind:
+            sampling.pop(name, None)
+    return {**given, "model": model, "training": training, "sampling": sampling}
 
 
 def data_in(folder: Path) -> Path:
@@ -95,7 +110,7 @@ def study_file(folder: Path, **changed: Any) -> Path:
     """Two models, two positions and two seeds on the molecules; the study lies in ``folder/study``."""
     given: dict[str, Any] = {
         "data": {"rings": {"name": "zinc-stand-in", "folder": "data"}},
-        "models": {"gps": MODEL, "gcn": {**MODEL, "attention": False, "message_passing": "gcn"}},
+        "models": {"gps": MODEL, "gcn": CLASSIC},
         "positions": {"none": [], "rwse": RWSE},
         "seeds": [0, 1],
         "training": TRAINING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from structpe.errors import StoreError
-from structpe.tasks.training.weights import WEIGHTS, load_weights, save_weights
+from structpe.errors import StoreError, StructPEError
+from structpe.positions import MODELS, Dims
+from structpe.positions.build import build
+from structpe.tasks.training.weights import WEIGHTS, check_finite, digest, load_weights, save_weights
 
 
 @pytest.fixture
@@ -64,3 +67,36 @@ def test_weights_of_older_layers_are_refused(file: Path, metadata: dict[str, str
 def test_missing_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"model\.safetensors: there is no such file; train afresh$"):
         load_weights(tmp_path / WEIGHTS, "train afresh")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_numbers_that_are_not_finite_are_neither_written_nor_read(file: Path, value: float) -> None:
+    before, model = file.read_bytes(), torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight[1, 2] = value
+    with pytest.raises(StructPEError, match=r"^the weights 'weight' are no finite numbers any more: training"):
+        save_weights(model, file)
+    assert file.read_bytes() == before
+    tensors = {name: each.detach().clone() for name, each in model.state_dict().items()}
+    save_file(tensors, file, metadata={"sha256": f"4:{digest(tensors)}"})
+    with pytest.raises(StoreError, match=r"the weights 'weight' are no finite numbers, .*; train afresh$"):
+        load_weights(file, "train afresh")
+
+
+def test_weights_are_those_of_their_run_only(file: Path) -> None:
+    save_weights(torch.nn.Linear(3, 2), file, run="a" * 64)
+    assert set(load_weights(file, "x", "a" * 64)) == {"weight", "bias"}
+    assert set(load_weights(file, "x")) == {"weight", "bias"}
+    with pytest.raises(StoreError, match=r"the weights are those of another run: .*; train afresh$"):
+        load_weights(file, "train afresh", "b" * 64)
+
+
+def test_weights_of_an_older_structpe_name_no_run_and_are_read(file: Path) -> None:
+    assert set(load_weights(file, "x", "a" * 64)) == {"weight", "bias"}
+
+
+def test_the_initial_numbers_of_all_position_models_are_finite() -> None:
+    """Also of buffers, such as masks: no model is refused for what it is."""
+    dims = Dims(24, 2, 2)
+    for name in MODELS:
+        check_finite(build(name, dims).state_dict())

@@ -11,6 +11,7 @@ from structpe.data.batch import Example
 from structpe.data.partition import partition
 from structpe.datasets import Benchmark, Split
 from structpe.nn.graph_model import GraphModel
+from structpe.plain.inert import Inert, refuse_inert
 from structpe.structure import Ids
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.encodings import encode
@@ -20,6 +21,8 @@ from structpe.tasks.prediction.sources.base import Data, Source
 from structpe.tasks.prediction.task import Structures
 
 __all__ = ["Nodes"]
+
+_WHOLE = Inert(("batch_size", "order"), "sampling.kind is full, so that every step takes the whole graph")
 
 
 class Nodes(Source, name="node"):
@@ -31,6 +34,8 @@ class Nodes(Source, name="node"):
     @staticmethod
     def data(config: PredictionConfig, benchmark: Benchmark, split: Split, model: GraphModel, folder: Path) -> Data:
         check_pairs(config, benchmark, model)
+        if config.sampling.kind == "full":
+            refuse_inert(config.training, "training.", [_WHOLE])
         kind, by_parts = config.sampling.kind, config.sampling.kind == "partition" and quadratic(model)
         encodings, scored = model.position.encodings, Structures(model.grouping)
         asked = [e for e in encodings if e.arity == 1 or not by_parts]

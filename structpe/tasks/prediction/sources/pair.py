@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +64,7 @@ class Queries(Collate):
         if self.known is not None:
             table, rows = self.known
             targets = np.concatenate([targets, table[rows[numbers].reshape(-1)]], axis=1)
-        return replace(self.batch, queries=torch.from_numpy(queries), target=torch.from_numpy(targets))
+        return self.batch.replaced(queries=torch.from_numpy(queries), target=torch.from_numpy(targets))
 
     def size(self, example: int) -> int:
         return 2 * len(self.batch.graph)

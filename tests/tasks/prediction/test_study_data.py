@@ -1,0 +1,50 @@
+"""Before a study trains anything, it has read all its data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from structpe.errors import ConfigError, ReadError
+from structpe.tasks.prediction import run_all as running
+from structpe.tasks.prediction.run_all import run_all
+from structpe.tasks.prediction.study import StudyConfig
+from tests.tasks.prediction.tiny import MODEL, study
+
+
+@pytest.fixture(autouse=True)
+def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*given: Any) -> None:
+        raise AssertionError("a training has begun")
+
+    monkeypatch.setattr(running.Crew, "start", started)
+
+
+def two(folder: Path, other: dict[str, Any], **changed: Any) -> StudyConfig:
+    data = {"rings": {"name": "zinc-stand-in", "folder": "data"}, "other": other}
+    return study(folder, data=data, models={"gps": MODEL}, **changed)
+
+
+def test_a_file_that_is_missing_or_damaged_is_told_before_the_first_training(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    config = two(tmp_path, {"name": "zinc-stand-in", "folder": "empty"})
+    with pytest.raises(ReadError, match=r"zinc_altpool23k\.npz"):
+        run_all(config, config.keys())
+    (tmp_path / "empty" / "zinc_altpool23k.npz").write_bytes(b"PK")
+    with pytest.raises(ReadError, match=r"zinc_altpool23k\.npz"):
+        run_all(config, config.keys())
+
+
+def test_a_metric_that_the_second_data_do_not_have_is_told(tmp_path: Path) -> None:
+    other = {"name": "zinc-stand-in", "folder": "data", "options": {"train": 20}, "training": {"metric": "rocauc"}}
+    config = two(tmp_path, other)
+    with pytest.raises(ConfigError, match=r"training\.metric takes 'official', 'loss' or 'mae'; given is 'rocauc'"):
+        run_all(config, config.keys())
+
+
+def test_where_all_are_there_it_begins(tmp_path: Path) -> None:
+    config = two(tmp_path, {"name": "zinc-stand-in", "folder": "data", "options": {"train": 20}})
+    with pytest.raises(AssertionError, match="a training has begun"):
+        run_all(config, config.keys())

@@ -1,0 +1,148 @@
+"""Several batches of a step, and several devices, do what one batch of the same examples does."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from structpe.tasks.config import make, to_dict
+from structpe.tasks.runs import train
+from structpe.tasks.runs.base import run_of
+from structpe.tasks.training.batches import Batches, Plan
+from structpe.tasks.training.config import OptimiserConfig, TrainingConfig
+from structpe.tasks.training.fit import fit
+from structpe.tasks.training.task import Gather, Task
+from structpe.tasks.training.weights import WEIGHTS, load_weights
+from tests.tasks.graph_to_text import checkpoints, tiny
+from tests.tasks.prediction import test_pairs as pairs
+from tests.tasks.prediction import tiny as predictions
+
+SGD: dict[str, Any] = {
+    "optimiser": {"name": "SGD"},
+    "learning_rate": 1.0,
+    "weight_decay": 0.0,
+    "warmup": 0,
+    "schedule": "constant",
+    "clip": 0.0,
+    "steps": 1,
+    "validate_every": 1,
+    "checkpoint_every": 1,
+    "log_every": 1,
+    "accelerator": "cpu",
+}
+COUNTS = [0, 0, 0, 7, 1, 1, 3, 0, 0, 12, 1, 5]
+
+
+class Counted(Task):
+    """Targets of which some examples have many and some none: the mean of means is not the mean."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model: nn.Module = nn.Linear(3, 1)
+        self.values = torch.randn(len(COUNTS), 3, generator=torch.Generator().manual_seed(1))
+
+    def loss(self, batch: Sequence[int]) -> tuple[Tensor, Tensor]:
+        counts = torch.tensor([COUNTS[i] for i in batch])
+        return (self.model(self.values[list(batch)])[:, 0] ** 2 * counts).sum(), counts.sum()
+
+    def validate(self, device: torch.device, share: int, shares: int, gather: Gather) -> dict[str, float]:
+        return {}
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 6, 12])
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+def test_a_step_is_the_mean_over_all_that_its_batches_count(parts: int, clip: float, tmp_path: Path) -> None:
+    """Clipped after the division; batches that count nothing, also the first, take no part."""
+    task = Counted()
+    before = task.model.weight.detach().clone()
+    counts = torch.tensor(COUNTS)
+    mean = (task.model(task.values)[:, 0] ** 2 * counts).sum() / counts.sum()
+    wanted = list(torch.autograd.grad(mean, list(task.model.parameters())))
+    if clip:
+        wanted = [each * min(1.0, clip / torch.cat([g.flatten() for g in wanted]).norm()) for each in wanted]
+    plan = Plan(np.ones(len(COUNTS), dtype=np.int64), len(COUNTS) // parts, seed=3)
+    batches: Batches[int, Any] = Batches(range(len(COUNTS)), plan, list, parts)
+    config = make(TrainingConfig, {**SGD, "accumulate": parts, "batch_size": len(COUNTS) // parts, "clip": clip})
+    fit(task, batches, config, tmp_path)
+    torch.testing.assert_close(before - task.model.weight.detach(), wanted[0], rtol=1e-5, atol=1e-6)
+    assert logged(tmp_path) == pytest.approx(mean.item(), rel=1e-6)
+
+
+def of_text(folder: Path) -> Any:
+    config = tiny.tiny(folder, **SGD)
+    return make(type(config), to_dict(config) | {"model": {**to_dict(config)["model"], "dropout": 0.0}})
+
+
+def of_pretrained(folder: Path) -> Any:
+    given = checkpoints.checkpoint(folder / "t5", "t5")
+    plain = to_dict(checkpoints.tuned(folder, given))
+    plain["training"] |= SGD
+    plain["model"]["options"] = {"dropout_rate": 0.0}
+    return make(type(checkpoints.tuned(folder, given)), plain)
+
+
+def of_graphs(folder: Path) -> Any:
+    """Without batch normalisation, which each batch has of its own."""
+    position = {"name": "t5", "encoding": "undirected-distance"}
+    return predictions.single(folder, model={"dropout": 0.0, "norm": "layer"}, position=position, training=SGD)
+
+
+def of_pairs(folder: Path) -> Any:
+    return pairs.config(folder, training=SGD)
+
+
+KINDS: dict[str, Callable[[Path], Any]] = {"text": of_text, "pretrained": of_pretrained, "graph": of_graphs}
+KINDS["pair"] = of_pairs
+
+
+def trained(config: Any, folder: Path, **training: Any) -> tuple[dict[str, Tensor], float]:
+    """The weights after a step, and its logged loss."""
+    plain = to_dict(config)
+    train(make(type(config), plain | {"training": plain["training"] | training, "out": str(folder)}))
+    return load_weights(folder / WEIGHTS, ""), logged(folder)
+
+
+def logged(folder: Path) -> float:
+    with (folder / "metrics.csv").open(encoding="utf-8") as file:
+        (loss,) = (float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "loss")
+    return loss
+
+
+def check(kind: str, folder: Path, **training: Any) -> None:
+    config = KINDS[kind](folder)
+    work = run_of(config)._prepared(True)[0]
+    count = len(work.sizes)
+    before = {name: each.clone() for name, each in work.task.model.state_dict().items()}
+    whole, loss = trained(config, folder / "whole", batch_size=count)
+    parts, mean = trained(config, folder / "parts", **{"batch_size": -(-count // 4), "accumulate": 4} | training)
+    assert mean == pytest.approx(loss, rel=1e-6)
+    one, other = (torch.cat([(each[n].double() - before[n]).flatten() for n in each]) for each in (whole, parts))
+    assert (one - other).norm() < 1e-5 * one.norm()
+
+
+@pytest.mark.parametrize("kind", ["text", "pretrained"])
+def test_four_batches_of_a_run_are_one(kind: str, tmp_path: Path) -> None:
+    check(kind, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["graph", "pair"])
+def test_four_batches_of_any_run_are_one(kind: str, tmp_path: Path) -> None:
+    check(kind, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_batches_on_two_devices_are_one(strategy: str, tmp_path: Path) -> None:
+    config = KINDS["text"](tmp_path)
+    count = len(run_of(config)._prepared(True)[0].sizes)
+    optimiser = {"optimiser": to_dict(OptimiserConfig())} if strategy == "fsdp" else {}
+    check("text", tmp_path, devices=2, strategy=strategy, accumulate=2, batch_size=-(-count // 2), **optimiser)
