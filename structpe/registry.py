@@ -81,12 +81,14 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def of_class(self, name: str) -> T | None:
         """The member whose class has this name, such as ``T5``; None if there is none."""
-        for load in (lambda: self._follow_hint(name), self._load):
-            load()
-            for member in self._classes.values():
-                if getattr(member, "__name__", None) == name:
-                    return member
-        return None
+        self._follow_hint(name)
+        if (found := self._of_class(name)) is None:
+            self._load()
+            found = self._of_class(name)
+        return found
+
+    def _of_class(self, name: str) -> T | None:
+        return next((each for each in self._classes.values() if getattr(each, "__name__", None) == name), None)
 
     def __iter__(self) -> Iterator[str]:
         self._load()
