@@ -140,11 +140,13 @@ PACKAGES = {
 """The parts of the library in the order in which the API names them."""
 INNER = {
     "cli",
+    "computed",
     "feature_maps",
     "files",
     "plain",
     "printing",
     "quantities",
+    "precision",
     "registry",
     "dropout",
     "row_sums",

@@ -23,7 +23,7 @@ from structpe.nn.layer import StackConfig
 from structpe.nn.stack import Stack
 {imported}
 structure = {structure}
-model = structpe.build("{name}", structpe.Dims(width=32, heads=2, layers=1))
+model = structpe.build("{name}", structpe.Dims(width=32, heads=4, layers=1))
 positions = structpe.encode([structure], model.encodings)
 transformer = Stack(StackConfig.transformer(model.dims, feedforward=64), model)
 x = torch.randn(1, structure.unit_count, 32)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -114,7 +114,7 @@ def encoder_decoder(sizes: Sizes) -> Writer:
     encoder, decoder = build("t5", sizes.dims), build("t5-causal", sizes.dims)
     model = EncoderDecoder(config, sizes.vocabulary, encoder, decoder).eval()
     texts = [path([""] * SOURCE)] * sizes.rows
-    batch = replace(Batch.of(texts, encoder.encodings, EdgeTypes()), x=_source(sizes).flatten())
+    batch = Batch.of(texts, encoder.encodings, EdgeTypes()).replaced(x=_source(sizes).flatten())
 
     def run(beams: int) -> list[list[int]]:
         config = SearchConfig(beam=beams, longest=sizes.units)

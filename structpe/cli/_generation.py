@@ -36,12 +36,17 @@ def requested(given: Namespace) -> tuple[list[Item], SearchConfig]:
     """The items and the search options: those of the run, unless arguments override them."""
     import torch
 
+    from structpe.nn.search import SearchConfig
     from structpe.tasks.runs._text import text_run
 
     if given.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("PyTorch sees no GPU here; leave --device out, or give --device cpu")
     run = text_run(given.run)
-    search = replace(run.config.search, **{name: each for name in SEARCH if (each := getattr(given, name)) is not None})
-    if given.length_penalty is not None and search.beam == 1:
-        raise UsageError("--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more")
-    return list(wanted_by(run, given.file, given).read().items), search
+    asked = {name: each for name in SEARCH if (each := getattr(given, name)) is not None}
+    if asked.get("beam", run.config.search.beam) == 1:
+        if "length_penalty" in asked:
+            raise UsageError(
+                "--length-penalty has no effect on greedy search, which keeps one text; give --beam 2 or more"
+            )
+        asked["length_penalty"] = SearchConfig.length_penalty  # that of the run has no effect either
+    return list(wanted_by(run, given.file, given).read().items), replace(run.config.search, **asked)

@@ -11,7 +11,6 @@ import numpy as np
 from structpe.encodings._graphs import Graphs
 from structpe.encodings._links import steps
 from structpe.encodings.base import Column, Encoded, Encoding
-from structpe.errors import EncodingError
 from structpe.structure import Structure
 
 __all__ = ["Degree"]
@@ -33,10 +32,6 @@ class Degree(Encoding, name="degree"):
     arity = 1
 
     direction: Literal["out", "in", "both"] = "both"
-
-    def __post_init__(self) -> None:
-        if self.direction not in ("out", "in", "both"):
-            raise EncodingError(f"encoding 'degree': direction is {self.direction!r}; give 'out', 'in' or 'both'")
 
     def one(self, structure: Structure) -> Encoded:
         return self.many([structure])[0]

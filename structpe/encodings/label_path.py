@@ -68,8 +68,6 @@ class LabelPath(Encoding, name="label-path"):
         if self.paths < 1:
             raise EncodingError(f"encoding 'label-path': paths is {self.paths}; give 1 or more, the most per pair")
         check_sizes(self, paths=self.paths)
-        if self.longer not in ("cut", "symbol"):
-            raise EncodingError(f"encoding 'label-path': longer is {self.longer!r}; give 'cut' or 'symbol'")
 
     @property
     def size(self) -> int:

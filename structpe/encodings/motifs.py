@@ -86,15 +86,9 @@ class Motifs(Encoding, name="motifs"):
         return [_motifs.motif(each) or () if isinstance(each, str) else each for each in self.motifs]
 
 
-def _edges(given: object) -> _motifs.Motif:
+def _edges(given: _motifs.Motif) -> _motifs.Motif:
     """Edges as sorted pairs of numbers, each once."""
-    try:
-        return tuple(sorted({(min(pair), max(pair)) for a, b in given for pair in [(int(a), int(b))]}))  # type: ignore[attr-defined]
-    except (TypeError, ValueError) as error:
-        raise EncodingError(
-            f"encoding 'motifs' takes names, such as 'cycle-6', and lists of edges, such as [[0, 1], [1, 2]]; given is "
-            f"{given!r}"
-        ) from error
+    return tuple(sorted({(min(pair), max(pair)) for pair in given}))
 
 
 def _check(given: str | _motifs.Motif, edges: _motifs.Motif) -> None:

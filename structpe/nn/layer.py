@@ -208,6 +208,9 @@ class StackConfig:
             feedforward: hidden width of the feed-forward parts.
             dropout: of activations, attention weights and the input.
             options: all other options.
+
+        A stack refuses heads and dropouts that no layer has, as of a position model with its own attention:
+        :meth:`beside` leaves them out.
         """
         sizes = {"width": dims.width, "layers": dims.layers, "heads": dims.heads, "feedforward": feedforward}
         dropouts = dict.fromkeys(("dropout", "attention_dropout", "input_dropout"), dropout)

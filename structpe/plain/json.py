@@ -44,7 +44,7 @@ def read_json(path: Path, remedy: str) -> Any:
         remedy: what to do where it is damaged.
 
     Raises:
-        StoreError: it is no JSON in UTF-8, or a bound is exceeded.
+        StoreError: it is gone, it is no JSON in UTF-8, or a bound is exceeded.
         OSError: it cannot be opened.
     """
     with undamaged(path, remedy):

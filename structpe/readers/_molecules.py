@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from structpe.errors import needing
 from structpe.readers._ogb_features import ATOM_CATEGORIES, BOND_CATEGORIES, SYMBOLS
@@ -36,6 +34,9 @@ def too_large(atoms: int, rings: int) -> str:
 
 def ring_bonds(structure: Structure) -> int:
     """Edges that close rings: those that are in no tree of each connected part."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n, edges = structure.size, structure.edges
     parts, _ = connected_components(coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n)), False)
     return len(edges) - n + int(parts)

@@ -605,7 +605,10 @@ def test_in_cross_attention_a_token_stands_at_the_root_or_where_it_is_said(
     handle = inject(model, {"name": "t5-unshared", "encoding": "undirected-distance"}, "cross", start="own")
     randomised(handle.position)
     structpe, table = given(model), handle.position.get_parameter("table.weight")
-    structpe = replace(structpe, targets=None if targets is None else torch.tensor(targets))
+    if targets is not None:
+        structpe = TokenPositions(
+            structpe.positions, structpe.size, structpe.units, structpe.root, torch.tensor(targets), structpe.repeats
+        )
     seen = []
     monkeypatch.setattr(transformers, "attend", lambda q, k, v, t, **_: seen.append((t, q, k)) or attend(q, k, v, t))
     logits(model, **texts(model), structpe=structpe)

@@ -295,7 +295,7 @@ def test_an_encoding_that_was_not_fitted_says_so(encoding: LabelPath | PathToken
     [
         ({"limit": 0}, "the limit is 0; give 1 or more, or None"),
         ({"paths": 0}, "paths is 0; give 1 or more"),
-        ({"longer": "no"}, "longer is 'no'; give 'cut' or 'symbol'"),
+        ({"longer": "no"}, "option 'longer' of encoding 'label-path' takes one of 'cut', 'symbol'; given is 'no'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, text: str) -> None:

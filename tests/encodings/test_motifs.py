@@ -97,7 +97,7 @@ def test_motifs_in_other_words() -> None:
         ((((0, 1), (2, 3)),), r"must connect the vertices 0, 1, \.\.\. with one another, and have no loop"),
         ((((1, 2),),), r"must connect the vertices 0, 1, \.\.\. with one another"),
         ((((0, 0), (0, 1)),), "and have no loop"),
-        ((7,), "takes names, such as 'cycle-6', and lists of edges, .*; given is 7"),
+        ((7,), r"option 'motifs\[0\]' of encoding 'motifs' takes text or a list; given is 7"),
     ],
 )
 def test_what_cannot_be_counted(motifs: Any, message: str) -> None:

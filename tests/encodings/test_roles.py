@@ -157,12 +157,13 @@ def test_without_a_root_nothing_is_near(encoding: Intimacy | RootDistance) -> No
 
 @pytest.mark.parametrize("restart", [0, 1, -0.5])
 def test_a_probability_that_is_none(restart: float) -> None:
-    with pytest.raises(EncodingError, match=f"restart is {restart}; give a probability between 0 and 1"):
+    with pytest.raises(EncodingError, match=f"restart is {float(restart)}; give a probability between 0 and 1"):
         Intimacy(restart)
 
 
 def test_a_direction_that_is_none() -> None:
-    with pytest.raises(EncodingError, match="direction is 'up'; give 'out', 'in' or 'both'"):
+    takes = "option 'direction' of encoding 'degree' takes one of 'out', 'in', 'both'"
+    with pytest.raises(EncodingError, match=f"{takes}; given is 'up'"):
         Degree("up")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
 import torch
@@ -121,8 +120,8 @@ def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
     sources = Batch.of([path([""] * size) for size in (2, 5)], encoder.encodings, EdgeTypes())
     units = torch.randint(200, (4, 6))
     with torch.no_grad():
-        state = net.start(replace(sources, x=torch.arange(7)))
-        whole = net.start(replace(sources, x=torch.arange(7)))
+        state = net.start(sources.replaced(x=torch.arange(7)))
+        whole = net.start(sources.replaced(x=torch.arange(7)))
         for each in (state, whole):
             each.repeat(2)
         steps = torch.cat([net.step(unit, state) for unit in units.split(1, dim=1)], dim=1)
@@ -133,7 +132,7 @@ def test_several_texts_of_each_source_are_as_alone(copying: bool) -> None:
         torch.testing.assert_close(after[0], after[1], rtol=0, atol=1e-5)
         alone = Batch.of([path([""] * 5)], encoder.encodings, EdgeTypes())
         expected = net.step(
-            torch.cat([units[3:], units[2:3, :1]], dim=1), net.start(replace(alone, x=torch.arange(2, 7)))
+            torch.cat([units[3:], units[2:3, :1]], dim=1), net.start(alone.replaced(x=torch.arange(2, 7)))
         )
         torch.testing.assert_close(after[:1, 0], expected[:, -1], rtol=0, atol=1e-4)
 

@@ -64,7 +64,8 @@ def _float64() -> Iterator[None]:
 def test_models_of_text(case: str) -> None:
     position, options = TEXTS[case]
     decoder = options.get("decoder", "sinusoidal")
-    options = {key: value for key, value in options.items() if key != "decoder"} | BEFORE
+    options = {key: value for key, value in options.items() if key != "decoder"}
+    options |= BEFORE if "message_passing" in options else {}
     small = {"width": 8, "heads": 2, "feedforward": 12, "dropout": 0.0, "encoder_layers": 2, "decoder_layers": 2}
     config = TransformerConfig(**small | options)
     graphs = parity.graphs()
@@ -91,8 +92,9 @@ def test_models_of_text(case: str) -> None:
 @pytest.mark.parametrize("case", GRAPHS)
 def test_models_of_graphs(case: str) -> None:
     position, options = GRAPHS[case]
-    before = {} if case == "messages" else BEFORE
-    config = GraphModelConfig(**{"width": 8, "heads": 2, "layers": 2, "feedforward": 12} | before | options)
+    of_attention = {} if case == "messages" else {"heads": 2}
+    before = BEFORE if of_attention and options.get("message_passing", "gine") else {}
+    config = GraphModelConfig(**{"width": 8, "layers": 2, "feedforward": 12} | of_attention | before | options)
     model = GraphModel(config, build(position, config.dims), Categories((4, 4)), Categories((3,)), 2)
     saved = Saved(f"graph/{case}", model)
     graphs = parity.graphs()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -42,7 +41,7 @@ def batch(*texts: list[int]) -> Batch:
     assert sorted(texts, key=len) == list(texts)
     encodings = MODELS["sinusoidal"](CONFIG.dims("encoder")).encodings
     made = Batch.of([path([""] * len(text)) for text in texts], encodings, EdgeTypes())
-    return replace(made, x=torch.tensor([unit for text in texts for unit in text]))
+    return made.replaced(x=torch.tensor([unit for text in texts for unit in text]))
 
 
 def found(model: EncoderDecoder, source: Batch, config: SearchConfig) -> list[list[int]]:

@@ -56,7 +56,7 @@ def batch(graphs: list[Structure], position: PositionModel, target: Sequence[Seq
         examples.append(dataclasses.replace(Example.of(graph, encoded, text, edge_types=EDGES), x=units))
     made = collate(examples, padding=0)
     each = (positions.to(torch.device("cpu"), torch.float64) for positions in made.positions)
-    return dataclasses.replace(made, positions=tuple(each))
+    return made.replaced(positions=tuple(each))
 
 
 def _rows(graphs: list[Structure]) -> list[int]:

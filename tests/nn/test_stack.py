@@ -56,8 +56,8 @@ def stack(model: PositionModel, kernel: str = "auto", convolution: str | None = 
         feedforward=16,
         norm="layer",
         norm_first=True,
-        kernel="auto" if model.own_attention else kernel,
-    )
+        kernel=kernel,
+    ).beside(model)
     return Stack(config, model, Categories((EDGES.size,))).double().eval()
 
 

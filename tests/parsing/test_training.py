@@ -152,8 +152,9 @@ def test_tags_that_the_trees_lack_are_not_learned(tmp_path: Path, upos: bool, xp
     file = tmp_path / "a.conllu"
     last = SAMPLE.read_text(encoding="utf-8").rstrip("\n").count("\n")
     file.write_text(marked(lambda line: upos and line == last, lambda line: xpos and line == last), encoding="utf-8")
-    plan, part = Plan((str(file),)), tmp_path / "part"
-    config = _config(plan, part, 0, _prepare(plan, part)[1])
+    plan, part, work = Plan((str(file),)), tmp_path / "part", tmp_path / "work"
+    work.mkdir()
+    config = _config(plan, part, 0, _prepare(plan, part, work)[1])
     assert config["nlp"]["pipeline"] == [*config["components"]] == pipeline
 
 

@@ -47,5 +47,5 @@ def test_a_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(json, "LARGEST", 10)
     with pytest.raises(StoreError, match="100000 bytes of JSON are given, 10 are allowed"):
         read_json(file, "begin anew")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StoreError, match=r"none.json: there is no such file; begin anew"):
         read_json(tmp_path / "none.json", "begin anew")

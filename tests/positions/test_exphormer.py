@@ -130,7 +130,8 @@ def test_the_authors_attention_edge_by_edge(kernel: str) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(EncodingError, match="algorithm is 'ring'; give one of 'permutations', 'permutation', 'cycles'"):
+    takes = "option 'algorithm' of encoding 'expander' takes one of 'permutations', 'permutation', 'cycles'"
+    with pytest.raises(EncodingError, match=f"{takes}; given is 'ring'"):
         Expander(algorithm="ring")
     with pytest.raises(EncodingError, match="degree 0, attempts 100; give 1 or more of both"):
         Expander(degree=0)

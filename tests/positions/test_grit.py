@@ -241,7 +241,8 @@ def test_a_unit_that_may_attend_nowhere_gets_no_more_than_the_bias() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(PositionError, match="'grit' needs the labels of single edges: LabelPath"):
         MODELS["grit"](Dims(8, 2, 1), labels=LabelPath(("a",)))
-    with pytest.raises(PositionError, match="'grit' has no norm 'instance'; give one of layer, batch"):
+    takes = "option 'norm' of position model 'grit' takes one of 'layer', 'batch'"
+    with pytest.raises(PositionError, match=f"{takes}; given is 'instance'"):
         MODELS["grit"](Dims(8, 2, 1), norm="instance")
     with pytest.raises(PositionError, match=r"'grit' needs a vector per pair .*; 'offset' gives one number"):
         MODELS["grit"](Dims(8, 2, 1), encoding=Offset())

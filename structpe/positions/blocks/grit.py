@@ -115,7 +115,7 @@ class GRIT(Block, name="grit"):
         rectified: bool = True,
     ) -> None:
         width = _width(self.name, encoding)
-        _check(self.name, labels, norm)
+        _check(self.name, labels)
         edges = None if labels is None else Edges(labels.size, dims.width)
         rows = 0 if edges is None else len(edges.table)
         super().__init__(dims, [encoding, Degree("out"), *([] if labels is None else [labels])], K=width, V=rows)
@@ -213,14 +213,12 @@ class _LayerNorm(nn.Module):
 _NORMS: Mapping[Norm, Callable[[int], nn.Module]] = {"layer": _LayerNorm, "batch": BatchNorm}
 
 
-def _check(model: str, labels: LabelPath | None, norm: Norm) -> None:
+def _check(model: str, labels: LabelPath | None) -> None:
     if labels is not None and (labels.limit, labels.longer, labels.paths) != (1, "symbol", 1):
         raise PositionError(
             f"position model {model!r} needs the labels of single edges: LabelPath(limit=1, longer='symbol'); given "
             f"is {labels!r}"
         )
-    if norm not in _NORMS:
-        raise PositionError(f"position model {model!r} has no norm {norm!r}; give one of {', '.join(_NORMS)}")
 
 
 def _width(model: str, encoding: Encoding) -> int:

@@ -30,7 +30,7 @@ from structpe.tasks.runs.prediction import PredictionRun
 from tests.cli.running import complaint, output
 from tests.cli.running import structpe as command
 from tests.tasks.prediction.test_pairs import config as pairs
-from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, single
+from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, single
 
 HALOGENS = {"F": "light", "Cl": "light", "Br": "heavy"}
 
@@ -111,8 +111,8 @@ def test_classes_have_their_names_and_probabilities(tmp_path: Path) -> None:
 
 def test_nodes_are_predicted_one_by_one(tmp_path: Path) -> None:
     """The accuracy of the nodes of the test split is what the run reports; two graphs at once are as each alone."""
-    given = single(tmp_path, position=[], model={"message_passing": "gcn"})
-    given = replace(given, data=replace(given.data, name="minesweeper"))
+    data = {"name": "minesweeper", "folder": str(data_in(tmp_path))}
+    given = single(tmp_path, data=data, position=[], model={"message_passing": "gcn"})
     outcome = train(given)
     benchmark = load("minesweeper", given.data.folder)
     (graph,) = benchmark.graphs

@@ -25,7 +25,7 @@ from structpe.tasks.training.batches import Plan
 from structpe.tasks.training.folder import lock
 from tests.tasks.graph_to_text.tiny import tiny
 from tests.tasks.prediction.test_survival import same_results
-from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single
+from tests.tasks.prediction.tiny import MODEL, TRAINING, data_in, single, that_act
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def nodes(folder: Path) -> PredictionConfig:
         "training": TRAINING,
         "out": str(folder / "nodes"),
     }
-    return make(PredictionConfig, given)
+    return make(PredictionConfig, that_act(given))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from structpe.errors import ConfigError
+from structpe.plain.inert import recorded
 from structpe.tasks.config import save
 from structpe.tasks.prediction.config import PredictionConfig
 from structpe.tasks.prediction.run_all import run_all
@@ -97,7 +98,9 @@ def test_who_does_not_say_which_machine_it_is(
 
 def test_the_number_of_a_machine_comes_from_whoever_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TrainingConfig(nodes=2, devices=3, strategy="fsdp")
-    assert (two.processes, two.shards, TrainingConfig(strategy="fsdp").shards) == (6, True, False)
+    with recorded():  # of a run that an earlier structpe began
+        alone = TrainingConfig(strategy="fsdp")
+    assert (two.processes, two.shards, alone.shards) == (6, True, False)
     for name, value in (("MASTER_ADDR", "a"), ("MASTER_PORT", "1"), ("SLURM_NODEID", "1")):
         monkeypatch.setenv(name, value)
     assert number(two) == 1
