@@ -17,7 +17,7 @@ from structpe.tasks.prediction.study import load_study
 from structpe.tasks.runs import train
 from tests.cli.running import complaint
 from tests.tasks.prediction.test_report import finished
-from tests.tasks.prediction.tiny import MODEL, RWSE, TRAINING, data_in, study_file
+from tests.tasks.prediction.tiny import CLASSIC, MODEL, RWSE, TRAINING, data_in, molecule, packed, study_file
 
 FORK = "ignore:This process .* is multi-threaded, use of fork:DeprecationWarning"
 
@@ -56,7 +56,7 @@ RINGS = {"name": "zinc-stand-in", "folder": "data"}
         ({"positions": {"none": "rswe"}}, "position: there is no position model named 'rswe'. Did you mean 'rwse'?"),
         ({"positions": {"none": {"name": "rwse", "step": 3}}}, "position model 'rwse' has no option named 'step'"),
         (
-            {"models": {"gps": {**MODEL, "attention": False}}, "positions": {"none": "t5"}},
+            {"models": {"gps": CLASSIC}, "positions": {"none": "t5"}},
             "this model has none; choose",
         ),
         ({"data": {"rings": {"name": "zink", "folder": "data"}}}, "data: there is no benchmark named 'zink'"),
@@ -121,20 +121,20 @@ def test_a_finished_study_is_not_run_again_and_not_taken_for_another(tmp_path: P
 @pytest.mark.filterwarnings(FORK)
 @pytest.mark.usefixtures("forks")
 def test_runs_that_fail_are_told_of_and_leave_the_others_alone(tmp_path: Path, capfd: Any) -> None:
-    """One position asks for an order that rings do not have; one set of data has targets that say nothing."""
-    nothing = data_in(tmp_path).parent / "nothing"
-    nothing.mkdir()
+    """One position asks for an order that rings do not have; one set of data has no sizes to order."""
+    same = data_in(tmp_path).parent / "same"
+    same.mkdir()
+    made = molecule(np.random.default_rng(0))
     for file in data_in(tmp_path).glob("zinc*.npz"):
-        with np.load(file) as content:
-            arrays = dict(content)
-        np.savez(nothing / file.name, **{**arrays, "y": np.full_like(arrays["y"], np.nan)})
+        np.savez(same / file.name, **packed([made] * 12))
     file = study_file(
         tmp_path,
-        data={"rings": RINGS, "nothing": {"name": "zinc-stand-in", "folder": "nothing"}},
+        data={"rings": RINGS, "same": {"name": "zinc-stand-in", "folder": "same"}},
         models={"gps": MODEL},
         positions={"order": "sinusoidal", "rwse": RWSE},
         rows=[["gps", "order"], ["gps", "rwse"]],
         seeds=[0],
+        training={**TRAINING, "order": "by-size"},
     )
     assert main(["study", str(file), "--jobs", "2", "--threads", "1", "--only", "*/rwse/*", "--only", "rings/*"]) == 1
     told = capfd.readouterr()
@@ -142,7 +142,7 @@ def test_runs_that_fail_are_told_of_and_leave_the_others_alone(tmp_path: Path, c
     last = told.err.splitlines()[-1]
     assert last.startswith("structpe: 2 of 3 runs failed: ")
     assert "rings/gps/order/seed-0: " in last
-    assert "nothing/gps/rwse/seed-0: " in last
+    assert "same/gps/rwse/seed-0: " in last
     assert "| gps | rwse | 1 |" in told.out
     study = load_study(file)
     assert Outcome.load(study.folder(study.keys(["rings/gps/rwse/*"])[0])) is not None

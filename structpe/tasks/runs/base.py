@@ -319,7 +319,7 @@ class Run(Registered, ABC, Generic[C, D, L, R]):
         """A digest of the configuration, but for ``free`` keys, and of what was learned; empty before it is written."""
         if not all((self.folder / name).is_file() for name in self.learns):
             return ""
-        plain = configurations.to_dict(self.config)
+        plain = configurations.to_dict(self.kept)
         for key in self.free:
             *groups, last = key.split(".")
             reduce(getitem, groups, plain).pop(last, None)

@@ -52,10 +52,14 @@ def test_it_resumes_to_the_bit_and_is_used_without_the_first(first: GraphToTextC
     assert again == whole
     run = tmp_path / "run"
     (run / "result.json").unlink()
-    (tmp_path / "first" / "model.safetensors").write_bytes(whole)
+    start = tmp_path / "first"
+    (start / "model.safetensors").write_bytes(whole)
+    with pytest.raises(StoreError, match=r"first/model\.safetensors: the weights are those of another run: "):
+        train(config)
+    train(changed(first, out=str(start), training=replace(first.training, learning_rate=0.02)), fresh=True)
     with pytest.raises(StoreError, match=r"have changed since this run began: weights to start from\. Restore"):
         train(config)
-    shutil.rmtree(tmp_path / "first")
+    shutil.rmtree(start)
     assert len(list(generate(run, str(config.data.dev), device="cpu"))) == 6
 
 

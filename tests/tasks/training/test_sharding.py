@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from structpe.tasks.runs import train
+from structpe.tasks.training.weights import KEY, VERSION, WEIGHTS, digest
 from tests.tasks.graph_to_text.tiny import changed, tiny
 from tests.tasks.prediction.tiny import single
 
@@ -51,6 +52,9 @@ def test_text_is_learned_as_by_one_and_resumes_with_either(tmp_path: Path) -> No
         written.write_text(written.read_text().replace("devices: 2", f"devices: {config.training.devices}"))
         written.write_text(written.read_text().replace("strategy: fsdp", f"strategy: {config.training.strategy}"))
         (Path(config.out) / "SHA256SUMS").unlink()
+        if name == "alone":  # another run by its configuration: weights that name no run are taken
+            weights = load_file(Path(config.out) / WEIGHTS)
+            save_file(weights, Path(config.out) / WEIGHTS, metadata={KEY: f"{VERSION}:{digest(weights)}"})
         train(config)
         ended.append(state(config, 8))
     for name in theirs:
